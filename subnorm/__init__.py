@@ -1,0 +1,8 @@
+"""Residual connections, LayerNorm, RMSNorm, Pre-LN and Post-LN, in NumPy and in PyTorch.
+
+`subnorm.numpy` defines each operation as a pure function, forward and backward.
+`subnorm.torch` has the same operations under the same names, and as modules.
+Importing `subnorm` or `subnorm.numpy` does not import torch.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,144 @@
+"""The rules that inputs must keep, said once for NumPy and PyTorch.
+
+Every message has three parts: the rule, what came, and the mend. The functions take plain shapes, names and
+numbers, so that this file needs neither library.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+Shape = tuple[int, ...]
+
+
+def floating(name: str, is_floating: bool, dtype: object) -> None:
+    if not is_floating:
+        raise TypeError(
+            f"{name} must hold real floating-point numbers; got dtype {dtype}. "
+            f"Convert it first, for example to float32: a mean of integers is not an integer."
+        )
+
+
+def features(shape: Shape) -> None:
+    """The last axis holds the features, at least one."""
+    if len(shape) == 0 or shape[-1] == 0:
+        raise ValueError(
+            f"x must have shape (..., d) with d at least 1; got shape {shape}. "
+            f"Norms act on the last axis: put the features there."
+        )
+
+
+def rows(shape: Shape) -> None:
+    """BatchNorm averages over the rows, so there must be one."""
+    if 0 in shape:
+        raise ValueError(
+            f"BatchNorm needs at least one row to average over; got shape {shape}. "
+            f"Skip an empty batch, or use LayerNorm, which looks at each row alone."
+        )
+
+
+def vector(name: str, shape: Shape, d: int) -> None:
+    """A gain or a shift has one entry for each feature."""
+    if shape != (d,):
+        raise ValueError(
+            f"{name} must have shape ({d},), one entry for each feature on the last axis of x; got shape {shape}. "
+            f"Check that x has its features last, and that {name} was made for d = {d}."
+        )
+
+
+def width(shape: Shape, d_model: int) -> None:
+    if len(shape) == 0 or shape[-1] != d_model:
+        raise ValueError(
+            f"the last axis of x must have d_model = {d_model} features; got shape {shape}. "
+            f"Move the features last, or build the layer with d_model equal to that axis."
+        )
+
+
+def sequence(shape: Shape, d_model: int) -> None:
+    if len(shape) < 2 or shape[-1] != d_model:
+        raise ValueError(
+            f"x must have shape (..., T, d_model) with d_model = {d_model}; got shape {shape}. "
+            f"Attention mixes the T tokens of a sequence: give tokens on the last axis but one, features last."
+        )
+
+
+def same_shape(name: str, shape: Shape, other: str, expected: Shape) -> None:
+    if shape != expected:
+        raise ValueError(
+            f"{name} must have the shape of {other}, {expected}; got shape {shape}. "
+            f"Nothing is broadcast here, because a silent broadcast hides a wrong axis."
+        )
+
+
+def small_constant(eps: float) -> None:
+    if not (math.isfinite(eps) and eps >= 0):
+        raise ValueError(
+            f"eps must be a finite number, at least 0; got {eps}. "
+            f"It is added to the variance under the root: take 1e-5, or 0 for the exact formula."
+        )
+
+
+def size(name: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(
+            f"{name} must be a whole number, at least 1; got {value!r}. Give the number of features or heads as an int."
+        )
+
+
+def heads(d_model: int, num_heads: int) -> None:
+    size("d_model", d_model)
+    size("num_heads", num_heads)
+    if d_model % num_heads:
+        raise ValueError(
+            f"d_model must be divisible by num_heads, so that every head gets as many features; "
+            f"got d_model = {d_model} and num_heads = {num_heads}. Change one of the two."
+        )
+
+
+def probability(name: str, p: float) -> None:
+    if not 0 <= p < 1:
+        raise ValueError(
+            f"{name} must lie in [0, 1); got {p}. It is the share of entries set to zero: 0 switches dropout off."
+        )
+
+
+def choice(name: str, value: object, choices: Collection[str]) -> None:
+    known = ", ".join(repr(c) for c in choices)
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {known}; got {value!r}. Choose a name from the list.")
+
+
+def keys(name: str, got: Mapping[str, Any], expected: Iterable[str]) -> None:
+    missing = [key for key in expected if key not in got]
+    if missing:
+        raise ValueError(
+            f"{name} must hold {', '.join(expected)}; missing: {', '.join(missing)}. "
+            f"The names are those of the PyTorch module's state_dict."
+        )
+
+
+def mask(is_bool: bool, dtype: object, shape: Shape, scores: Shape) -> None:
+    """A mask says for each query (row) which keys (columns) it may see."""
+    if not is_bool:
+        raise TypeError(
+            f"mask must be boolean, True where a query may look at a key; got dtype {dtype}. "
+            f"From an additive mask take mask = (additive == 0); "
+            f"from torch.nn.MultiheadAttention's, where True blocks, take ~mask."
+        )
+    # Broadcasting goes from the right: every axis must be 1 or equal to that of the scores.
+    fits = len(shape) <= len(scores) and all(
+        m in (1, s) for m, s in zip(reversed(shape), reversed(scores), strict=False)
+    )
+    if not fits:
+        raise ValueError(
+            f"mask must broadcast to the scores' shape (..., heads, T, T) = {scores}; got shape {shape}. "
+            f"Give (T, T) for all sequences, or (B, 1, T, T) for one mask each."
+        )
+
+
+def sees_something(every_query_sees_a_key: bool) -> None:
+    if not every_query_sees_a_key:
+        raise ValueError(
+            "every query must see at least one key, because its weights must sum to one; got a mask row that is all "
+            "False. Let a padding token look at itself, and drop its output later."
+        )

@@ -1,0 +1,107 @@
+"""Multi-head attention, from the softmax up. Evaluation mode: there is no dropout here."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from subnorm import _rules
+from subnorm.numpy.norms import Array, _float_array
+
+Mask = npt.NDArray[np.bool_]
+Params = Mapping[str, Array]
+
+ATTENTION_PARAMS = ("in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias")
+
+
+def softmax(x: Array) -> Array:
+    """Weights that are positive and sum to one over the last axis: ``exp(x) / sum(exp(x))``.
+
+    Args:
+        x: scores, shape (..., T), float16, float32 or float64. ``-inf`` gets weight 0.
+
+    Returns:
+        weights, shape (..., T), in the dtype of x; computed in at least float32.
+
+    Raises:
+        TypeError: x is not floating-point.
+        ValueError: x has no last axis, or an empty one.
+
+    Source: the definition. The largest score is subtracted first, which changes nothing but keeps exp finite.
+    Known mistake: a row that is ``-inf`` throughout has no weights that sum to one; it gives NaN.
+    """
+    x = _float_array("x", x)
+    _rules.features(x.shape)
+    x_wide = x.astype(np.promote_types(x.dtype, np.float32), copy=False)
+    e = np.exp(x_wide - x_wide.max(axis=-1, keepdims=True))  # (..., T)
+    return (e / e.sum(axis=-1, keepdims=True)).astype(x.dtype)
+
+
+def attention(q: Array, k: Array, v: Array, mask: Mask | None = None) -> Array:
+    """Scaled dot-product attention: ``softmax(q k^T / sqrt(d_head)) v``.
+
+    Args:
+        q: queries, shape (..., T, d_head).
+        k: keys, shape (..., T, d_head).
+        v: values, shape (..., T, d_head).
+        mask: boolean, broadcasts to (..., T, T); True where a query (row) may look at a key (column). None for all.
+
+    Returns:
+        y, shape (..., T, d_head): for every query, a weighted mean of the values.
+
+    Raises:
+        TypeError: the mask is not boolean.
+        ValueError: the mask does not fit the scores, or a query sees no key.
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762, equation 1.
+    Known mistake: the opposite mask convention. In torch.nn.MultiheadAttention True blocks; here True lets through.
+    """
+    scores = q @ np.swapaxes(k, -1, -2) / q.dtype.type(np.sqrt(q.shape[-1]))  # (..., T, T)
+    if mask is not None:
+        _rules.mask(mask.dtype == np.bool_, mask.dtype, mask.shape, scores.shape)
+        _rules.sees_something(bool(mask.any(axis=-1).all()))
+        scores = np.where(mask, scores, scores.dtype.type(-np.inf))
+    return softmax(scores) @ v  # (..., T, d_head)
+
+
+def multi_head_attention(x: npt.ArrayLike, params: Params, num_heads: int, mask: Mask | None = None) -> Array:
+    """Self-attention in several heads side by side, each on its own d_model / num_heads features.
+
+    Args:
+        x: input, shape (..., T, d_model).
+        params: ``in_proj_weight`` (3 d_model, d_model) with the rows of q, k and v on top of each other,
+            ``in_proj_bias`` (3 d_model,), ``out_proj.weight`` (d_model, d_model), ``out_proj.bias`` (d_model,):
+            the names and shapes of torch.nn.MultiheadAttention.
+        num_heads: number of heads; divides d_model.
+        mask: boolean, broadcasts to (..., num_heads, T, T); True where a query may look at a key. None for all.
+
+    Returns:
+        y, shape (..., T, d_model), in the dtype of x.
+
+    Raises:
+        TypeError: x is not floating-point, or the mask is not boolean.
+        ValueError: x does not fit the parameters, num_heads does not divide d_model, a parameter is missing,
+            the mask does not fit, or a query sees no key.
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2.
+    Known mistake: reshaping (T, d_model) to (heads, T, d_head) without swapping axes, which mixes tokens.
+    """
+    x = _float_array("x", x)
+    _rules.keys("params", params, ATTENTION_PARAMS)
+    d_model = params["out_proj.weight"].shape[0]
+    _rules.heads(d_model, num_heads)
+    _rules.sequence(x.shape, d_model)
+    qkv = x @ params["in_proj_weight"].T + params["in_proj_bias"]  # (..., T, 3 d_model)
+    q, k, v = (_split_heads(part, num_heads) for part in np.split(qkv, 3, axis=-1))  # (..., heads, T, d_head)
+    y = _merge_heads(attention(q, k, v, mask))  # (..., T, d_model)
+    return (y @ params["out_proj.weight"].T + params["out_proj.bias"]).astype(x.dtype)
+
+
+def _split_heads(x: Array, num_heads: int) -> Array:
+    *lead, d_model = x.shape
+    return np.swapaxes(x.reshape(*lead, num_heads, d_model // num_heads), -2, -3)  # (..., heads, T, d_head)
+
+
+def _merge_heads(x: Array) -> Array:
+    *lead, heads, tokens, d_head = x.shape
+    return np.swapaxes(x, -2, -3).reshape(*lead, tokens, heads * d_head)  # (..., T, d_model)

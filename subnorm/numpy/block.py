@@ -1,0 +1,134 @@
+"""The two sublayers of a transformer, and the block they make. Evaluation mode: there is no dropout here.
+
+Parameters come as a dictionary with the names of the PyTorch module's state_dict, for example
+``{name: tensor.numpy() for name, tensor in subnorm.torch.TransformerBlock(64, 4, 256).state_dict().items()}``.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from subnorm import _rules
+from subnorm.numpy.attention import Mask, Params, multi_head_attention
+from subnorm.numpy.norms import Array, _float_array, layer_norm, rms_norm
+from subnorm.numpy.residual import PLACEMENTS
+
+FEED_FORWARD_PARAMS = ("linear1.weight", "linear1.bias", "linear2.weight", "linear2.bias")
+NORM_PARAMS = {"layer": ("weight", "bias"), "rms": ("weight",)}
+
+
+def feed_forward(x: npt.ArrayLike, params: Params) -> Array:
+    """The same two-layer network at every token: ``relu(x W1^T + b1) W2^T + b2``.
+
+    Args:
+        x: input, shape (..., d_model).
+        params: ``linear1.weight`` (d_ff, d_model), ``linear1.bias`` (d_ff,), ``linear2.weight`` (d_model, d_ff),
+            ``linear2.bias`` (d_model,).
+
+    Returns:
+        y, shape (..., d_model), in the dtype of x.
+
+    Raises:
+        TypeError: x is not floating-point.
+        ValueError: x does not fit the parameters, or one is missing.
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762, equation 2.
+    Known mistake: a ReLU after the second layer too, so that the branch can only add.
+    """
+    x = _float_array("x", x)
+    _rules.keys("params", params, FEED_FORWARD_PARAMS)
+    _rules.width(x.shape, params["linear1.weight"].shape[1])
+    h = np.maximum(x @ params["linear1.weight"].T + params["linear1.bias"], 0)  # (..., d_ff)
+    return (h @ params["linear2.weight"].T + params["linear2.bias"]).astype(x.dtype)  # (..., d_model)
+
+
+def attention_sublayer(
+    x: npt.ArrayLike,
+    params: Params,
+    num_heads: int,
+    placement: str = "pre",
+    norm: str = "layer",
+    mask: Mask | None = None,
+    eps: float = 1e-5,
+) -> Array:
+    """Attention with its residual connection and its norm: ``x + MHA(norm(x))`` or ``norm(x + MHA(x))``.
+
+    Args:
+        x: input, shape (..., T, d_model).
+        params: ``self_attn.…`` as in :func:`multi_head_attention`, and ``norm.weight``, ``norm.bias``
+            (no bias for RMSNorm).
+        num_heads: number of heads; divides d_model.
+        placement: "pre" or "post".
+        norm: "layer" or "rms".
+        mask: boolean, broadcasts to (..., num_heads, T, T); True where a query may look at a key.
+        eps: of the norm.
+
+    Returns:
+        y, shape (..., T, d_model), in the dtype of x.
+
+    Raises:
+        TypeError: x is not floating-point, or the mask is not boolean.
+        ValueError: an unknown placement or norm, a missing parameter, or a shape that does not fit.
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1.
+    Known mistake: leaving out the final norm after a stack of "pre" sublayers.
+    """
+    x = _float_array("x", x)
+    _rules.choice("placement", placement, PLACEMENTS)
+    place = PLACEMENTS[placement]
+    self_attn = _under("self_attn", params)
+    return place(x, lambda h: multi_head_attention(h, self_attn, num_heads, mask), _norm("norm", params, norm, eps))
+
+
+def transformer_block(
+    x: npt.ArrayLike,
+    params: Params,
+    num_heads: int,
+    placement: str = "pre",
+    norm: str = "layer",
+    mask: Mask | None = None,
+    eps: float = 1e-5,
+) -> Array:
+    """One transformer block: an attention sublayer, then a feed-forward sublayer.
+
+    Args:
+        x: input, shape (..., T, d_model).
+        params: ``self_attn.…`` as in :func:`multi_head_attention`, ``feed_forward.…`` as in :func:`feed_forward`,
+            and ``norm1.weight``, ``norm1.bias``, ``norm2.weight``, ``norm2.bias`` (no biases for RMSNorm).
+        num_heads: number of heads; divides d_model.
+        placement: "pre" or "post".
+        norm: "layer" or "rms".
+        mask: boolean, broadcasts to (..., num_heads, T, T); True where a query may look at a key.
+        eps: of both norms.
+
+    Returns:
+        y, shape (..., T, d_model), in the dtype of x.
+
+    Raises:
+        TypeError: x is not floating-point, or the mask is not boolean.
+        ValueError: an unknown placement or norm, a missing parameter, or a shape that does not fit.
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762; for "pre", Xiong et al. 2020, arXiv:2002.04745.
+    Known mistake: using the first norm twice.
+    """
+    x = _float_array("x", x)
+    _rules.choice("placement", placement, PLACEMENTS)
+    place = PLACEMENTS[placement]
+    self_attn, ffn = _under("self_attn", params), _under("feed_forward", params)
+    x = place(x, lambda h: multi_head_attention(h, self_attn, num_heads, mask), _norm("norm1", params, norm, eps))
+    return place(x, lambda h: feed_forward(h, ffn), _norm("norm2", params, norm, eps))
+
+
+def _under(name: str, params: Params) -> Params:
+    """The parameters below one name, without it: ``self_attn.in_proj_bias`` becomes ``in_proj_bias``."""
+    return {key.removeprefix(f"{name}."): value for key, value in params.items() if key.startswith(f"{name}.")}
+
+
+def _norm(name: str, params: Params, kind: str, eps: float) -> Callable[[Array], Array]:
+    _rules.choice("norm", kind, NORM_PARAMS)
+    _rules.keys("params", params, [f"{name}.{key}" for key in NORM_PARAMS[kind]])
+    gamma = params[f"{name}.weight"]
+    if kind == "rms":
+        return lambda x: rms_norm(x, gamma, eps)
+    return lambda x: layer_norm(x, gamma, params[f"{name}.bias"], eps)

@@ -1,0 +1,310 @@
+"""LayerNorm, RMSNorm and BatchNorm: forward and backward, as pure functions.
+
+All three are the same two steps, along one axis or another: centre (subtract the mean), then divide by the root
+of the mean square. RMSNorm skips the first step. BatchNorm takes both along the rows instead of the features.
+
+Vocabulary, as in the book: x, mean, rstd (reciprocal standard deviation), xhat, gamma, beta, eps, dy, dx.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from subnorm import _rules
+
+Array = npt.NDArray[np.floating[Any]]
+Axis = int | tuple[int, ...]
+
+
+# The core: two steps and their backward passes
+
+
+def _centre(x: Array, axis: Axis) -> Array:
+    """Subtract the mean. A symmetric projection: its backward pass is itself."""
+    return x - x.mean(axis=axis, keepdims=True)
+
+
+def _unit_rms(x: Array, axis: Axis, eps: float) -> tuple[Array, Array]:
+    """Divide by the root of the mean square: xhat and rstd."""
+    rstd = 1 / np.sqrt((x * x).mean(axis=axis, keepdims=True) + eps)
+    return x * rstd, rstd
+
+
+def _unit_rms_backward(dxhat: Array, xhat: Array, rstd: Array, axis: Axis) -> Array:
+    """Remove from dxhat what points along xhat, then scale as the forward pass did."""
+    return rstd * (dxhat - xhat * (dxhat * xhat).mean(axis=axis, keepdims=True))
+
+
+# LayerNorm
+
+
+def layer_norm(
+    x: npt.ArrayLike, gamma: npt.ArrayLike | None = None, beta: npt.ArrayLike | None = None, eps: float = 1e-5
+) -> Array:
+    """Give every row mean 0 and variance 1, then scale and shift each feature.
+
+    ``y = gamma * (x - mean) / sqrt(var + eps) + beta``, with mean and var over the last axis.
+
+    The variance is the biased one (divided by d, not d - 1), and eps stands inside the root. So the variance of
+    the result before gamma is ``var / (var + eps)``: a little under 1. Statistics are taken in at least float32,
+    in two passes (mean first); the result has the dtype of x. With ``eps=0`` a constant row gives NaN.
+
+    Args:
+        x: input, shape (..., d), float16, float32 or float64.
+        gamma: gain, shape (d,); None for 1.
+        beta: shift, shape (d,); None for 0.
+        eps: added to the variance, in units of x squared; at least 0.
+
+    Returns:
+        y, shape (..., d), in the dtype of x.
+
+    Raises:
+        TypeError: x, gamma or beta is not floating-point.
+        ValueError: x has no features, gamma or beta does not have shape (d,), or eps is negative.
+
+    Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450.
+    Known mistake: ``x.std(ddof=1) + eps`` as divisor, the unbiased deviation with eps outside the root.
+    """
+    x, x_wide = _features(x)
+    _rules.small_constant(eps)
+    xhat, _rstd = _unit_rms(_centre(x_wide, -1), -1, eps)  # (..., d), (..., 1)
+    return _affine(xhat, gamma, beta).astype(x.dtype)
+
+
+def layer_norm_backward(
+    dy: npt.ArrayLike, x: npt.ArrayLike, gamma: npt.ArrayLike | None = None, eps: float = 1e-5
+) -> tuple[Array, Array, Array]:
+    """Gradients of :func:`layer_norm`.
+
+    ``dxhat = dy * gamma``, then ``dx = rstd * (dxhat - mean(dxhat) - xhat * mean(dxhat * xhat))``;
+    ``dgamma = sum(dy * xhat)`` and ``dbeta = sum(dy)`` over all rows.
+
+    Args:
+        dy: gradient of the loss with respect to y, shape (..., d).
+        x: the input of the forward pass, shape (..., d).
+        gamma: the gain of the forward pass, shape (d,); None for 1.
+        eps: as in the forward pass.
+
+    Returns:
+        dx, shape (..., d), in the dtype of x; dgamma and dbeta, shape (d,), in the dtype of gamma (of x without one).
+
+    Raises:
+        TypeError: an input is not floating-point.
+        ValueError: dy does not have the shape of x, or an input breaks a rule of the forward pass.
+
+    Source: the chain rule, derived line by line in chapter 03.
+    Known mistake: testing it with ``y.sum()``, for which dx is zero whatever the code does when gamma is 1.
+    """
+    return _norm_backward(dy, x, gamma, eps, centred=True, axis=-1)
+
+
+class LayerNorm:
+    """LayerNorm with its parameters: gamma starts at 1, beta at 0. See :func:`layer_norm`."""
+
+    def __init__(self, d_model: int, eps: float = 1e-5) -> None:
+        _rules.size("d_model", d_model)
+        _rules.small_constant(eps)
+        self.gamma = np.ones(d_model)
+        self.beta = np.zeros(d_model)
+        self.eps = eps
+
+    def __call__(self, x: npt.ArrayLike) -> Array:
+        return layer_norm(x, self.gamma, self.beta, self.eps)
+
+
+# RMSNorm
+
+
+def rms_norm(x: npt.ArrayLike, gamma: npt.ArrayLike | None = None, eps: float = 1e-5) -> Array:
+    """Give every row root mean square 1, then scale each feature. The mean stays in.
+
+    ``y = gamma * x / sqrt(mean(x**2) + eps)``, with the mean over the last axis.
+
+    Statistics are taken in at least float32, and gamma is applied before the result is cast to the dtype of x.
+    With ``eps=0`` a row of zeros gives NaN.
+
+    Args:
+        x: input, shape (..., d), float16, float32 or float64.
+        gamma: gain, shape (d,); None for 1.
+        eps: added to the mean square, in units of x squared; at least 0.
+
+    Returns:
+        y, shape (..., d), in the dtype of x.
+
+    Raises:
+        TypeError: x or gamma is not floating-point.
+        ValueError: x has no features, gamma does not have shape (d,), or eps is negative.
+
+    Source: Zhang and Sennrich 2019, arXiv:1910.07467.
+    Known mistake: calling it "LayerNorm without beta". What is dropped is the mean.
+    """
+    x, x_wide = _features(x)
+    _rules.small_constant(eps)
+    xhat, _rstd = _unit_rms(x_wide, -1, eps)  # (..., d), (..., 1)
+    return _affine(xhat, gamma, None).astype(x.dtype)
+
+
+def rms_norm_backward(
+    dy: npt.ArrayLike, x: npt.ArrayLike, gamma: npt.ArrayLike | None = None, eps: float = 1e-5
+) -> tuple[Array, Array]:
+    """Gradients of :func:`rms_norm`.
+
+    ``dxhat = dy * gamma``, then ``dx = rstd * (dxhat - xhat * mean(dxhat * xhat))``;
+    ``dgamma = sum(dy * xhat)`` over all rows.
+
+    Args:
+        dy: gradient of the loss with respect to y, shape (..., d).
+        x: the input of the forward pass, shape (..., d).
+        gamma: the gain of the forward pass, shape (d,); None for 1.
+        eps: as in the forward pass.
+
+    Returns:
+        dx, shape (..., d), in the dtype of x; dgamma, shape (d,), in the dtype of gamma (of x without one).
+
+    Raises:
+        TypeError: an input is not floating-point.
+        ValueError: dy does not have the shape of x, or an input breaks a rule of the forward pass.
+
+    Source: the chain rule, derived in chapter 04.
+    Known mistake: keeping LayerNorm's mean(dxhat) term.
+    """
+    dx, dgamma, _dbeta = _norm_backward(dy, x, gamma, eps, centred=False, axis=-1)
+    return dx, dgamma
+
+
+class RMSNorm:
+    """RMSNorm with its parameter: gamma starts at 1. See :func:`rms_norm`."""
+
+    def __init__(self, d_model: int, eps: float = 1e-5) -> None:
+        _rules.size("d_model", d_model)
+        _rules.small_constant(eps)
+        self.gamma = np.ones(d_model)
+        self.eps = eps
+
+    def __call__(self, x: npt.ArrayLike) -> Array:
+        return rms_norm(x, self.gamma, self.eps)
+
+
+# BatchNorm
+
+
+def batch_norm(
+    x: npt.ArrayLike, gamma: npt.ArrayLike | None = None, beta: npt.ArrayLike | None = None, eps: float = 1e-5
+) -> Array:
+    """Give every feature mean 0 and variance 1 over all rows of the batch (BatchNorm in training mode).
+
+    ``y = gamma * (x - mean) / sqrt(var + eps) + beta``, with mean and var over every axis but the last.
+
+    A row's result depends on the other rows. With a single row the variance is 0 and y is beta, whatever x was.
+
+    Args:
+        x: input, shape (..., d), at least one row; float16, float32 or float64.
+        gamma: gain, shape (d,); None for 1.
+        beta: shift, shape (d,); None for 0.
+        eps: added to the variance, in units of x squared; at least 0.
+
+    Returns:
+        y, shape (..., d), in the dtype of x.
+
+    Raises:
+        TypeError: x, gamma or beta is not floating-point.
+        ValueError: x has no features or no rows, gamma or beta does not have shape (d,), or eps is negative.
+
+    Source: Ioffe and Szegedy 2015, arXiv:1502.03167.
+    Known mistake: using these batch statistics at evaluation, where running averages belong.
+    """
+    x, x_wide = _features(x)
+    _rules.rows(x.shape)
+    _rules.small_constant(eps)
+    axis = _all_but_last(x)
+    xhat, _rstd = _unit_rms(_centre(x_wide, axis), axis, eps)  # (..., d), (1, ..., 1, d)
+    return _affine(xhat, gamma, beta).astype(x.dtype)
+
+
+def batch_norm_backward(
+    dy: npt.ArrayLike, x: npt.ArrayLike, gamma: npt.ArrayLike | None = None, eps: float = 1e-5
+) -> tuple[Array, Array, Array]:
+    """Gradients of :func:`batch_norm`: those of LayerNorm, with the means over the rows.
+
+    ``dxhat = dy * gamma``, then ``dx = rstd * (dxhat - mean(dxhat) - xhat * mean(dxhat * xhat))``;
+    ``dgamma = sum(dy * xhat)`` and ``dbeta = sum(dy)`` over all rows.
+
+    Args:
+        dy: gradient of the loss with respect to y, shape (..., d).
+        x: the input of the forward pass, shape (..., d).
+        gamma: the gain of the forward pass, shape (d,); None for 1.
+        eps: as in the forward pass.
+
+    Returns:
+        dx, shape (..., d), in the dtype of x; dgamma and dbeta, shape (d,), in the dtype of gamma (of x without one).
+
+    Raises:
+        TypeError: an input is not floating-point.
+        ValueError: dy does not have the shape of x, or an input breaks a rule of the forward pass.
+
+    Source: Ioffe and Szegedy 2015, arXiv:1502.03167.
+    Known mistake: treating mean and var as constants, which drops the last two terms of dx.
+    """
+    x, _x_wide = _features(x)
+    _rules.rows(x.shape)
+    return _norm_backward(dy, x, gamma, eps, centred=True, axis=_all_but_last(x))
+
+
+# What they share at the door and at the end
+
+
+def _features(x: npt.ArrayLike) -> tuple[Array, Array]:
+    """x as it came, checked, and x in at least float32 for the statistics."""
+    x = _float_array("x", x)
+    _rules.features(x.shape)
+    return x, x.astype(np.promote_types(x.dtype, np.float32), copy=False)
+
+
+def _float_array(name: str, value: npt.ArrayLike) -> Array:
+    value = np.asarray(value)
+    _rules.floating(name, np.issubdtype(value.dtype, np.floating), value.dtype)
+    return value
+
+
+def _parameter(name: str, value: npt.ArrayLike | None, d: int) -> Array | None:
+    if value is None:
+        return None
+    value = _float_array(name, value)
+    _rules.vector(name, value.shape, d)
+    return value
+
+
+def _affine(xhat: Array, gamma: npt.ArrayLike | None, beta: npt.ArrayLike | None) -> Array:
+    """gamma * xhat + beta, each left out where it is None."""
+    gamma = _parameter("gamma", gamma, xhat.shape[-1])
+    beta = _parameter("beta", beta, xhat.shape[-1])
+    y = xhat if gamma is None else gamma * xhat
+    return y if beta is None else y + beta
+
+
+def _all_but_last(x: Array) -> tuple[int, ...]:
+    return tuple(range(x.ndim - 1))
+
+
+def _norm_backward(
+    dy: npt.ArrayLike, x: npt.ArrayLike, gamma: npt.ArrayLike | None, eps: float, *, centred: bool, axis: Axis
+) -> tuple[Array, Array, Array]:
+    x, x_wide = _features(x)
+    dy = _float_array("dy", dy)
+    _rules.same_shape("dy", dy.shape, "x", x.shape)
+    _rules.small_constant(eps)
+    gamma = _parameter("gamma", gamma, x.shape[-1])
+
+    dy_wide = dy.astype(x_wide.dtype, copy=False)
+    xhat, rstd = _unit_rms(_centre(x_wide, axis) if centred else x_wide, axis, eps)
+    dxhat = dy_wide if gamma is None else dy_wide * gamma
+    dx = _unit_rms_backward(dxhat, xhat, rstd, axis)
+    if centred:
+        dx = _centre(dx, axis)
+
+    rows = _all_but_last(x)
+    param_dtype = x.dtype if gamma is None else gamma.dtype
+    dgamma = (dy_wide * xhat).sum(axis=rows).astype(param_dtype)  # (d,)
+    dbeta = dy_wide.sum(axis=rows).astype(param_dtype)  # (d,)
+    return dx.astype(x.dtype), dgamma, dbeta

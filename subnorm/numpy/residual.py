@@ -1,0 +1,79 @@
+"""The residual connection, and the two places for a norm beside it.
+
+These lines use nothing but `+` and a call, so they serve NumPy arrays and PyTorch tensors alike.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from subnorm import _rules
+
+Array = TypeVar("Array", bound=Any)
+
+
+def residual(x: Array, sublayer: Callable[[Array], Array]) -> Array:
+    """Add to x what the sublayer makes of it: ``y = x + F(x)``.
+
+    Args:
+        x: input, any shape.
+        sublayer: F, a function from arrays to arrays of the same shape.
+
+    Returns:
+        y, in the shape of x. The Jacobian is ``I + J`` with J that of F.
+
+    Raises:
+        ValueError: the sublayer changed the shape, so that there is nothing to add to.
+
+    Source: He, Zhang, Ren, Sun 2015, arXiv:1512.03385.
+    Known mistake: ``h = norm(x); y = h + F(h)``, which sends the normalised input down the skip path.
+    """
+    return _add(x, sublayer(x))
+
+
+def pre_ln(x: Array, sublayer: Callable[[Array], Array], norm: Callable[[Array], Array]) -> Array:
+    """Normalise what the sublayer reads, and leave the skip path alone: ``y = x + F(norm(x))``.
+
+    Args:
+        x: input, any shape.
+        sublayer: F, a function from arrays to arrays of the same shape.
+        norm: LayerNorm, RMSNorm or another function that keeps the shape.
+
+    Returns:
+        y, in the shape of x. It is not normalised, so a stack of these needs one more norm at its end.
+
+    Raises:
+        ValueError: the sublayer changed the shape.
+
+    Source: Xiong et al. 2020, arXiv:2002.04745, who compare it with Post-LN; it was in use before.
+    Known mistake: taking the residual after the norm, ``norm(x) + F(norm(x))``.
+    """
+    return _add(x, sublayer(norm(x)))
+
+
+def post_ln(x: Array, sublayer: Callable[[Array], Array], norm: Callable[[Array], Array]) -> Array:
+    """Normalise the sum, skip path and all: ``y = norm(x + F(x))``. The "Add & Norm" of the first transformer.
+
+    Args:
+        x: input, any shape.
+        sublayer: F, a function from arrays to arrays of the same shape.
+        norm: LayerNorm, RMSNorm or another function that keeps the shape.
+
+    Returns:
+        y, in the shape of x, normalised.
+
+    Raises:
+        ValueError: the sublayer changed the shape.
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762.
+    Known mistake: a docstring that says Post-LN above code that is Pre-LN.
+    """
+    return norm(_add(x, sublayer(x)))
+
+
+#: The placements that a block can be built with, by name.
+PLACEMENTS: dict[str, Callable[..., Any]] = {"pre": pre_ln, "post": post_ln}
+
+
+def _add(x: Array, branch: Array) -> Array:
+    _rules.same_shape("the sublayer's output", tuple(branch.shape), "its input x", tuple(x.shape))
+    return x + branch

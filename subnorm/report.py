@@ -1,0 +1,25 @@
+"""Carry a measured number from the cell that measured it to the sentence that quotes it."""
+
+from IPython.display import publish_display_data
+
+
+def say(name: str, value: float, spec: str = ".2f", noise: float = 1e-6) -> None:
+    """Show ``name = value`` under the cell, rounded, so that prose can quote it with the role ``{val}``.
+
+    Args:
+        name: how prose asks for the number: ``{val}`03:name``` in chapter 03.
+        value: the measured number.
+        spec: format, as in :func:`format`.
+        noise: relative error to expect on another machine: 1e-6 for plain arithmetic, 1e-4 for a trained value.
+
+    Raises:
+        ValueError: within its noise the value could round to another text, so that it would not reproduce.
+    """
+    value = float(value)
+    text = format(value, spec)
+    if any(format(value * (1 + d), spec) != text for d in (-noise, noise)):
+        raise ValueError(
+            f"a quoted number must not hang on its last digit; {name} = {value!r} rounds to {text} only by luck "
+            f"with {spec!r} and noise {noise:g}. Show fewer digits."
+        )
+    publish_display_data({"text/plain": f"{name} = {text}"}, metadata={"said": {name: text}})

@@ -1,0 +1,23 @@
+"""The operations of the course on PyTorch tensors, under the same names, and as modules."""
+
+from subnorm.numpy.residual import PLACEMENTS, post_ln, pre_ln, residual
+from subnorm.torch.attention import MultiHeadAttention
+from subnorm.torch.block import AttentionSubLayer, FeedForward, TransformerBlock
+from subnorm.torch.norms import NORMS, LayerNorm, RMSNorm, batch_norm, layer_norm, rms_norm
+
+__all__ = [
+    "NORMS",
+    "PLACEMENTS",
+    "AttentionSubLayer",
+    "FeedForward",
+    "LayerNorm",
+    "MultiHeadAttention",
+    "RMSNorm",
+    "TransformerBlock",
+    "batch_norm",
+    "layer_norm",
+    "post_ln",
+    "pre_ln",
+    "residual",
+    "rms_norm",
+]

@@ -1,0 +1,52 @@
+"""Multi-head self-attention as a module, with the parameter names of torch.nn.MultiheadAttention."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from subnorm import _rules
+
+
+class MultiHeadAttention(nn.Module):
+    """Self-attention in several heads side by side, each on its own d_model / num_heads features.
+
+    ``softmax(q k^T / sqrt(d_head)) v`` per head, then one linear map over the joined heads.
+    A state_dict of ``torch.nn.MultiheadAttention(d_model, num_heads)`` loads.
+
+    Args:
+        d_model: number of features.
+        num_heads: number of heads; divides d_model.
+
+    Raises:
+        ValueError: num_heads does not divide d_model; in the forward pass, x or the mask does not fit,
+            or a query sees no key.
+        TypeError: in the forward pass, the mask is not boolean.
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2.
+    Known mistake: the opposite mask convention. In torch.nn.MultiheadAttention True blocks; here True lets through.
+    """
+
+    def __init__(self, d_model: int, num_heads: int) -> None:
+        super().__init__()
+        _rules.heads(d_model, num_heads)
+        self.num_heads = num_heads
+        self.in_proj_weight = nn.Parameter(torch.empty(3 * d_model, d_model))  # rows of q, k and v on top of each other
+        self.in_proj_bias = nn.Parameter(torch.zeros(3 * d_model))
+        self.out_proj = nn.Linear(d_model, d_model)
+        nn.init.xavier_uniform_(self.in_proj_weight)
+        nn.init.zeros_(self.out_proj.bias)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(..., T, d_model) to the same shape; mask: boolean, True where a query (row) may look at a key (column)."""
+        d_model = self.out_proj.in_features
+        _rules.sequence(tuple(x.shape), d_model)
+        qkv = F.linear(x, self.in_proj_weight, self.in_proj_bias)  # (..., T, 3 d_model)
+        q, k, v = (self._split_heads(part) for part in qkv.chunk(3, dim=-1))  # (..., heads, T, d_head)
+        if mask is not None:
+            _rules.mask(mask.dtype == torch.bool, mask.dtype, tuple(mask.shape), (*q.shape[:-1], x.shape[-2]))
+            _rules.sees_something(bool(mask.any(dim=-1).all()))
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)  # (..., heads, T, d_head)
+        return self.out_proj(y.transpose(-2, -3).flatten(-2))  # (..., T, d_model)
+
+    def _split_heads(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.num_heads, -1)).transpose(-2, -3)  # (..., heads, T, d_head)

@@ -1,0 +1,176 @@
+"""LayerNorm, RMSNorm and BatchNorm as readable functions on tensors, and the two modules.
+
+The lines are those of `subnorm.numpy.norms`; autograd supplies the backward passes.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from subnorm import _rules
+
+Axis = int | tuple[int, ...]
+
+
+def _centre(x: Tensor, axis: Axis) -> Tensor:
+    """Subtract the mean."""
+    return x - x.mean(dim=axis, keepdim=True)
+
+
+def _unit_rms(x: Tensor, axis: Axis, eps: float) -> Tensor:
+    """Divide by the root of the mean square."""
+    rstd = torch.rsqrt((x * x).mean(dim=axis, keepdim=True) + eps)
+    return x * rstd
+
+
+def layer_norm(x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """Give every row mean 0 and variance 1, then scale and shift each feature.
+
+    ``y = gamma * (x - mean) / sqrt(var + eps) + beta``, with mean and biased var over the last axis.
+
+    Statistics are taken in at least float32, in two passes; the result has the dtype of x.
+    The same function as :func:`subnorm.numpy.layer_norm` and ``torch.nn.functional.layer_norm``.
+
+    Args:
+        x: input, shape (..., d), float16, bfloat16, float32 or float64.
+        gamma: gain, shape (d,); None for 1.
+        beta: shift, shape (d,); None for 0.
+        eps: added to the variance, in units of x squared; at least 0.
+
+    Returns:
+        y, shape (..., d), in the dtype of x.
+
+    Raises:
+        TypeError: x, gamma or beta is not floating-point.
+        ValueError: x has no features, gamma or beta does not have shape (d,), or eps is negative.
+
+    Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450.
+    Known mistake: ``x.std()``, which torch computes without bias (dividing by d - 1).
+    """
+    x_wide = _features(x)
+    _rules.small_constant(eps)
+    xhat = _unit_rms(_centre(x_wide, -1), -1, eps)  # (..., d)
+    return _affine(xhat, gamma, beta).to(x.dtype)
+
+
+def rms_norm(x: Tensor, gamma: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """Give every row root mean square 1, then scale each feature. The mean stays in.
+
+    ``y = gamma * x / sqrt(mean(x**2) + eps)``, with the mean over the last axis.
+
+    Statistics are taken in at least float32, and gamma is applied before the result is cast to the dtype of x.
+    The same function as :func:`subnorm.numpy.rms_norm` and ``torch.nn.functional.rms_norm`` with the same eps.
+
+    Args:
+        x: input, shape (..., d), float16, bfloat16, float32 or float64.
+        gamma: gain, shape (d,); None for 1.
+        eps: added to the mean square, in units of x squared; at least 0.
+
+    Returns:
+        y, shape (..., d), in the dtype of x.
+
+    Raises:
+        TypeError: x or gamma is not floating-point.
+        ValueError: x has no features, gamma does not have shape (d,), or eps is negative.
+
+    Source: Zhang and Sennrich 2019, arXiv:1910.07467.
+    Known mistake: squaring in float16, which overflows above 255.
+    """
+    x_wide = _features(x)
+    _rules.small_constant(eps)
+    xhat = _unit_rms(x_wide, -1, eps)  # (..., d)
+    return _affine(xhat, gamma, None).to(x.dtype)
+
+
+def batch_norm(x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """Give every feature mean 0 and variance 1 over all rows of the batch (BatchNorm in training mode).
+
+    ``y = gamma * (x - mean) / sqrt(var + eps) + beta``, with mean and biased var over every axis but the last.
+
+    A row's result depends on the other rows. With a single row the variance is 0 and y is beta, whatever x was.
+
+    Args:
+        x: input, shape (..., d), at least one row; float16, bfloat16, float32 or float64.
+        gamma: gain, shape (d,); None for 1.
+        beta: shift, shape (d,); None for 0.
+        eps: added to the variance, in units of x squared; at least 0.
+
+    Returns:
+        y, shape (..., d), in the dtype of x.
+
+    Raises:
+        TypeError: x, gamma or beta is not floating-point.
+        ValueError: x has no features or no rows, gamma or beta does not have shape (d,), or eps is negative.
+
+    Source: Ioffe and Szegedy 2015, arXiv:1502.03167.
+    Known mistake: feeding (B, T, d) to torch.nn.BatchNorm1d, which takes the second axis for the features.
+    """
+    x_wide = _features(x)
+    _rules.rows(tuple(x.shape))
+    _rules.small_constant(eps)
+    # A single row of shape (d,) is a batch of one: torch would read an empty tuple of axes as "all of them".
+    rows = x_wide.reshape(-1, x.shape[-1])  # (N, d)
+    xhat = _unit_rms(_centre(rows, 0), 0, eps).reshape(x.shape)  # (..., d)
+    return _affine(xhat, gamma, beta).to(x.dtype)
+
+
+class LayerNorm(nn.Module):
+    """LayerNorm with its parameters: weight (gamma) starts at 1, bias (beta) at 0. See :func:`layer_norm`.
+
+    The names are those of ``torch.nn.LayerNorm``, so that its state_dict loads.
+    """
+
+    def __init__(self, d_model: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        _rules.size("d_model", d_model)
+        _rules.small_constant(eps)
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.bias = nn.Parameter(torch.zeros(d_model))
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        return layer_norm(x, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]}, eps={self.eps}"
+
+
+class RMSNorm(nn.Module):
+    """RMSNorm with its parameter: weight (gamma) starts at 1. See :func:`rms_norm`.
+
+    The name is that of ``torch.nn.RMSNorm``, so that its state_dict loads. Mind its other default eps: None,
+    which stands for the machine epsilon of the dtype.
+    """
+
+    def __init__(self, d_model: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        _rules.size("d_model", d_model)
+        _rules.small_constant(eps)
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        return rms_norm(x, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]}, eps={self.eps}"
+
+
+#: The norms that a block can be built with, by name.
+NORMS: dict[str, type[LayerNorm] | type[RMSNorm]] = {"layer": LayerNorm, "rms": RMSNorm}
+
+
+def _features(x: Tensor) -> Tensor:
+    """Check x, and widen it to at least float32 for the statistics."""
+    _rules.floating("x", x.is_floating_point(), x.dtype)
+    _rules.features(tuple(x.shape))
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def _affine(xhat: Tensor, gamma: Tensor | None, beta: Tensor | None) -> Tensor:
+    """gamma * xhat + beta, each left out where it is None."""
+    for name, parameter in (("gamma", gamma), ("beta", beta)):
+        if parameter is not None:
+            _rules.floating(name, parameter.is_floating_point(), parameter.dtype)
+            _rules.vector(name, tuple(parameter.shape), xhat.shape[-1])
+    y = xhat if gamma is None else gamma * xhat
+    return y if beta is None else y + beta
