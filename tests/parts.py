@@ -1,0 +1,41 @@
+"""Parts of the tests that need a program which pip does not bring.
+
+Without the program such a test is a skip that names it; with CI=true it is a failure, so that nothing is left out unseen.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def chromium_path() -> str | None:
+    """Chromium or Chrome on this machine; the environment variable CHROMIUM names another one."""
+    if named := os.environ.get("CHROMIUM"):
+        return named
+    on_path = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome", "chrome"))
+    if sys.platform == "darwin":
+        usual = [Path("/Applications", f"{app}.app/Contents/MacOS", app) for app in ("Chromium", "Google Chrome")]
+    elif sys.platform == "win32":
+        roots = [os.environ.get(name, "") for name in ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")]
+        usual = [Path(root, vendor, "Application/chrome.exe") for root in roots for vendor in ("Google/Chrome", "Chromium")]
+    else:
+        usual = []
+    return next(filter(None, on_path), None) or next((str(path) for path in usual if path.is_file()), None)
+
+
+PARTS = {
+    "chromium": (chromium_path, "Chromium: apt install chromium, or set CHROMIUM to the path of Chrome"),
+}
+
+
+def need(part: str) -> str:
+    """Path of the program `part`. Call it in a fixture or a test: it skips where the program is absent."""
+    find, mend = PARTS[part]
+    path = find()
+    if path is None:
+        stop = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        stop(f"needs {mend}")
+    return path
