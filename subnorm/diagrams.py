@@ -1,0 +1,108 @@
+"""Block diagrams, drawn by code: one function for each diagram, on a few shapes that they share.
+
+Signals flow from left to right. One data unit is the same length on both axes, so that a circle is round.
+Each diagram returns a figure for :func:`subnorm.figures.show`.
+"""
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyBboxPatch, PathPatch
+from matplotlib.path import Path
+
+from subnorm.figures import BLACK, BLUE, GREEN, ORANGE
+
+Point = tuple[float, float]
+
+PLUS_RADIUS = 0.17
+BOX_HEIGHT = 0.55
+
+
+def canvas(width: float, height: float) -> tuple[Figure, Axes]:
+    """An empty drawing board, ``width`` by ``height`` units, the origin at its lower left corner."""
+    fig, ax = plt.subplots(figsize=(width, height))
+    ax.set(xlim=(0, width), ylim=(0, height), aspect="equal")
+    ax.axis("off")
+    return fig, ax
+
+
+def box(ax: Axes, centre: Point, label: str, color: str = BLUE, width: float = 1.0) -> None:
+    """A box round a label: an operation."""
+    x, y = centre[0] - width / 2, centre[1] - BOX_HEIGHT / 2
+    style = "round,pad=0,rounding_size=0.08"
+    ax.add_patch(FancyBboxPatch((x, y), width, BOX_HEIGHT, boxstyle=style, facecolor="white", edgecolor=color, lw=2))
+    ax.text(*centre, label, ha="center", va="center", color=BLACK)
+
+
+def plus(ax: Axes, centre: Point, color: str = BLACK) -> None:
+    """A circled plus: the sum of the arrows that enter it."""
+    ax.add_patch(Circle(centre, PLUS_RADIUS, facecolor="white", edgecolor=color, lw=2))
+    x, y = centre
+    arm = PLUS_RADIUS * 0.55
+    ax.plot([x - arm, x + arm], [y, y], color=color, lw=2)
+    ax.plot([x, x], [y - arm, y + arm], color=color, lw=2)
+
+
+def arrow(ax: Axes, start: Point, end: Point, color: str = BLACK) -> None:
+    """A straight arrow."""
+    style = {"arrowstyle": "-|>", "color": color, "lw": 2, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", xy=end, xytext=start, arrowprops=style)
+
+
+def skip(ax: Axes, start: Point, end: Point, height: float, color: str = GREEN) -> None:
+    """An arc from a fork on the line up and over what stands between, down onto a plus."""
+    top, landing = start[1] + height, end[1] + PLUS_RADIUS
+    corner = 0.25
+    path = [
+        (Path.MOVETO, start),
+        (Path.LINETO, (start[0], top - corner)),
+        (Path.CURVE3, (start[0], top)),
+        (Path.CURVE3, (start[0] + corner, top)),
+        (Path.LINETO, (end[0] - corner, top)),
+        (Path.CURVE3, (end[0], top)),
+        (Path.CURVE3, (end[0], top - corner)),
+    ]
+    codes, points = zip(*path, strict=True)
+    ax.add_patch(PathPatch(Path(points, codes), facecolor="none", edgecolor=color, lw=2))
+    arrow(ax, (end[0], top - corner), (end[0], landing), color)
+
+
+def residual_block() -> Figure:
+    """One residual connection, ``y = x + F(x)``: the skip path above, the branch below."""
+    fig, ax = canvas(6.4, 1.9)
+    line = 0.6
+    ax.text(0.3, line, "$x$", ha="center", va="center", fontsize=14)
+    arrow(ax, (0.5, line), (2.25, line))
+    box(ax, (2.75, line), "$F$")
+    arrow(ax, (3.25, line), (4.5 - PLUS_RADIUS, line), BLUE)
+    plus(ax, (4.5, line))
+    arrow(ax, (4.5 + PLUS_RADIUS, line), (5.3, line))
+    ax.text(5.45, line, "$y=x+F(x)$", va="center", fontsize=12)
+    skip(ax, (1.2, line), (4.5, line), height=0.85)
+    ax.text(2.75, line + 0.95, "skip path: carries $x$, has no weights", ha="center", va="bottom", color=GREEN)
+    ax.text(2.75, line - 0.36, "branch: learns the correction $y-x$", ha="center", va="top", color=BLUE)
+    ax.plot(1.2, line, marker="o", color=BLACK, markersize=5)
+    return fig
+
+
+def residual_stream(sublayers: tuple[str, ...] = ("attention", "feed-forward", "attention", "feed-forward")) -> Figure:
+    """A stack of residual connections, its skip paths drawn as one line, which the sublayers read and edit."""
+    step, reach, line, below = 1.7, 1.3, 1.45, 0.4
+    fig, ax = canvas(step * len(sublayers) + 1.5, 1.8)
+    ax.text(0.3, line, "$x_0$", ha="center", va="center", fontsize=14)
+    left = 0.55
+    for index, name in enumerate(sublayers):
+        fork = 0.85 + step * index
+        add = fork + reach
+        arrow(ax, (left, line), (add - PLUS_RADIUS, line), GREEN)
+        ax.plot(fork, line, marker="o", color=BLACK, markersize=5)
+        arrow(ax, (fork, line), (fork + 0.2, below + BOX_HEIGHT / 2), BLUE)
+        box(ax, ((fork + add) / 2, below), name, width=reach)
+        arrow(ax, (add - 0.2, below + BOX_HEIGHT / 2), (add - 0.04, line - PLUS_RADIUS), ORANGE)
+        plus(ax, (add, line))
+        left = add + PLUS_RADIUS
+    ax.text(1.05, 1.07, "read", color=BLUE, va="center")
+    ax.text(1.95, 1.07, "add", color=ORANGE, va="center", ha="right")
+    arrow(ax, (left, line), (left + 0.4, line), GREEN)
+    ax.text(left + 0.6, line, f"$x_{len(sublayers)}$", ha="center", va="center", fontsize=14)
+    return fig
