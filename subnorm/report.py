@@ -1,4 +1,6 @@
-"""Carry a measured number from the cell that measured it to the sentence that quotes it."""
+"""Carry what a cell measured to the page: a number that prose quotes, or a table."""
+
+from collections.abc import Iterable, Sequence
 
 from IPython.display import publish_display_data
 
@@ -23,3 +25,16 @@ def say(name: str, value: float, spec: str = ".2f", noise: float = 1e-6) -> None
             f"with {spec!r} and noise {noise:g}. Show fewer digits."
         )
     publish_display_data({"text/plain": f"{name} = {text}"}, metadata={"said": {name: text}})
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Show a table, as Markdown where the page can draw it and as plain text elsewhere.
+
+    Args:
+        columns: the headings.
+        rows: the cells; numbers come as rounded text, so that they mean the same on every machine.
+    """
+    lines = [[str(cell) for cell in row] for row in (columns, *rows)]
+    markdown = ["| " + " | ".join(line) + " |" for line in lines]
+    markdown.insert(1, "|" + "---|" * len(columns))
+    publish_display_data({"text/markdown": "\n".join(markdown), "text/plain": "\n".join(" | ".join(x) for x in lines)})
