@@ -1,0 +1,38 @@
+"""Gives every picture a text that says what is seen.
+
+A figure's alt text is the `text/plain` of its output, where `nbval` compares it too; MyST-NB itself would write the
+file name. A picture without a usable text is a warning, in every build until it has one.
+"""
+
+from docutils import nodes
+from sphinx.util import logging
+
+log = logging.getLogger(__name__)
+
+
+def usable(text):
+    """A sentence: not matplotlib's `<Figure size ...>`, not a file name."""
+    return not text.startswith("<") and len(text.split()) >= 4
+
+
+def describe(app, doctree):
+    for bundle in doctree.findall(nodes.container):
+        if bundle.get("nb_element") == "mime_bundle":
+            text = " ".join(child.astext() for child in bundle if child.get("mime_type") == "text/plain")
+            for image in bundle.findall(nodes.image):
+                image["alt"] = " ".join(text.split())
+    for image in doctree.findall(nodes.image):
+        if not usable(image.get("alt", "")):
+            log.warning(
+                "picture %s needs an alt text that says what is seen, at least four words; it has %r",
+                image["uri"],
+                image.get("alt", ""),
+                location=image,
+                type="alt",
+            )
+            app.env.note_reread()
+
+
+def setup(app):
+    app.connect("doctree-read", describe)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

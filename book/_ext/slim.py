@@ -1,0 +1,115 @@
+"""Makes the built pages light, complete and self-contained; the theme's own output is none of the three.
+
+Runs over the HTML when the build has finished, and changes nothing when run again. Every rule in `RULES` says which
+fault of the theme it cures.
+"""
+
+import re
+import struct
+from pathlib import Path
+
+from docutils import nodes
+
+THEME = """<script>
+  {
+    const root = document.documentElement.dataset, mode = localStorage.getItem("mode") || "auto";
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    root.mode = mode;
+    root.theme = mode !== "auto" ? mode : dark ? "dark" : "light";
+  }
+  </script>"""
+
+RULES = [
+    # 1.5 MB of script that draws again the icons which the style sheet has already drawn
+    (r'<script src="[^"]*/fontawesome\.js[^"]*"></script>', ""),
+    # live cells need another server; their script is declared twice, which is an error on every page
+    (r"<script>const THEBE_JS_URL.*?</script>", ""),
+    (r'<script type="text/x-thebe-config">.*?</script>', ""),
+    (r"<script>kernelName = .*?</script>", ""),
+    (r"<script[^>]*sphinx-thebe\.js[^>]*></script>|<link[^>]*sphinx-thebe\.css[^>]*/>", ""),
+    # fetched early, run late: preloading them only delays what the reader sees first
+    (r'<link rel="preload" as="script"[^>]*/>', ""),
+    (r'<meta name="viewport" content="width=device-width, initial-scale=1" ?/>', ""),  # the page has one already
+    (r'<div id="ethical-ad-placement".*?</div>', ""),
+    # without a stored choice the theme starts light and then flashes to dark
+    (r'<script data-cfasync="false">.*?</script>', THEME),
+    # its spoken name must contain the words it shows
+    (r'(<button class="btn search-button-field[^>]*?) title="Search" aria-label="Search"', r"\1"),
+    (r'<div id="pst-primary-sidebar" class', '<div id="pst-primary-sidebar" role="region" aria-label="Sidebar" class'),
+    (r"<script (?![^>]*\b(?:defer|async)\b)(?=[^>]*\bsrc=)", "<script defer "),
+]
+
+HOME = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>Subnorm</title>
+<meta name="description" content="Leads to the first page of the book.">
+<meta http-equiv="refresh" content="0; url={url}"></head><body><a href="{url}">Open the book</a></body></html>
+"""
+
+
+def slim(html, folder):
+    """One page, mended. `folder` is where the page lies, so that its pictures can be measured."""
+    if home := re.match(r'<meta http-equiv="Refresh" content="0; url=([^"]*)"', html):
+        return HOME.format(url=home[1])
+    html = re.sub(
+        r'<script src="([^"?]*/documentation_options\.js)[^"]*"></script>', lambda m: options(folder / m[1]), html
+    )
+    if "sd-tab" not in html.replace("sd-tabs-storage", ""):
+        html = re.sub(r"<script[^>]*/design-tabs\.js[^>]*></script>", "", html)
+    for pattern, replacement in RULES:
+        html = re.sub(pattern, replacement, html, flags=re.DOTALL)
+    return re.sub(r"<img (?![^>]*\bdecoding=)([^>]*)>", lambda m: sized(m[1], folder), html)
+
+
+def options(path):
+    """Inline, because the next inline script needs it. From a file, search cannot fetch pages to quote from them."""
+    return (
+        f"<script>{path.read_text('utf-8')}\n"
+        'if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;</script>'
+    )
+
+
+def sized(attributes, folder):
+    """The size of a picture, so that the text below does not jump when it arrives."""
+    path = folder / re.search(r'src="([^"?]*)', attributes)[1]
+    width, height = size(path.read_bytes())
+    box = "" if "width=" in attributes else f'width="{width}" height="{height}" '
+    return f'<img {box}decoding="async" {attributes}>'
+
+
+def size(picture):
+    if picture.startswith(b"\x89PNG"):
+        return struct.unpack(">II", picture[16:24])
+    return re.search(r'viewBox="0 0 (\d+) (\d+)"', picture.decode("utf-8")).groups()
+
+
+def describe(app, pagename, templatename, context, doctree):
+    """A description for search engines: the page's own (front matter), or its first paragraph without a formula."""
+    tags = context.get("metatags", "")
+    if 'name="description"' in tags:
+        return
+    text = f"{context.get('title', pagename)}: a page of the course Subnorm."
+    if doctree:
+        plain = [p.astext() for p in doctree.findall(nodes.paragraph) if not any(p.findall(nodes.math))]
+        text = next((p for p in plain if len(p) >= 60), text)
+    text = " ".join(text.split())
+    if len(text) > 160:
+        text = text[:160].rsplit(" ", 1)[0].rstrip(",.;:") + " …"
+    text = text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    context["metatags"] = f'{tags}\n<meta name="description" content="{text}" />'
+
+
+def finish(app, error):
+    if error or app.builder.format != "html":
+        return
+    for path in Path(app.outdir).rglob("*.html"):
+        if "_static" not in path.parts:
+            old = path.read_text("utf-8")
+            new = slim(old, path.parent)
+            if new != old:
+                path.write_text(new, "utf-8")
+
+
+def setup(app):
+    app.connect("html-page-context", describe)
+    app.connect("build-finished", finish, priority=900)  # after the page that leads from index.html to the book
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,16 @@
+// A formula or table wider than its column scrolls; only then must the keyboard be able to reach it.
+{
+  const mark = () => document.querySelectorAll(".eqn, .pst-scrollable-table-container").forEach((box) => {
+    if (box.scrollWidth > box.clientWidth + 1) {
+      box.tabIndex = 0;
+      box.setAttribute("role", "group");
+      box.setAttribute("aria-label", "scrolls sideways");
+    } else {
+      box.removeAttribute("tabindex");
+      box.removeAttribute("role");
+      box.removeAttribute("aria-label");
+    }
+  });
+  addEventListener("load", mark);
+  addEventListener("resize", mark);
+}

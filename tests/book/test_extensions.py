@@ -1,0 +1,205 @@
+"""The book's own Sphinx extensions, each on a book of one page: a fault warns in the first build and the next."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace
+
+EXTENSIONS = Path(__file__).parents[2] / "book" / "_ext"
+# 1x1 pixel
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+@pytest.fixture(autouse=True)
+def extensions_on_path(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(EXTENSIONS), *sys.path])
+
+
+def build(folder):
+    """All warnings of a build; a second call is an incremental build."""
+    warnings = io.StringIO()
+    settings = {
+        "extensions": ["myst_nb", "prerender", "measured", "alt", "slim"],
+        "root_doc": "index",
+        "html_theme": "basic",
+        "html_math_renderer": "prerender",
+        "katex_macros": {"LN": r"\operatorname{LN}"},
+        "myst_enable_extensions": ["amsmath", "dollarmath"],
+        "nb_execution_mode": "off",
+        "exclude_patterns": ["_build"],
+    }
+    out = folder / "_build" / "html"
+    with docutils_namespace():
+        Sphinx(folder, None, out, out / "tree", "html", settings, status=None, warning=warnings).build()
+    return warnings.getvalue()
+
+
+def page(folder, text):
+    (folder / "index.md").write_text(f"# Title\n\n{text}\n", "utf-8")
+
+
+def html(folder, name="index"):
+    return (folder / "_build" / "html" / f"{name}.html").read_text("utf-8")
+
+
+def display(text, said=None, **more):
+    metadata = {} if said is None else {"said": said}
+    return {"output_type": "display_data", "data": {"text/plain": [text], **more}, "metadata": metadata}
+
+
+def notebook(folder, *outputs, name="03-norms"):
+    cell = {"cell_type": "code", "id": "a", "execution_count": 1, "metadata": {}, "source": ["f()"]}
+    heading = {"cell_type": "markdown", "id": "b", "metadata": {}, "source": ["# Norms"]}
+    book = {
+        "cells": [heading, cell | {"outputs": list(outputs)}],
+        "metadata": {"kernelspec": {"name": "python3", "display_name": "p"}, "language_info": {"name": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    path = folder / "notebooks" / f"{name}.ipynb"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(book), "utf-8")
+
+
+TOC = "```{toctree}\nnotebooks/03-norms\n```"
+SLOPE = display("slope = 0.99", {"slope": "0.99"})
+FIGURE = {"image/png": PNG}
+
+
+def test_a_good_book_has_no_warning(tmp_path):
+    notebook(tmp_path, SLOPE, display("Two lines that rise with depth.", **FIGURE))
+    page(tmp_path, "The slope is {val}`03:slope`, not {given}`2`, and $\\LN(x)$.\n\n$$ x^2 $$ (eq-a)\n\n" + TOC)
+    assert build(tmp_path) == ""
+    assert build(tmp_path) == ""
+    assert '<span class="measured">0.99</span>' in html(tmp_path)
+    assert html(tmp_path).count('class="katex"') == 2
+    assert '<span class="eqno">(1)' in html(tmp_path)
+    assert "<math" in html(tmp_path)
+    assert 'alt="Two lines that rise with depth."' in html(tmp_path, "notebooks/03-norms")
+    assert " said " in html(tmp_path, "notebooks/03-norms")
+
+
+FAULTS = {
+    "unknown macro": (r"Some text." + "\n\n" + r"And $\nosuch x$.", [SLOPE], r"Undefined control sequence: \nosuch"),
+    "unknown macro in a display": (r"$$ \nosuch x $$", [SLOPE], r"Undefined control sequence: \nosuch"),
+    "unknown number": ("{val}`03:speed`", [SLOPE], "03-norms.ipynb says no 'speed'; it says slope"),
+    "unknown notebook": ("{val}`07:slope`", [SLOPE], "0 notebooks are named notebooks/07-*.ipynb"),
+    "number said twice": ("{val}`03:slope`", [SLOPE, SLOPE], "'slope' is said twice"),
+    "number said twice, not quoted": (TOC, [SLOPE, SLOPE], "'slope' is said twice"),
+    "stored text edited": ("{val}`03:slope`", [display("slope = 0.98", {"slope": "0.99"})], "shows 'slope = 0.98'"),
+    "figure without a text": (TOC, [display("<Figure size 640x480 with 1 Axes>", **FIGURE)], "needs an alt text"),
+    "picture without a text": ("![](a.png)", [SLOPE], "needs an alt text"),
+    "picture named by its file": ("![a.png](a.png)", [SLOPE], "needs an alt text"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_warns_in_every_build(tmp_path, fault):
+    text, outputs, message = FAULTS[fault]
+    notebook(tmp_path, *outputs)
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01")
+    page(tmp_path, text if text == TOC else f"{text}\n\n{TOC}")
+    assert message in build(tmp_path)
+    assert message in build(tmp_path)
+
+
+def test_a_warning_names_page_and_line(tmp_path):
+    page(tmp_path, "Some text.\n\nMore text with $\\nosuch$.")
+    assert "index.md:5: WARNING: math: KaTeX parse error" in build(tmp_path)
+
+
+def test_two_notebooks_with_one_number(tmp_path):
+    notebook(tmp_path, SLOPE)
+    notebook(tmp_path, SLOPE, name="03-other")
+    page(tmp_path, "{val}`03:slope`")
+    assert "2 notebooks are named notebooks/03-*.ipynb" in build(tmp_path)
+
+
+def test_a_page_follows_the_notebook_it_quotes(tmp_path):
+    notebook(tmp_path, SLOPE)
+    page(tmp_path, f"{{val}}`03:slope`\n\n{TOC}")
+    build(tmp_path)
+    notebook(tmp_path, display("slope = 0.42", {"slope": "0.42"}))
+    assert build(tmp_path) == ""
+    assert '<span class="measured">0.42</span>' in html(tmp_path)
+
+
+def test_bare_align_is_numbered_once(tmp_path):
+    page(tmp_path, "\\begin{align}\na &= b \\\\\nc &= d\n\\end{align}")
+    assert build(tmp_path) == ""
+    assert html(tmp_path).count("eqno") == 1
+    assert 'class="tag"' not in html(tmp_path)
+
+
+def test_description(tmp_path):
+    words = "A paragraph that is long enough to tell a search engine what a page is about. " * 3
+    page(tmp_path, f"Short.\n\n{words}")
+    build(tmp_path)
+    assert '<meta name="description" content="A paragraph that is long enough' in html(tmp_path)
+    page(tmp_path, words)
+    (tmp_path / "index.md").write_text(
+        "---\nmyst:\n  html_meta:\n    description: Own words.\n---\n# T\n\n" + words, "utf-8"
+    )
+    build(tmp_path)
+    assert html(tmp_path).count('name="description"') == 1
+    assert 'content="Own words."' in html(tmp_path)
+
+
+THEME = """<meta name="viewport" content="width=device-width, initial-scale=1" />
+<script data-cfasync="false">
+ document.documentElement.dataset.mode = localStorage.getItem("mode") || "";
+</script>
+<script src="../_static/scripts/fontawesome.js?digest=8"></script>
+<link rel="preload" as="script" href="../_static/scripts/bootstrap.js?digest=8" />
+<link rel="stylesheet" type="text/css" href="../_static/sphinx-thebe.css?v=4" />
+<script async="async" src="../_static/sphinx-thebe.js?v=c"></script>
+<script>const THEBE_JS_URL = "https://example.org/thebe.js"</script>
+<script type="text/x-thebe-config">
+ {}
+</script>
+<script>kernelName = 'python3'</script>
+<script data-sd-tabs-storage-prefix="x" src="../_static/design-tabs.js?v=f"></script>
+<div id="ethical-ad-placement" class="flat"
+  data-ea-manual="true">
+</div>"""
+
+
+def test_slim_removes_what_the_theme_leaves(tmp_path):
+    import slim
+
+    rest = slim.slim(THEME, tmp_path)
+    for word in ("fontawesome", "thebe", "THEBE", "preload", "viewport", "design-tabs", "ethical", "kernelName"):
+        assert word not in rest
+    assert 'root.theme = mode !== "auto"' in rest
+
+
+def test_slim_mends_and_may_run_twice(tmp_path):
+    import slim
+
+    (tmp_path / "documentation_options.js").write_text("const DOCUMENTATION_OPTIONS = {};", "utf-8")
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x02\x80\x00\x00\x01\xe0")
+    (tmp_path / "b.svg").write_text('<svg viewBox="0 0 240 72"></svg>', "utf-8")
+    once = slim.slim(
+        '<script src="./documentation_options.js?v=1"></script><script src="x.js"></script><script>1</script>'
+        '<script async src="y.js"></script><img alt="a" src="a.png" /><img src="b.svg"><img width="5" src="a.png">',
+        tmp_path,
+    )
+    assert "<script>const DOCUMENTATION_OPTIONS = {};\nif (location.protocol" in once
+    assert '<script defer src="x.js">' in once
+    assert '<script async src="y.js">' in once
+    assert '<img width="640" height="480" decoding="async" alt="a" src="a.png" />' in once
+    assert '<img width="240" height="72" decoding="async" src="b.svg">' in once
+    assert '<img decoding="async" width="5" src="a.png">' in once
+    assert slim.slim(once, tmp_path) == once
+
+
+def test_slim_makes_a_page_of_the_redirect(tmp_path):
+    import slim
+
+    assert '<a href="book/intro.html">' in slim.slim(
+        '<meta http-equiv="Refresh" content="0; url=book/intro.html" />', tmp_path
+    )
