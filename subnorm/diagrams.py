@@ -7,7 +7,7 @@ Each diagram returns a figure for :func:`subnorm.figures.show`.
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyBboxPatch, PathPatch
+from matplotlib.patches import Circle, FancyBboxPatch, PathPatch, Rectangle
 from matplotlib.path import Path
 
 from subnorm.figures import BLACK, BLUE, GREEN, ORANGE
@@ -105,4 +105,30 @@ def residual_stream(sublayers: tuple[str, ...] = ("attention", "feed-forward", "
     ax.text(1.95, 1.07, "add", color=ORANGE, va="center", ha="right")
     arrow(ax, (left, line), (left + 0.4, line), GREEN)
     ax.text(left + 0.6, line, f"$x_{len(sublayers)}$", ha="center", va="center", fontsize=14)
+    return fig
+
+
+def normalised_axes() -> Figure:
+    """Which entries share one mean and one variance: a row for LayerNorm, a column for BatchNorm."""
+    fig, axes = plt.subplots(1, 2, figsize=(6.4, 3.0))
+    examples, tokens, features = 2, 3, 5
+    rows = examples * tokens
+    for ax, title, color, (height, width) in (
+        (axes[0], "LayerNorm", BLUE, (1, features)),
+        (axes[1], "BatchNorm", ORANGE, (rows, 1)),
+    ):
+        for row in range(rows):
+            for column in range(features):
+                shared = row < height and column < width
+                ax.add_patch(
+                    Rectangle((column, -row), 0.9, 0.9, facecolor=color if shared else "white", edgecolor=BLACK, lw=1)
+                )
+        for example in range(examples):
+            middle = 0.95 - tokens * (example + 0.5)
+            ax.text(-0.25, middle, f"example {example + 1}", rotation=90, ha="right", va="center")
+        ax.axhline(0.95 - tokens, color=BLACK, lw=1, linestyle="--")
+        ax.text(features / 2, -rows + 0.75, "features", ha="center", va="top")
+        ax.set_title(title, loc="center")
+        ax.set(xlim=(-1, features), ylim=(-rows + 0.1, 1.1), aspect="equal")
+        ax.axis("off")
     return fig
