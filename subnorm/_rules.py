@@ -55,9 +55,9 @@ def width(shape: Shape, d_model: int) -> None:
 
 
 def sequence(shape: Shape, d_model: int) -> None:
-    if len(shape) < 2 or shape[-1] != d_model:
+    if len(shape) < 2 or shape[-2] == 0 or shape[-1] != d_model:
         raise ValueError(
-            f"x must have shape (..., T, d_model) with d_model = {d_model}; got shape {shape}. "
+            f"x must have shape (..., T, d_model) with T at least 1 and d_model = {d_model}; got shape {shape}. "
             f"Attention mixes the T tokens of a sequence: give tokens on the last axis but one, features last."
         )
 
@@ -126,12 +126,13 @@ def mask(is_bool: bool, dtype: object, shape: Shape, scores: Shape) -> None:
             f"from torch.nn.MultiheadAttention's, where True blocks, take ~mask."
         )
     # Broadcasting goes from the right: every axis must be 1 or equal to that of the scores.
-    fits = len(shape) <= len(scores) and all(
+    fits = 2 <= len(shape) <= len(scores) and all(
         m in (1, s) for m, s in zip(reversed(shape), reversed(scores), strict=False)
     )
     if not fits:
         raise ValueError(
-            f"mask must broadcast to the scores' shape (..., heads, T, T) = {scores}; got shape {shape}. "
+            f"mask must have a row for each query and a column for each key, and broadcast to the scores' shape "
+            f"(..., heads, T, T) = {scores}; got shape {shape}. "
             f"Give (T, T) for all sequences, or (B, 1, T, T) for one mask each."
         )
 

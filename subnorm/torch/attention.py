@@ -20,7 +20,7 @@ class MultiHeadAttention(nn.Module):
     Raises:
         ValueError: num_heads does not divide d_model; in the forward pass, x or the mask does not fit,
             or a query sees no key.
-        TypeError: in the forward pass, the mask is not boolean.
+        TypeError: in the forward pass, x is not floating-point, or the mask is not boolean.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2.
     Known mistake: the opposite mask convention. In torch.nn.MultiheadAttention True blocks; here True lets through.
@@ -39,6 +39,7 @@ class MultiHeadAttention(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """(..., T, d_model) to the same shape; mask: boolean, True where a query (row) may look at a key (column)."""
         d_model = self.out_proj.in_features
+        _rules.floating("x", x.is_floating_point(), x.dtype)
         _rules.sequence(tuple(x.shape), d_model)
         qkv = F.linear(x, self.in_proj_weight, self.in_proj_bias)  # (..., T, 3 d_model)
         q, k, v = (self._split_heads(part) for part in qkv.chunk(3, dim=-1))  # (..., heads, T, d_head)

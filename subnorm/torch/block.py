@@ -18,6 +18,7 @@ class FeedForward(nn.Module):
 
     Raises:
         ValueError: a size is not a positive whole number; in the forward pass, x does not have d_model features.
+        TypeError: in the forward pass, x is not floating-point.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, equation 2.
     Known mistake: a ReLU after the second layer too, so that the branch can only add.
@@ -31,6 +32,7 @@ class FeedForward(nn.Module):
         self.linear2 = nn.Linear(d_ff, d_model)
 
     def forward(self, x: Tensor) -> Tensor:
+        _rules.floating("x", x.is_floating_point(), x.dtype)
         _rules.width(tuple(x.shape), self.linear1.in_features)
         return self.linear2(torch.relu(self.linear1(x)))
 
