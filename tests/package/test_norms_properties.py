@@ -1,0 +1,172 @@
+"""What the norms must do to every input, in either library: examples are drawn by hypothesis."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+import subnorm.numpy as sn
+
+# With eps at least 1e-3, rstd is at most 32; times rounding (1e-16) of sums of entries up to 100: under 1e-10.
+close = partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-10, strict=True)
+
+shapes = array_shapes(min_dims=1, max_dims=3, max_side=5)
+any_eps = st.floats(1e-3, 10)
+#: Anything at all, with rows that are constant, zero, or equal to one another among them.
+any_x = arrays(np.float64, shapes, elements=st.floats(-100, 100))
+seeds = st.integers(0, 2**32 - 1)
+
+NORMS = ["layer_norm", "rms_norm", "batch_norm"]
+ROW_NORMS = ["layer_norm", "rms_norm"]
+
+
+def normal(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(1, 2, shape)
+
+
+@pytest.mark.parametrize("name", NORMS)
+@given(x=any_x, eps=any_eps)
+def test_shape_and_dtype_are_kept(name: str, norms: SimpleNamespace, x: np.ndarray, eps: float) -> None:
+    for dtype in (np.float32, np.float64):
+        y = getattr(norms, name)(x.astype(dtype), None, *([] if name == "rms_norm" else [None]), eps)
+        assert y.shape == x.shape
+        assert y.dtype == dtype
+        assert np.isfinite(y).all()
+
+
+@given(x=any_x, eps=any_eps)
+def test_layer_norm_has_mean_0_and_variance_just_under_1(norms: SimpleNamespace, x: np.ndarray, eps: float) -> None:
+    y, var = norms.layer_norm(x, None, None, eps), x.var(axis=-1)
+    close(y.mean(axis=-1), np.zeros(x.shape[:-1])[()])
+    close(y.var(axis=-1), var / (var + eps))
+
+
+@given(x=any_x, eps=any_eps)
+def test_batch_norm_has_mean_0_and_variance_just_under_1(norms: SimpleNamespace, x: np.ndarray, eps: float) -> None:
+    rows, var = tuple(range(x.ndim - 1)), x.var(axis=tuple(range(x.ndim - 1)))
+    y = norms.batch_norm(x, None, None, eps)
+    close(y.mean(axis=rows), np.zeros(x.shape[-1]))
+    close(y.var(axis=rows), var / (var + eps))
+
+
+@given(x=any_x, eps=any_eps)
+def test_rms_norm_has_mean_square_just_under_1(norms: SimpleNamespace, x: np.ndarray, eps: float) -> None:
+    mean_square = (x * x).mean(axis=-1)
+    close((norms.rms_norm(x, None, eps) ** 2).mean(axis=-1), mean_square / (mean_square + eps))
+
+
+@given(x=any_x, eps=any_eps)
+def test_layer_norm_is_rms_norm_of_the_centred_row(norms: SimpleNamespace, x: np.ndarray, eps: float) -> None:
+    close(norms.layer_norm(x, None, None, eps), norms.rms_norm(x - x.mean(axis=-1, keepdims=True), None, eps))
+
+
+@given(x=any_x, eps=any_eps, shift=st.floats(-100, 100))
+def test_layer_norm_forgets_a_shift(norms: SimpleNamespace, x: np.ndarray, eps: float, shift: float) -> None:
+    close(norms.layer_norm(x + shift, None, None, eps), norms.layer_norm(x, None, None, eps))
+
+
+@given(seed=seeds, shift=st.floats(1, 10))
+def test_rms_norm_feels_a_shift(norms: SimpleNamespace, seed: int, shift: float) -> None:
+    x = normal(seed, 3, 8)
+    assert np.abs(norms.rms_norm(x + shift) - norms.rms_norm(x)).max() > 0.01
+
+
+@given(x=any_x, eps=any_eps, shift=arrays(np.float64, 5, elements=st.floats(-100, 100)))
+def test_batch_norm_forgets_a_shift_of_each_feature(
+    norms: SimpleNamespace, x: np.ndarray, eps: float, shift: np.ndarray
+) -> None:
+    close(norms.batch_norm(x + shift[: x.shape[-1]], None, None, eps), norms.batch_norm(x, None, None, eps))
+
+
+@pytest.mark.parametrize("name", NORMS)
+@given(x=any_x, eps=any_eps, scale=st.floats(0.1, 10), sign=st.sampled_from([-1, 1]))
+def test_a_norm_forgets_a_scale_that_eps_shares(
+    name: str, norms: SimpleNamespace, x: np.ndarray, eps: float, scale: float, sign: int
+) -> None:
+    """f(a x, a² eps) = sign(a) f(x, eps): eps is in units of x squared, and stands inside the root."""
+    none = [None] if name == "rms_norm" else [None, None]
+    f = getattr(norms, name)
+    close(f(sign * scale * x, *none, scale**2 * eps), sign * f(x, *none, eps))
+
+
+@pytest.mark.parametrize("name", ROW_NORMS)
+@given(seed=seeds, scales=arrays(np.float64, (3, 1), elements=st.floats(0.01, 100)))
+def test_without_eps_every_row_forgets_its_own_scale(
+    name: str, norms: SimpleNamespace, seed: int, scales: np.ndarray
+) -> None:
+    x, none = normal(seed, 3, 8), [None] if name == "rms_norm" else [None, None]
+    close(getattr(norms, name)(scales * x, *none, 0.0), getattr(norms, name)(x, *none, 0.0))
+
+
+@pytest.mark.parametrize("name", ROW_NORMS)
+@given(x=any_x, seed=seeds)
+def test_a_row_does_not_depend_on_the_others(name: str, norms: SimpleNamespace, x: np.ndarray, seed: int) -> None:
+    x = np.atleast_2d(x)
+    others = x.copy()
+    others[1:] = normal(seed, *x[1:].shape)
+    close(getattr(norms, name)(others)[0], getattr(norms, name)(x)[0])
+    close(getattr(norms, name)(x[0]), getattr(norms, name)(x)[0])
+
+
+@given(seed=seeds)
+def test_a_row_of_batch_norm_does(norms: SimpleNamespace, seed: int) -> None:
+    x = normal(seed, 4, 6)
+    others = np.concatenate([x[:1], x[1:] + 5])
+    assert np.abs(norms.batch_norm(others)[0] - norms.batch_norm(x)[0]).max() > 0.1
+
+
+@pytest.mark.parametrize("name", NORMS)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@given(seed=seeds)
+def test_permuting_commutes_with_normalising(name: str, axis: int, norms: SimpleNamespace, seed: int) -> None:
+    x, order = normal(seed, 4, 5, 6), np.random.default_rng(seed).permutation(4 + axis)
+    close(getattr(norms, name)(np.take(x, order, axis)), np.take(getattr(norms, name)(x), order, axis))
+
+
+@given(seed=seeds, n=st.integers(1, 6), d=st.integers(1, 6), eps=any_eps)
+def test_batch_norm_is_layer_norm_along_the_other_axis(
+    norms: SimpleNamespace, seed: int, n: int, d: int, eps: float
+) -> None:
+    x = normal(seed, n, d)
+    close(norms.batch_norm(x, None, None, eps), norms.layer_norm(x.T, None, None, eps).T)
+
+
+@pytest.mark.parametrize("name", NORMS)
+@given(x=any_x, seed=seeds)
+def test_gamma_scales_and_beta_shifts_each_feature(name: str, norms: SimpleNamespace, x: np.ndarray, seed: int) -> None:
+    gamma, beta = normal(seed, 2, x.shape[-1])
+    if name == "rms_norm":
+        close(norms.rms_norm(x, gamma), gamma * norms.rms_norm(x))
+    else:
+        close(getattr(norms, name)(x, gamma, beta), gamma * getattr(norms, name)(x) + beta)
+
+
+# Backward passes
+
+
+@given(seed=seeds, d=st.integers(3, 12))
+def test_without_eps_dx_is_orthogonal_to_what_the_norm_forgets(seed: int, d: int) -> None:
+    """To x in every row, and for LayerNorm to the ones vector: moves along them change nothing."""
+    x, dy, gamma = normal(seed, 3, d), normal(seed + 1, 3, d), normal(seed + 2, d)
+    dx = sn.layer_norm_backward(dy, x, gamma, 0)[0]
+    size = np.abs(dx).max()
+    assert np.abs(dx.sum(axis=-1)).max() < 1e-11 * size
+    assert np.abs((dx * sn.layer_norm(x, eps=0)).sum(axis=-1)).max() < 1e-11 * size
+    dx = sn.rms_norm_backward(dy, x, gamma, 0)[0]
+    assert np.abs((dx * sn.rms_norm(x, eps=0)).sum(axis=-1)).max() < 1e-11 * np.abs(dx).max()
+
+
+@pytest.mark.parametrize("name", NORMS)
+@given(x=any_x, eps=any_eps, seed=seeds)
+def test_backward_is_linear_and_keeps_shapes(name: str, x: np.ndarray, eps: float, seed: int) -> None:
+    backward = getattr(sn, f"{name}_backward")
+    gamma = normal(seed, x.shape[-1])
+    dy, other = normal(seed + 1, 2, *x.shape)
+    results = [backward(v, x, gamma, eps) for v in (dy, other, dy - 2 * other)]
+    for first, second, both in zip(*results, strict=True):
+        close(both, first - 2 * second, rtol=1e-8, atol=1e-8)
+    assert [r.shape for r in results[0]] == [x.shape, *[gamma.shape] * (len(results[0]) - 1)]
