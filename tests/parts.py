@@ -1,6 +1,6 @@
 """Parts of the tests that need a program which pip does not bring.
 
-Without the program such a test is a skip that names it; with CI=true it is a failure, so that nothing is left out unseen.
+Without the program such a test is a skip that names it; with CI=true it is a failure.
 """
 
 import os
@@ -20,7 +20,7 @@ def chromium_path() -> str | None:
         usual = [Path("/Applications", f"{app}.app/Contents/MacOS", app) for app in ("Chromium", "Google Chrome")]
     elif sys.platform == "win32":
         roots = [os.environ.get(name, "") for name in ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")]
-        usual = [Path(root, vendor, "Application/chrome.exe") for root in roots for vendor in ("Google/Chrome", "Chromium")]
+        usual = [Path(root, app, "Application/chrome.exe") for root in roots for app in ("Google/Chrome", "Chromium")]
     else:
         usual = []
     return next(filter(None, on_path), None) or next((str(path) for path in usual if path.is_file()), None)

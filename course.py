@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+"""Build, test, read and run the course. Needs Python 3.11 or newer, and nothing else.
+
+build      make .venv, install what is pinned, build the book
+test       build, then lint, types, the tests of package and book, every notebook
+serve      build, then show the book on a local web server
+lab        open the notebooks in JupyterLab
+refresh    run notebooks again and store what they print
+
+What is already done is not done again.
+"""
+
+import argparse
+import collections
+import functools
+import gzip
+import hashlib
+import http.server
+import importlib.util
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+# An older Python reads the whole file before it comes here: no syntax newer than 3.6 anywhere in it.
+if sys.version_info < (3, 11):  # noqa: UP036, whoever runs this has not installed anything yet
+    sys.exit(
+        f"The course needs Python 3.11 or newer; this is {sys.version.split()[0]}. Get it at https://www.python.org"
+    )
+
+ROOT = pathlib.Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+INSTALLED = VENV / "course.json"  # the requirements that are in .venv; {} while an install is under way
+LOG = VENV / "install.log"
+BUILD = ROOT / "_build"
+PAGES = BUILD / "html"
+BUILT = BUILD / "course.json"  # what the pages were built from; absent while a build is under way
+INPUTS = ["_config.yml", "_toc.yml", "book", "notebooks", "subnorm", "constraints.txt"]  # subnorm: API pages
+
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".txt": "text/plain; charset=utf-8",
+    ".md": "text/plain; charset=utf-8",
+    ".ipynb": "application/json",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".woff2": "font/woff2",
+}
+NETWORK = r"NewConnectionError|name resolution|getaddrinfo|timed? ?out|ProxyError|SSLError|Connection\w*Error"
+
+
+def call(command: list, **options) -> int:
+    """Exit status of a command, run at the root."""
+    sys.stdout.flush()  # ours goes first
+    return subprocess.run([str(word) for word in command], **{"cwd": ROOT, **options}).returncode
+
+
+def digest(paths: list) -> str:
+    """One hash of the names and the contents of files."""
+    result = hashlib.sha256()
+    for path in paths:
+        content = path.read_bytes()
+        result.update(f"{path.relative_to(ROOT).as_posix()} {len(content)}\n".encode() + content)
+    return result.hexdigest()
+
+
+def read_json(path: pathlib.Path) -> dict:
+    """The record in a file of ours; {} if it is absent, or cut off by an interruption."""
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def requirements(files: list) -> dict:
+    """What `INSTALLED` says once `files` are in .venv, which works neither moved nor under another Python."""
+    shared = [ROOT / "constraints.txt", ROOT / "pyproject.toml"]
+    home = f"Python {sys.version_info[0]}.{sys.version_info[1]} in {VENV}"
+    return {"home": home, **{name: digest([ROOT / name, *shared]) for name in files}}
+
+
+def install(files: list, torch_index: str) -> None:
+    """Bring .venv to the pinned versions. An install that did not finish is begun again in an empty .venv."""
+    want, have = requirements(files), read_json(INSTALLED)
+    if PYTHON.exists() and want.items() <= have.items():
+        return
+    start = time.monotonic()
+    yours = not INSTALLED.exists()  # a .venv made by hand is used as it is
+    if not PYTHON.exists() or not (yours or have.get("home") == want["home"]):
+        make_venv()
+        have = {}
+    INSTALLED.write_text("{}", "utf-8")
+    # All files in one call: a second call may move what the first one chose.
+    command = [PYTHON, "-m", "pip", "install", "--no-input", "--progress-bar=off", "--disable-pip-version-check"]
+    command += [word for name in files for word in ("-r", name)]
+    if torch_index:  # the CPU build is 2.13.0+cpu, which matches ==2.13.0 and which pip prefers to plain 2.13.0
+        command += ["--extra-index-url", torch_index]
+    print(f"Installing {' and '.join(files)} into .venv: minutes the first time")
+    if logged(command) != 0:
+        sys.exit(install_error(LOG.read_text("utf-8", "replace")))
+    INSTALLED.write_text(json.dumps({**have, **want}), "utf-8")
+    print(f"Installed in {time.monotonic() - start:.0f} s")
+
+
+def make_venv() -> None:
+    if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
+        sys.exit("This Python cannot make a virtual environment. On Debian and Ubuntu: sudo apt install python3-venv")
+    if pathlib.Path(sys.prefix) == VENV:
+        sys.exit("The .venv has to be made again, and you are inside it: run `deactivate`, then this command again.")
+    if VENV.exists():
+        print("Removing .venv: it is unfinished, was moved, or belongs to another Python")
+        shutil.rmtree(VENV)
+    VENV.mkdir()
+    INSTALLED.write_text("{}", "utf-8")
+    if call([sys.executable, "-m", "venv", VENV]) != 0:
+        sys.exit(f"{sys.executable} -m venv failed; what it said is above.")
+
+
+def logged(command: list) -> int:
+    """Exit status of a long command that writes to `LOG`; every ten seconds, the line it is at."""
+    start = time.monotonic()
+    with LOG.open("wb") as log:
+        process = subprocess.Popen([str(word) for word in command], cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+    while True:
+        try:
+            return process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            line = (LOG.read_text("utf-8", "replace").split("\n")[:-1] or [""])[-1].strip()
+            print(f"  {time.monotonic() - start:4.0f} s  {line[:100]}", flush=True)
+
+
+def install_error(log: str) -> str:
+    """The end of pip's log, and what to do."""
+    if re.search("No space left", log):
+        mend = "The disk is full: the course needs about 3 GB."
+    elif re.search(NETWORK, log, re.IGNORECASE):
+        mend = "No connection to the package index: look at the network, the proxy, and --torch-index if you gave it."
+    else:
+        mend = f"pip could not install the packages; the whole log is {LOG}."
+    tail = "\n".join(log.rstrip().split("\n")[-12:])
+    return f"{tail}\n\n{mend}\nThen run the same command again: what is downloaded already is in pip's cache."
+
+
+def inputs() -> dict:
+    """Two hashes: of the pages, and of what shapes them."""
+    found = [path for name in INPUTS for path in [ROOT / name, *sorted((ROOT / name).rglob("*"))] if path.is_file()]
+    found = [path for path in found if not {"__pycache__", ".ipynb_checkpoints"} & set(path.parts)]
+    kinds: dict = {"pages": [], "shape": []}
+    for path in found:
+        kinds["pages" if path.suffix in (".md", ".ipynb") else "shape"].append(path)
+    return {kind: digest(paths) for kind, paths in kinds.items()}
+
+
+def build() -> bool:
+    """Build the book unless it is up to date; a warning is an error."""
+    start, want, have = time.monotonic(), inputs(), read_json(BUILT)
+    if want != have:
+        BUILT.unlink(missing_ok=True)
+        if want["shape"] != have.get("shape"):  # Sphinx reads only changed pages again: not enough here
+            shutil.rmtree(BUILD, ignore_errors=True)
+        print("Building the book", flush=True)
+        if call([BIN / "jupyter-book", "build", ".", "-W", "-n", "--keep-going", "-q"]) != 0:
+            # Sphinx warns only of pages it reads: kept, these would pass as clean in the next build.
+            shutil.rmtree(BUILD, ignore_errors=True)
+            print("The book has errors: the warnings above. Nothing is kept of this build.")
+            return False
+        BUILT.write_text(json.dumps(want), "utf-8")
+        print(f"Built in {time.monotonic() - start:.0f} s")
+    page = PAGES / "index.html"
+    print(f"The book is up to date. Open {page}\n  in a browser: {page.as_uri()}")
+    return True
+
+
+def tee(command: list) -> tuple:
+    """Exit status and lines of a command whose output is also shown."""
+    lines = []
+    options: dict = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "encoding": "utf-8", "errors": "replace"}
+    env = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    with subprocess.Popen([str(word) for word in command], cwd=ROOT, env=env, **options) as process:
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+            lines.append(line.strip("= \n"))
+    return process.returncode, [line for line in lines if line] or [""]
+
+
+def test() -> bool:
+    """Run every stage, also after one that failed; then the table."""
+    stages = {
+        "lint": ["ruff", "check", "."],
+        "format": ["ruff", "format", "--check", "."],
+        "types": ["mypy"],
+        "tests": ["pytest", "tests", "--cov", "--cov-fail-under=100"],
+        "notebooks": ["pytest", "notebooks"],  # apart: coverage and kernels do not mix
+    }
+    start = time.monotonic()
+    rows = [("build", build(), "book", time.monotonic() - start)]
+    counts: collections.Counter = collections.Counter()
+    notes = []
+    for stage, words in stages.items():
+        print(f"\n--- {stage}: {' '.join(words)}", flush=True)
+        start = time.monotonic()
+        status, lines = tee([PYTHON, "-m", *words])
+        rows.append((stage, status == 0, lines[-1], time.monotonic() - start))
+        if words[0] == "pytest":
+            counts.update({name: int(n) for n, name in re.findall(r"(\d+) (passed|failed|skipped|errors?)", lines[-1])})
+            notes += [line for line in lines if line.startswith(("SKIPPED [", "FAILED ", "ERROR ", "FAIL Required"))]
+    print("\n" + "\n".join([*notes, ""] if notes else []))
+    for stage, good, result, seconds in rows:
+        print(f"{stage:10} {'ok' if good else 'FAILED':7} {seconds:6.1f} s  {result}")
+    good = all(row[1] for row in rows)
+    print(f"{'All good' if good else 'Not good'}: " + ", ".join(f"{n} {name}" for name, n in counts.items()))
+    return good
+
+
+@functools.lru_cache(maxsize=500)
+def zipped(path: pathlib.Path, changed: int) -> bytes:
+    """A file, compressed once for each time it was changed."""
+    return gzip.compress(path.read_bytes())
+
+
+class Pages(http.server.SimpleHTTPRequestHandler):
+    """Static files, compressed where the browser takes it, as a real web server would send them."""
+
+    def guess_type(self, path) -> str:
+        """Not Python's table: on Windows it takes types from the registry, where .js may be plain text."""
+        return TYPES.get(pathlib.Path(path).suffix, "application/octet-stream")
+
+    def send_head(self):
+        name = self.translate_path(self.path)
+        path = pathlib.Path(name, "index.html") if name.endswith("/") else pathlib.Path(name)
+        kind = self.guess_type(str(path))
+        packable = kind.startswith("text/") or kind in ("application/json", "image/svg+xml")
+        if not (packable and path.is_file() and "gzip" in self.headers.get("Accept-Encoding", "")):
+            return super().send_head()
+        content = zipped(path, path.stat().st_mtime_ns)
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        return io.BytesIO(content)
+
+    def end_headers(self) -> None:
+        self.send_header("Vary", "Accept-Encoding")
+        self.send_header("Cache-Control", "no-cache")  # a page just built is the page you see
+        super().end_headers()
+
+    def log_request(self, code="-", size="-") -> None:
+        """Say nothing of requests that went well; errors are still shown."""
+
+
+def web_server(folder: pathlib.Path, port: int) -> http.server.ThreadingHTTPServer:
+    return http.server.ThreadingHTTPServer(("127.0.0.1", port), functools.partial(Pages, directory=str(folder)))
+
+
+def serve(port: int) -> bool:
+    try:
+        server = web_server(PAGES, port)
+    except OSError as error:
+        sys.exit(f"Port {port} cannot be used ({error.strerror}). Choose another one: --port {port + 1}")
+    with server:
+        print(f"The book is at http://127.0.0.1:{server.server_port}/  (Ctrl+C stops)", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print("\nStopped")
+    return True
+
+
+def lab() -> bool:
+    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl+C is for JupyterLab, which asks before it stops
+    return call([PYTHON, "-m", "jupyterlab"], cwd=ROOT / "notebooks") == 0
+
+
+def refresh(notebooks: list) -> bool:
+    return call([PYTHON, ROOT / "notebooks" / "refresh.py", *map(os.path.abspath, notebooks)]) == 0
+
+
+def main() -> bool:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["build", "test", "serve", "lab", "refresh"])
+    parser.add_argument("notebooks", nargs="*", metavar="notebook", help="refresh: only these")
+    parser.add_argument("--torch-index", metavar="URL", help="take torch from this package index, e.g. its CPU build")
+    parser.add_argument("--port", type=int, default=8000, help="serve: 8000 if not given")
+    args = parser.parse_intermixed_args()
+    if args.notebooks and args.command != "refresh":
+        parser.error(f"{args.command} takes no notebooks; only refresh does")
+    install(
+        ["requirements.txt", "requirements-dev.txt"] if args.command == "test" else ["requirements.txt"],
+        args.torch_index,
+    )
+    if args.command == "serve":
+        return build() and serve(args.port)
+    if args.command == "refresh":
+        return refresh(args.notebooks)
+    return {"build": build, "test": test, "lab": lab}[args.command]()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(0 if main() else 1)
+    except KeyboardInterrupt:
+        sys.exit("\nInterrupted. The same command goes on from here.")

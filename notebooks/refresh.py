@@ -1,0 +1,106 @@
+"""Run notebooks again and store what they print: `python3 course.py refresh [notebook ...]`.
+
+Two runs on one machine write the same bytes, so a difference in git is a difference in a result.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+HERE = Path(__file__).resolve().parent
+
+
+def chapters() -> list[Path]:
+    """All notebooks of the course; exercise sheets (student/) have holes and are not run."""
+    found = [path.relative_to(HERE) for path in HERE.rglob("*.ipynb")]
+    return [
+        HERE / path
+        for path in sorted(found)
+        if not {"student", ".ipynb_checkpoints"} & set(path.parts)
+    ]
+
+
+def tags(cell: nbformat.NotebookNode) -> list[str]:
+    return list(cell.metadata.get("tags", []))
+
+
+def execute(
+    book: nbformat.NotebookNode, folder: Path
+) -> nbformat.NotebookNode:
+    """Run `book` in `folder` and leave in it only what is the same in every run."""
+    stored = [cell.get("outputs", []) for cell in book.cells]
+    client = NotebookClient(
+        book,
+        timeout=300,
+        kernel_name="python3",
+        record_timing=False,
+        extra_arguments=[
+            "--IPKernelApp.log_level=40"
+        ],  # else each kernel warns of its local connection
+        coalesce_streams=True,  # how a kernel cuts its stream into messages depends on the load
+        resources={"metadata": {"path": str(folder)}},
+    )
+    client.execute()
+    for cell, before in zip(book.cells, stored, strict=True):
+        if cell.cell_type != "code":
+            continue
+        if (
+            "nbval-ignore-output" in tags(cell) and before
+        ):  # a live measurement: what is stored is the one on record
+            cell.outputs = before
+        for output in cell.outputs:
+            if output.output_type == "execute_result":
+                output.execution_count = cell.execution_count
+            if (
+                output.output_type == "error"
+            ):  # the frames name paths of this machine; the page needs the last line
+                output.traceback = [f"{output.ename}: {output.evalue}"]
+    kernelspec = {
+        "display_name": "Python 3 (ipykernel)",
+        "language": "python",
+        "name": "python3",
+    }
+    book.metadata.update(
+        kernelspec=kernelspec, language_info={"name": "python"}
+    )  # the kernel adds its patch version
+    return book
+
+
+def refresh(path: Path) -> bool:
+    """Store the fresh outputs of one notebook; False, and the file as it was, if a cell raised."""
+    wall, cpu = time.perf_counter(), children_cpu()
+    try:
+        book = execute(nbformat.read(path, as_version=4), path.parent)
+    except CellExecutionError as error:
+        print(
+            f"{error}\n{path.name}: a cell raised, so the file stays as it was.",
+            file=sys.stderr,
+        )
+        return False
+    path.write_text(
+        nbformat.writes(book) + "\n", encoding="utf-8", newline="\n"
+    )
+    print(
+        f"{path.name}: {time.perf_counter() - wall:.1f} s, CPU {children_cpu() - cpu:.1f} s",
+        flush=True,
+    )
+    return True
+
+
+def children_cpu() -> float:
+    """CPU seconds of the kernels that have ended (0 on Windows, which does not count them)."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+if __name__ == "__main__":
+    wanted = [Path(name) for name in sys.argv[1:]] or chapters()
+    stored = [
+        refresh(path) for path in wanted
+    ]  # all of them, also after one that raised
+    sys.exit(not all(stored))

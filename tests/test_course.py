@@ -1,0 +1,320 @@
+"""course.py, without a network: pip, venv and jupyter-book are stand-ins, and the root is a folder of the test."""
+
+import ast
+import gzip
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+import threading
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / "course.py"
+RUN, TEST = ["requirements.txt"], ["requirements.txt", "requirements-dev.txt"]
+
+
+class Pip:
+    """Stands in for venv and pip; `ends` is what the next installs come to."""
+
+    def __init__(self, course):
+        self.course, self.calls, self.made, self.ends = course, [], 0, []
+
+    def make_venv(self):
+        self.made += 1
+        self.course.BIN.mkdir(parents=True, exist_ok=True)
+        self.course.PYTHON.touch()
+        self.course.INSTALLED.write_text("{}", "utf-8")
+
+    def logged(self, command):
+        self.calls.append([str(word) for word in command])
+        end = self.ends.pop(0) if self.ends else ""
+        if isinstance(end, BaseException):
+            raise end
+        self.course.LOG.write_text(end, "utf-8")
+        return 1 if end else 0
+
+
+@pytest.fixture
+def course(tmp_path):
+    """course.py as a module whose root is empty but for what it reads."""
+    shutil.copy(SCRIPT, tmp_path)
+    for name in ("requirements.txt", "requirements-dev.txt", "constraints.txt", "pyproject.toml", "_config.yml"):
+        (tmp_path / name).write_text(f"# {name}\n", "utf-8")
+    for name in ("book/intro.md", "notebooks/01.ipynb", "subnorm/__init__.py"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(f"{name}\n", "utf-8")
+    spec = importlib.util.spec_from_file_location("course_in_a_folder", tmp_path / "course.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def pip(course, monkeypatch):
+    pip = Pip(course)
+    monkeypatch.setattr(course, "make_venv", pip.make_venv)
+    monkeypatch.setattr(course, "logged", pip.logged)
+    return pip
+
+
+@pytest.fixture
+def books(course, monkeypatch):
+    """Stands in for jupyter-book: what it was called with; `books.status` is how it ends."""
+
+    class Books(list):
+        status = 0
+
+    books = Books()
+
+    def call(command, **options):
+        books.append([str(word) for word in command])
+        course.PAGES.mkdir(parents=True, exist_ok=True)
+        (course.PAGES / f"page{len(books)}.html").touch()
+        return books.status
+
+    monkeypatch.setattr(course, "call", call)
+    return books
+
+
+# --- Python ---
+
+
+def test_an_old_python_can_read_the_file():
+    ast.parse(SCRIPT.read_text("utf-8"), feature_version=(3, 6))
+
+
+def test_an_old_python_is_told():
+    code = (
+        "import runpy, sys; sys.version_info = (3, 8, 10); sys.version = '3.8.10 (main)'; runpy.run_path(sys.argv[1])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, SCRIPT], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("The course needs Python 3.11 or newer; this is 3.8.10. Get it at ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["buidl"], "invalid choice: 'buidl'"), ([], "command"), (["build", "x.ipynb"], "build takes no notebooks")],
+)
+def test_a_wrong_command_is_named(words, said):
+    done = subprocess.run([sys.executable, SCRIPT, *words], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_python_without_ensurepip_is_told(course, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ensurepip" else find(name))
+    with pytest.raises(SystemExit, match="apt install python3-venv"):
+        course.make_venv()
+
+
+def test_a_venv_is_not_removed_under_the_running_python(course, monkeypatch):
+    course.VENV.mkdir()
+    monkeypatch.setattr(sys, "prefix", str(course.VENV))
+    with pytest.raises(SystemExit, match="deactivate"):
+        course.make_venv()
+    assert course.VENV.exists()
+
+
+# --- install ---
+
+
+def test_one_pip_call_installs_once(course, pip):
+    course.install(TEST, None)
+    course.install(TEST, None)
+    course.install(RUN, None)
+    assert pip.made == len(pip.calls) == 1
+    assert pip.calls[0][-4:] == ["-r", "requirements.txt", "-r", "requirements-dev.txt"]
+
+
+def test_build_and_then_test_keep_the_venv(course, pip):
+    course.install(RUN, None)
+    course.install(TEST, None)
+    course.install(RUN, None)
+    assert (pip.made, len(pip.calls)) == (1, 2)
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "constraints.txt", "pyproject.toml"])
+def test_changed_requirements_are_installed(course, pip, name):
+    course.install(RUN, None)
+    (course.ROOT / name).write_text("# changed\n", "utf-8")
+    course.install(RUN, None)
+    assert (pip.made, len(pip.calls)) == (1, 2)
+
+
+def test_the_torch_index_is_one_more_index(course, pip):
+    course.install(RUN, "https://example.org/cpu")
+    assert pip.calls[0][-2:] == ["--extra-index-url", "https://example.org/cpu"]
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt(), "error: something"])
+def test_an_unfinished_install_is_begun_again(course, pip, end):
+    pip.ends = [end]
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        course.install(RUN, None)
+    course.install(RUN, None)
+    assert pip.made == 2
+    course.install(RUN, None)
+    assert (pip.made, len(pip.calls)) == (2, 2)
+
+
+def test_a_moved_venv_is_made_again(course, pip):
+    course.install(RUN, None)
+    course.INSTALLED.write_text(json.dumps({**course.read_json(course.INSTALLED), "home": "elsewhere"}), "utf-8")
+    course.install(RUN, None)
+    assert pip.made == 2
+
+
+def test_a_venv_made_by_hand_is_kept(course, pip):
+    course.BIN.mkdir(parents=True)
+    course.PYTHON.touch()
+    course.install(RUN, None)
+    assert (pip.made, len(pip.calls)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("WARNING: Retrying after NewConnectionError\nERROR: No matching distribution found", "No connection"),
+        ("Temporary failure in name resolution", "No connection"),
+        ("OSError: [Errno 28] No space left on device", "disk is full"),
+        ("ERROR: ResolutionImpossible", "install.log"),
+    ],
+)
+def test_a_failed_install_says_what_to_do(course, pip, log, said):
+    pip.ends = [log]
+    with pytest.raises(SystemExit, match=said) as stop:
+        course.install(RUN, None)
+    assert log.split("\n")[-1] in str(stop.value)
+    assert "run the same command again" in str(stop.value)
+
+
+def test_a_long_command_writes_its_log(course):
+    course.VENV.mkdir()
+    assert course.logged([sys.executable, "-c", "print('a line'); raise SystemExit(3)"]) == 3
+    assert course.LOG.read_text("utf-8") == "a line\n"
+
+
+# --- build ---
+
+
+def test_a_book_is_built_once(course, books):
+    assert course.build()
+    assert course.build()
+    assert len(books) == 1
+    assert books[0][1:] == ["build", ".", "-W", "-n", "--keep-going", "-q"]
+
+
+def test_a_changed_page_is_built_on_top(course, books):
+    course.build()
+    (course.ROOT / "book/intro.md").write_text("changed", "utf-8")
+    course.build()
+    assert [path.name for path in sorted(course.PAGES.iterdir())] == ["page1.html", "page2.html"]
+
+
+@pytest.mark.parametrize("name", ["_config.yml", "subnorm/__init__.py", "constraints.txt"])
+def test_what_shapes_pages_is_built_from_nothing(course, books, name):
+    course.build()
+    (course.ROOT / name).write_text("# changed", "utf-8")
+    course.build()
+    assert [path.name for path in course.PAGES.iterdir()] == ["page2.html"]
+
+
+def test_a_failed_build_leaves_nothing(course, books):
+    books.status = 1
+    assert not course.build()
+    assert not course.BUILD.exists()
+    assert not course.build()
+    assert len(books) == 2
+
+
+def test_an_interrupted_build_is_begun_again(course, books):
+    course.build()
+    course.BUILT.unlink()
+    course.build()
+    assert [path.name for path in course.PAGES.iterdir()] == ["page2.html"]
+
+
+# --- test ---
+
+
+@pytest.mark.parametrize("failing", [None, "ruff", "mypy", "pytest", "build"])
+def test_every_stage_runs_and_one_failure_is_a_failure(course, monkeypatch, capsys, failing):
+    ran = []
+
+    def tee(command):
+        ran.append(command[2])
+        lines = ["some output"]
+        if command[2] == "pytest":
+            lines = ["SKIPPED [2] parts.py:1: needs Chromium", "10 passed, 2 skipped in 1.23s"]
+        return int(command[2] == failing), lines
+
+    monkeypatch.setattr(course, "tee", tee)
+    monkeypatch.setattr(course, "build", lambda: failing != "build")
+    assert course.test() == (failing is None)
+    assert ran == ["ruff", "ruff", "mypy", "pytest", "pytest"]
+    said = capsys.readouterr().out
+    assert said.count("needs Chromium") == 2
+    assert said.endswith("20 passed, 4 skipped\n")
+    assert ("FAILED" in said) == (failing is not None)
+
+
+def test_output_is_shown_and_kept(course, capfd):
+    code = "print('=== 3 passed ===\\n'); raise SystemExit(1)"
+    assert course.tee([sys.executable, "-c", code]) == (1, ["3 passed"])
+    assert "=== 3 passed ===" in capfd.readouterr().out
+
+
+# --- serve ---
+
+
+@pytest.fixture
+def url(course):
+    """Address of a server that shows three files."""
+    course.PAGES.mkdir(parents=True)
+    (course.PAGES / "index.html").write_text("é" * 1000, "utf-8")
+    (course.PAGES / "a.js").write_text("let a = 1;\n" * 100, "utf-8")
+    (course.PAGES / "a.png").write_bytes(b"\x89PNG")
+    with course.web_server(course.PAGES, 0) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+def get(url, accept=""):
+    with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept-Encoding": accept}), timeout=10) as reply:
+        return reply.headers, reply.read()
+
+
+def test_text_is_sent_compressed(course, url):
+    headers, content = get(url, "gzip, br")
+    assert (headers["Content-Encoding"], headers["Content-Type"]) == ("gzip", "text/html; charset=utf-8")
+    assert len(content) == int(headers["Content-Length"]) < 100
+    assert gzip.decompress(content) == (course.PAGES / "index.html").read_bytes()
+    assert get(url + "a.js?v=1", "gzip")[0]["Content-Type"] == "text/javascript; charset=utf-8"
+
+
+def test_a_changed_page_is_sent_as_it_is_now(course, url):
+    get(url, "gzip")
+    (course.PAGES / "index.html").write_text("new", "utf-8")
+    assert gzip.decompress(get(url, "gzip")[1]) == b"new"
+
+
+@pytest.mark.parametrize(("name", "accept"), [("", ""), ("a.png", "gzip")])
+def test_other_content_is_sent_as_it_is(course, url, name, accept):
+    headers, content = get(url + name, accept)
+    assert headers["Content-Encoding"] is None
+    assert content == (course.PAGES / (name or "index.html")).read_bytes()
+
+
+def test_a_taken_port_is_named(course, url):
+    port = int(url.split(":")[-1].strip("/"))
+    with pytest.raises(SystemExit, match=f"--port {port + 1}"):
+        course.serve(port)
