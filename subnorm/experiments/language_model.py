@@ -1,0 +1,184 @@
+"""A causal transformer small enough to train in seconds, and two tasks for it: copying, and reading real text."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from subnorm import _rules
+from subnorm.experiments import text
+from subnorm.experiments.stack import Stack, draw_weights
+
+IGNORE = -100  # the target that torch's cross-entropy leaves out
+
+
+class Task(Protocol):
+    """What a model is trained on: a vocabulary, and batches of tokens with their targets."""
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of different tokens."""
+
+    @property
+    def length(self) -> int:
+        """Tokens in a sequence, T."""
+
+    @property
+    def chance(self) -> float:
+        """The loss, in nats, of a model that ignores what it reads."""
+
+    def batch(self, batch_size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Tokens and targets, each of shape (B, T); a target of IGNORE is not scored."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Repeat a random string: ``b d a | b d a``. Only the second half is scored.
+
+    Attributes:
+        symbols: number of different symbols; the separator is one more token.
+        string: length of the string.
+    """
+
+    symbols: int = 15
+    string: int = 16
+
+    @property
+    def vocabulary(self) -> int:
+        return self.symbols + 1
+
+    @property
+    def length(self) -> int:
+        return 2 * self.string
+
+    @property
+    def chance(self) -> float:
+        return math.log(self.symbols)
+
+    def batch(self, batch_size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        string = torch.randint(self.symbols, (batch_size, self.string), generator=generator)
+        separator = torch.full((batch_size, 1), self.symbols)
+        sequence = torch.cat([string, separator, string], dim=1)  # (B, T + 1)
+        target = sequence[:, 1:].clone()
+        target[:, : self.string] = IGNORE
+        return sequence[:, :-1], target
+
+
+@dataclass(frozen=True)
+class Characters:
+    """Predict the next character of the frozen text.
+
+    Attributes:
+        length: characters in a sequence.
+    """
+
+    length: int = 32
+
+    @cached_property
+    def text(self) -> text.Text:
+        return text.load()
+
+    @property
+    def vocabulary(self) -> int:
+        return len(self.text.characters)
+
+    @property
+    def chance(self) -> float:
+        return self.text.unigram_loss()
+
+    def batch(self, batch_size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        return text.batch(self.text.train, batch_size, self.length, generator)
+
+
+class LanguageModel(nn.Module):
+    """Token and position embeddings, a stack of blocks, and a linear layer that scores the next token.
+
+    Args:
+        vocabulary: number of different tokens.
+        length: longest sequence, T.
+        placement: "pre" or "post".
+        generator: draws the weights: Xavier-normal, embeddings of unit variance.
+        num_blocks: depth L.
+        d_model: number of features.
+
+    Raises:
+        ValueError: an argument breaks its rule; the message says which.
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        length: int,
+        placement: str,
+        generator: torch.Generator,
+        num_blocks: int = 6,
+        d_model: int = 32,
+    ) -> None:
+        super().__init__()
+        _rules.size("vocabulary", vocabulary)
+        _rules.size("length", length)
+        self.stack = Stack(num_blocks, placement, generator, d_model, num_heads=2)
+        self.head = nn.Linear(d_model, vocabulary)
+        draw_weights(self.head, generator)
+        self.tokens = nn.Parameter(torch.randn(vocabulary, d_model, generator=generator))
+        self.positions = nn.Parameter(0.5 * torch.randn(length, d_model, generator=generator))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Tokens, shape (B, T), to scores of the next token, shape (B, T, vocabulary)."""
+        x = self.tokens[tokens] + self.positions[: tokens.shape[1]]  # (B, T, d)
+        return self.head(self.stack(x))
+
+
+def loss(model: LanguageModel, tokens: Tensor, targets: Tensor) -> Tensor:
+    """Mean cross-entropy, in nats, over the scored tokens."""
+    return F.cross_entropy(model(tokens).transpose(1, 2), targets, ignore_index=IGNORE)
+
+
+def learning_rate(step: int, lr: float, warmup: int) -> float:
+    """The learning rate at a step, counted from 0: linear up to lr over `warmup` steps, then constant."""
+    return lr * min(1.0, (step + 1) / (warmup + 1))
+
+
+def train(
+    task: Task,
+    placement: str,
+    seed: int,
+    lr: float,
+    steps: int,
+    warmup: int = 0,
+    num_blocks: int = 6,
+    batch_size: int = 16,
+) -> tuple[LanguageModel, npt.NDArray[np.float64]]:
+    """Train a new model with Adam (betas 0.9 and 0.999, no weight decay, no clipping).
+
+    Args:
+        task: what to learn.
+        placement: "pre" or "post".
+        seed: decides the weights and the batches; both placements meet the same batches.
+        lr: learning rate after the warm-up.
+        steps: number of updates.
+        warmup: updates over which the learning rate rises linearly; 0 for none.
+        num_blocks: depth L.
+        batch_size: sequences in a batch.
+
+    Returns:
+        the model, and the training loss before every update, shape (steps,).
+    """
+    weights, data = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(1000 + seed)
+    model = LanguageModel(task.vocabulary, task.length, placement, weights, num_blocks)
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
+    losses = np.empty(steps)
+    for step in range(steps):
+        optimizer.param_groups[0]["lr"] = learning_rate(step, lr, warmup)
+        batch_loss = loss(model, *task.batch(batch_size, data))
+        optimizer.zero_grad()
+        batch_loss.backward()
+        optimizer.step()
+        losses[step] = batch_loss.item()
+    return model, losses

@@ -1,0 +1,112 @@
+"""A stack of transformer blocks at initialization, and what its stream carries at each depth.
+
+The init is part of every result here: Xavier-normal weights, zero biases, gain 1 and shift 0 in every norm.
+"""
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from subnorm import _rules
+from subnorm.torch import TransformerBlock
+
+
+class Stack(nn.Module):
+    """Blocks on top of each other, with a causal mask. "pre" ends in one more norm; "post" has just had one.
+
+    Args:
+        num_blocks: depth L, in blocks; a block has two sublayers.
+        placement: "pre" or "post".
+        generator: draws the weights.
+        d_model: number of features.
+        num_heads: number of heads.
+
+    Raises:
+        ValueError: an argument breaks its rule; the message says which.
+
+    Source: Xiong et al. 2020, arXiv:2002.04745, table 1.
+    """
+
+    def __init__(
+        self, num_blocks: int, placement: str, generator: torch.Generator, d_model: int = 64, num_heads: int = 4
+    ) -> None:
+        super().__init__()
+        _rules.size("num_blocks", num_blocks)
+        self.blocks = nn.ModuleList(
+            TransformerBlock(d_model, num_heads, 4 * d_model, placement) for _ in range(num_blocks)
+        )
+        for block in self.blocks:  # torch's fused LayerNorm: the same function, in half the time
+            block.norm1, block.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.final_norm = nn.LayerNorm(d_model) if placement == "pre" else nn.Identity()
+        draw_weights(self, generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., T, d_model) to the same shape, normalised."""
+        return self.final_norm(self.states(x)[-1])
+
+    def states(self, x: Tensor) -> list[Tensor]:
+        """What runs along the main line: x, then the output of every block, before the final norm."""
+        mask = causal_mask(x.shape[-2])
+        states = [x]
+        for block in self.blocks:
+            states.append(block(states[-1], mask))
+        return states
+
+
+def causal_mask(length: int) -> Tensor:
+    """True where a token (row) may look at another (column): itself and those before it, shape (T, T)."""
+    return torch.ones(length, length, dtype=torch.bool).tril()
+
+
+def draw_weights(module: nn.Module, generator: torch.Generator) -> None:
+    """Draw every weight matrix anew by Xavier's rule, variance ``2 / (fan_in + fan_out)``, and zero every bias."""
+    for name, parameter in module.named_parameters():
+        if parameter.ndim == 2:
+            nn.init.xavier_normal_(parameter, generator=generator)
+        elif name.endswith("bias"):
+            nn.init.zeros_(parameter)
+
+
+def random_tokens(generator: torch.Generator, batch_size: int = 4, length: int = 32, d_model: int = 64) -> Tensor:
+    """Independent tokens of unit variance, shape (B, T, d_model): no two are alike."""
+    return torch.randn(batch_size, length, d_model, generator=generator)
+
+
+def mean_square(x: Tensor) -> float:
+    """The mean of x squared, over everything."""
+    return float(x.square().mean())
+
+
+def token_cosine(x: Tensor) -> float:
+    """Mean cosine between two different tokens of the same sequence: 1 when all tokens point the same way.
+
+    Args:
+        x: shape (B, T, d), T at least 2.
+    """
+    unit = nn.functional.normalize(x, dim=-1)
+    cosine = unit @ unit.transpose(-1, -2)  # (B, T, T), with ones on the diagonal
+    tokens = x.shape[-2]
+    return float((cosine.sum((-1, -2)) - tokens).mean() / (tokens * (tokens - 1)))
+
+
+@torch.no_grad()
+def by_depth(placement: str, num_blocks: int, seeds: range) -> dict[str, npt.NDArray[np.float64]]:
+    """Mean square of the stream and cosine between its tokens, at the input and after each block, at init.
+
+    Args:
+        placement: "pre" or "post".
+        num_blocks: depth L.
+        seeds: one draw of weights and tokens for each.
+
+    Returns:
+        ``mean_square`` and ``token_cosine``, each of shape (seeds, L + 1).
+    """
+    squares, cosines = [], []
+    for seed in seeds:
+        generator = torch.Generator().manual_seed(seed)
+        stack = Stack(num_blocks, placement, generator)
+        states = stack.states(random_tokens(generator))
+        squares.append([mean_square(x) for x in states])
+        cosines.append([token_cosine(x) for x in states])
+    return {"mean_square": np.array(squares), "token_cosine": np.array(cosines)}

@@ -1,0 +1,80 @@
+"""The frozen text that the small language models read: characters as numbers, split, and cut into batches."""
+
+from dataclasses import dataclass
+from importlib import resources
+
+import torch
+from torch import Tensor
+
+DATA = resources.files("subnorm.experiments") / "data"
+FILES = ("us-constitution.txt", "us-declaration.txt")
+
+
+def read(file: str) -> str:
+    """One of the :data:`FILES`, as it was frozen."""
+    return (DATA / file).read_text(encoding="ascii")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text as numbers.
+
+    Attributes:
+        characters: the vocabulary, sorted; token k stands for ``characters[k]``.
+        train: tokens to train on, shape (N,).
+        validation: tokens held back, shape (M,).
+    """
+
+    characters: str
+    train: Tensor
+    validation: Tensor
+
+    def encode(self, text: str) -> Tensor:
+        """Characters to tokens, shape (len(text),)."""
+        number = {character: k for k, character in enumerate(self.characters)}
+        return torch.tensor([number[character] for character in text])
+
+    def decode(self, tokens: Tensor) -> str:
+        """Tokens to characters."""
+        return "".join(self.characters[k] for k in tokens.tolist())
+
+    def unigram_loss(self) -> float:
+        """Mean loss, in nats, of whoever knows the training text's letter frequencies and nothing else."""
+        count = torch.bincount(self.train, minlength=len(self.characters)).double()
+        share = count[count > 0] / count.sum()
+        return float(-(share * share.log()).sum())
+
+
+def load() -> Text:
+    """Both files: the last tenth of each is held back for validation."""
+    documents = [read(file) for file in FILES]
+    characters = "".join(sorted(set("".join(documents))))
+    cuts = [len(document) * 9 // 10 for document in documents]
+    train = "".join(document[:cut] for document, cut in zip(documents, cuts, strict=True))
+    validation = "".join(document[cut:] for document, cut in zip(documents, cuts, strict=True))
+    text = Text(characters, torch.empty(0), torch.empty(0))
+    return Text(characters, text.encode(train), text.encode(validation))
+
+
+def batch(tokens: Tensor, batch_size: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Random windows, and the same windows one character later.
+
+    Args:
+        tokens: the text, shape (N,), N greater than length.
+        batch_size: number of windows, B.
+        length: tokens in a window, T.
+        generator: decides where the windows start.
+
+    Returns:
+        x and y, each of shape (B, T), with ``y[:, t]`` the token that follows ``x[:, t]``.
+
+    Raises:
+        ValueError: the text is too short for a window and its next character.
+    """
+    if len(tokens) <= length:
+        raise ValueError(
+            f"a window of length {length} needs a longer text; got {len(tokens)} tokens. Shorten the window."
+        )
+    start = torch.randint(len(tokens) - length, (batch_size, 1), generator=generator)
+    window = tokens[start + torch.arange(length + 1)]  # (B, T + 1)
+    return window[:, :-1], window[:, 1:]

@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+import torch
+
+from subnorm.experiments.stack import Stack, by_depth, mean_square, random_tokens, token_cosine
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_every_token_of_the_output_is_normalised(placement: str) -> None:
+    y = Stack(3, placement, generator())(random_tokens(generator(1)))
+    torch.testing.assert_close(y.mean(-1), torch.zeros(4, 32), atol=1e-5, rtol=0)
+    torch.testing.assert_close(y.var(-1, correction=0), torch.ones(4, 32), atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_a_token_does_not_see_the_future(placement: str) -> None:
+    stack, x = Stack(2, placement, generator()), random_tokens(generator(1))
+    changed = x.clone()
+    changed[:, 20:] = random_tokens(generator(2))[:, 20:]
+    y, y_changed = stack(x), stack(changed)
+    torch.testing.assert_close(y[:, :20], y_changed[:, :20])
+    assert (y[:, 20:] - y_changed[:, 20:]).abs().max() > 0.1
+
+
+def test_the_generator_alone_decides_the_weights() -> None:
+    one, same, other = (Stack(1, "pre", generator(seed)).state_dict() for seed in (3, 3, 4))
+    name = "blocks.0.feed_forward.linear1.weight"
+    assert all(torch.equal(one[key], same[key]) for key in one)
+    assert not torch.equal(one[name], other[name])
+    assert float(one[name].var()) == pytest.approx(2 / (64 + 256), rel=0.05)
+
+
+def test_token_cosine_of_known_sequences() -> None:
+    alike = torch.randn(2, 1, 8, generator=generator()).expand(2, 5, 8)
+    opposite = torch.tensor([[[1.0, 2.0], [-3.0, -6.0]]])
+    assert token_cosine(alike) == pytest.approx(1)
+    assert token_cosine(opposite) == pytest.approx(-1)
+    assert token_cosine(torch.eye(4)[None]) == pytest.approx(0)
+
+
+def test_mean_square_of_known_numbers() -> None:
+    assert mean_square(torch.tensor([2.0, 4.0, 6.0, 12.0])) == 50
+
+
+def test_by_depth_starts_at_the_input_and_post_ln_stays_at_one() -> None:
+    pre, post = by_depth("pre", 4, range(2)), by_depth("post", 4, range(2))
+    assert pre["mean_square"].shape == pre["token_cosine"].shape == (2, 5)
+    np.testing.assert_allclose(post["mean_square"][:, 1:], 1, atol=1e-3)
+    np.testing.assert_allclose(pre["mean_square"][:, 0], 1, atol=0.1)
+    np.testing.assert_allclose(pre["token_cosine"][:, 0], 0, atol=0.02)
+    assert (np.diff(pre["mean_square"], axis=1) > 0.3).all()
