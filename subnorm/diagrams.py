@@ -132,3 +132,34 @@ def normalised_axes() -> Figure:
         ax.set(xlim=(-1, features), ylim=(-rows + 0.1, 1.1), aspect="equal")
         ax.axis("off")
     return fig
+
+
+def placements() -> Figure:
+    """A Post-LN block above a Pre-LN block: the same four parts, and the norm in two places."""
+    fig, ax = canvas(7.8, 4.4)
+    orders = {"Post-LN": ("branch", "+", "norm"), "Pre-LN": ("norm", "branch", "+")}
+    for line, (name, order) in zip((2.95, 0.55), orders.items(), strict=True):
+        ax.text(0.1, line + 1.3, name, fontsize=13, weight="bold", va="center")
+        ax.text(0.2, line, "$x$", ha="center", va="center", fontsize=14)
+        left = 0.4
+        for start, branch in ((0.6, "attention"), (4.0, "feed-forward")):
+            fork, x = start + 0.1, start + 0.35
+            for part in order:
+                if part == "+":
+                    x += PLUS_RADIUS
+                    arrow(ax, (left, line), (x - PLUS_RADIUS, line), BLUE)
+                    plus(ax, (x, line))
+                    skip(ax, (fork, line), (x, line), height=0.75)
+                    x += PLUS_RADIUS
+                else:
+                    width = 0.75 if part == "norm" else 1.3
+                    arrow(ax, (left, line), (x, line))
+                    label, color = (part, ORANGE) if part == "norm" else (branch, BLUE)
+                    box(ax, (x + width / 2, line), label, color, width)
+                    x += width
+                left = x
+                x += 0.3
+            ax.plot(fork, line, marker="o", color=BLACK, markersize=5)
+        arrow(ax, (left, line), (left + 0.35, line))
+        ax.text(left + 0.5, line, "$y$", ha="center", va="center", fontsize=14)
+    return fig
