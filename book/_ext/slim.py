@@ -41,15 +41,14 @@ RULES = [
 
 HOME = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Subnorm</title>
-<meta name="description" content="Leads to the first page of the book.">
+<meta name="viewport" content="width=device-width, initial-scale=1.0">
+<meta name="description" content="Leads to the first page of the book."><link rel="icon" href="_static/favicon.svg">
 <meta http-equiv="refresh" content="0; url={url}"></head><body><a href="{url}">Open the book</a></body></html>
 """
 
 
 def slim(html, folder):
     """One page, mended. `folder` is where the page lies, so that its pictures can be measured."""
-    if home := re.match(r'<meta http-equiv="Refresh" content="0; url=([^"]*)"', html):
-        return HOME.format(url=home[1])
     html = re.sub(
         r'<script src="([^"?]*/documentation_options\.js)[^"]*"></script>', lambda m: options(folder / m[1]), html
     )
@@ -101,6 +100,8 @@ def describe(app, pagename, templatename, context, doctree):
 def finish(app, error):
     if error or app.builder.format != "html":
         return
+    if app.config.root_doc != "index":  # instead of the bare redirect that is written there
+        Path(app.outdir, "index.html").write_text(HOME.format(url=f"{app.config.root_doc}.html"), "utf-8")
     for path in Path(app.outdir).rglob("*.html"):
         if "_static" not in path.parts:
             old = path.read_text("utf-8")

@@ -195,11 +195,3 @@ def test_slim_mends_and_may_run_twice(tmp_path):
     assert '<img width="240" height="72" decoding="async" src="b.svg">' in once
     assert '<img decoding="async" width="5" src="a.png">' in once
     assert slim.slim(once, tmp_path) == once
-
-
-def test_slim_makes_a_page_of_the_redirect(tmp_path):
-    import slim
-
-    assert '<a href="book/intro.html">' in slim.slim(
-        '<meta http-equiv="Refresh" content="0; url=book/intro.html" />', tmp_path
-    )

@@ -1,0 +1,199 @@
+"""The built pages. Each check is a function that lists faults; the same function is shown a planted fault below."""
+
+import functools
+import re
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+
+ROOT = Path(__file__).parents[2]
+HTML = ROOT / "_build" / "html"
+THEME_PAGES = {"index", "genindex", "search"}
+SOURCES = {
+    "img": "src",
+    "script": "src",
+    "link": "href",
+    "iframe": "src",
+    "source": "src",
+    "video": "src",
+    "embed": "src",
+}
+LINKS_THAT_LOAD = {"stylesheet", "icon", "preload", "modulepreload", "prefetch", "preconnect", "dns-prefetch"}
+ELSEWHERE = re.compile(r"^(https?:)?//")
+
+
+def loads(soup):
+    """The addresses a browser fetches by itself to show this page."""
+    for tag in soup.find_all(list(SOURCES)):
+        address = tag.get(SOURCES[tag.name])
+        if address and (tag.name != "link" or LINKS_THAT_LOAD & set(tag.get("rel", []))):
+            yield address
+
+
+def loads_from_elsewhere(soup, _path):
+    inline = "".join(tag.text for tag in soup.find_all(["style", "script"]))
+    return [a for a in loads(soup) if ELSEWHERE.match(a)] + re.findall(
+        r"(?:url\(|@import|import\()\W*(https?:.*)", inline
+    )
+
+
+def lost_targets(soup, path):
+    links = [a["href"] for a in soup.find_all("a", href=True)]
+    local = [a for a in [*loads(soup), *links] if not ELSEWHERE.match(a) and not re.match(r"\w+:", a)]
+    return [address for address in local if not leads_somewhere(unquote(address), soup, path)]
+
+
+def leads_somewhere(address, soup, path):
+    file, _, anchor = address.partition("#")
+    target = (path.parent / file.partition("?")[0]).resolve() if file else path
+    if target == path:
+        return not anchor or soup.find(id=anchor) is not None
+    return target.is_file() and (not anchor or anchor in ids_in(target))
+
+
+@functools.cache
+def ids_in(path):
+    return {tag["id"] for tag in BeautifulSoup(path.read_text("utf-8"), "html.parser").find_all(id=True)}
+
+
+def raw_math(soup, _path):
+    body = BeautifulSoup(str(soup.find("article") or soup), "html.parser")
+    for tag in body.find_all(["pre", "script", "style", "code"]):
+        if "bad-math" not in tag.get("class", []):
+            tag.decompose()
+    for tag in body.select(".katex"):
+        tag.decompose()
+    return re.findall(r"\$[^$\n]*\$|\\[a-zA-Z]{2,}|\\\(|\\\[", body.text) + [t.text for t in body.select(".bad-math")]
+
+
+def silent_pictures(soup, _path):
+    pictures = [tag for tag in soup.find_all("img") if not usable(tag.get("alt", ""))]
+    drawings = [tag for tag in soup.select("article svg:not(.katex svg, [aria-hidden=true])") if not tag.find("title")]
+    return [str(tag)[:120] for tag in pictures + drawings]
+
+
+def usable(alt):
+    return len(alt.split()) >= 4 and not alt.startswith("<") and not re.search(r"\.(png|svg|jpe?g)$", alt)
+
+
+def bad_head(soup, _path):
+    faults = []
+    if not soup.html or soup.html.get("lang") != "en":
+        faults.append("no language")
+    if not soup.title or not soup.title.text.strip():
+        faults.append("no title")
+    for name in ("description", "viewport"):
+        found = soup.find_all("meta", attrs={"name": name})
+        if len(found) != 1 or not found[0]["content"].strip():
+            faults.append(f"{len(found)} times {name}")
+    if not soup.find("link", rel="icon"):
+        faults.append("no icon")
+    return faults
+
+
+def bad_headings(soup, _path):
+    """A theme script fails on a page with a margin note and no second-level heading."""
+    article = soup.find("article")
+    first, second = len(article.find_all("h1")), len(article.find_all("h2"))
+    return [] if first == 1 and second >= 1 else [f"{first} h1, {second} h2"]
+
+
+def trouble(soup, _path):
+    words = ("Traceback (most recent call last)", "System Message:", "problematic")
+    return [word for word in words if word in soup.text or soup.find(class_=word)]
+
+
+def theme_leftovers(soup, _path):
+    return [word for word in ("THEBE", "fontawesome.js", "ethical-ad", "x-thebe", 'as="script"') if word in str(soup)]
+
+
+CHECKS = [
+    loads_from_elsewhere,
+    lost_targets,
+    raw_math,
+    silent_pictures,
+    bad_head,
+    bad_headings,
+    trouble,
+    theme_leftovers,
+]
+PLANTED = [
+    (loads_from_elsewhere, '<script src="https://example.org/x.js"></script>'),
+    (loads_from_elsewhere, '<img src="//example.org/x.png" alt="four words are here">'),
+    (loads_from_elsewhere, '<link rel="stylesheet" href="https://example.org/x.css">'),
+    (loads_from_elsewhere, "<style>@import 'https://example.org/x.css'</style>"),
+    (loads_from_elsewhere, "<style>p { background: url(https://example.org/x.png) }</style>"),
+    (lost_targets, '<a href="gone.html">x</a>'),
+    (lost_targets, '<a href="#gone">x</a>'),
+    (lost_targets, '<img src="gone.png" alt="four words are here">'),
+    (raw_math, "<p>so $x^2$ is</p>"),
+    (raw_math, r"<p>so \frac{1}{2} is</p>"),
+    (raw_math, '<code class="bad-math">x</code>'),
+    (silent_pictures, '<img src="a.png">'),
+    (silent_pictures, '<img src="a.png" alt="_images/0123.png">'),
+    (silent_pictures, '<img src="a.png" alt="<Figure size 640x480 with 1 Axes>">'),
+    (silent_pictures, "<article><svg></svg></article>"),
+    (bad_head, "<html><title>x</title></html>"),
+    (bad_headings, "<article><h1>x</h1></article>"),
+    (bad_headings, "<article><h1>x</h1><h1>y</h1><h2>z</h2></article>"),
+    (trouble, "<pre>Traceback (most recent call last)</pre>"),
+    (trouble, '<a class="problematic">x</a>'),
+    (theme_leftovers, '<script src="fontawesome.js"></script>'),
+]
+
+
+@pytest.mark.parametrize(("check", "html"), PLANTED, ids=lambda value: getattr(value, "__name__", None))
+def test_a_planted_fault_is_found(check, html, tmp_path):
+    assert check(BeautifulSoup(html, "html.parser"), tmp_path / "page.html")
+
+
+@pytest.fixture(scope="session")
+def pages():
+    """Path to parsed page. `course.py test` builds the book first; without it the book is built when there is none."""
+    if not HTML.is_dir():
+        jupyter_book = Path(sys.executable).with_name("jupyter-book")
+        subprocess.run([jupyter_book, "build", ".", "-W", "-n", "--keep-going"], cwd=ROOT, check=True)
+    paths = [path for path in sorted(HTML.rglob("*.html")) if "_static" not in path.parts]
+    return {path: BeautifulSoup(path.read_text("utf-8"), "html.parser") for path in paths}
+
+
+def name(path):
+    return path.relative_to(HTML).with_suffix("").as_posix()
+
+
+def files_in_toc(part):
+    if "file" in part or "root" in part:
+        yield part.get("file") or part["root"]
+    for key in ("parts", "chapters", "sections"):
+        for child in part.get(key, []):
+            yield from files_in_toc(child)
+
+
+def test_pages_are_those_of_the_toc(pages):
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
+    assert {name(path) for path in pages} - THEME_PAGES == set(files_in_toc(toc))
+
+
+def test_every_page_and_notebook_is_in_the_toc():
+    toc = set(files_in_toc(yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))))
+    files = [*ROOT.glob("book/**/*.md"), *ROOT.glob("notebooks/[0-9]*.ipynb")]
+    assert {path.relative_to(ROOT).with_suffix("").as_posix() for path in files} == toc
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_pages_pass(check, pages):
+    left_out = THEME_PAGES if check is bad_headings else set()
+    own = {path: soup for path, soup in pages.items() if name(path) not in left_out}
+    assert {name(path): found for path, soup in own.items() if (found := check(soup, path))} == {}
+
+
+def test_style_sheets_load_nothing_from_elsewhere(pages):
+    sheets = list(HTML.glob("_static/**/*.css"))
+    assert sheets
+    found = {p.name: re.findall(r"(?:url\(|@import)\W{0,2}(?:https?:)?//[^)\s]*", p.read_text("utf-8")) for p in sheets}
+    assert {sheet: addresses for sheet, addresses in found.items() if addresses} == {}
