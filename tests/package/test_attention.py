@@ -1,0 +1,184 @@
+"""Multi-head attention: NumPy against PyTorch against torch.nn.MultiheadAttention, and what masks must do."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, strategies
+from hypothesis.extra.numpy import array_shapes, arrays
+from torch import nn
+
+import subnorm.numpy as sn
+import subnorm.torch as st
+from subnorm.numpy.attention import ATTENTION_PARAMS
+
+close = partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-12, strict=True)
+
+# No two sizes alike, so that a swapped axis cannot hide.
+B, T, D, HEADS = 2, 5, 12, 3
+
+
+def builtin(d_model: int = D, num_heads: int = HEADS) -> nn.MultiheadAttention:
+    """torch's module with every parameter random, biases too: they start at 0, where a forgotten one would not show."""
+    torch.manual_seed(0)
+    module = nn.MultiheadAttention(d_model, num_heads, batch_first=True).double()
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return module
+
+
+def ours(theirs: nn.MultiheadAttention) -> st.MultiHeadAttention:
+    module = st.MultiHeadAttention(theirs.embed_dim, theirs.num_heads).double()
+    module.load_state_dict(theirs.state_dict())
+    return module
+
+
+def arrays_of(module: nn.Module) -> dict[str, np.ndarray]:
+    return {name: p.numpy() for name, p in module.state_dict().items()}
+
+
+def causal() -> np.ndarray:
+    return np.tri(T, dtype=bool)
+
+
+def random_mask(rng: np.random.Generator, *lead: int) -> np.ndarray:
+    return (rng.random((*lead, T, T)) < 0.5) | np.eye(T, dtype=bool)
+
+
+MASKS = {
+    "none": lambda rng: None,
+    "causal": lambda rng: causal(),
+    "any": random_mask,
+    "per sequence": lambda rng: random_mask(rng, B, 1),
+    "per head": lambda rng: random_mask(rng, HEADS),
+    "per sequence and head": lambda rng: random_mask(rng, B, HEADS),
+    "padding": lambda rng: np.array([[True, True, True, False, False], [True] * 5])[:, None, None, :],
+}
+
+
+@pytest.mark.parametrize("mask_name", MASKS)
+def test_numpy_torch_and_builtin_agree(mask_name: str, rng: np.random.Generator) -> None:
+    x, dy, mask = rng.normal(size=(B, T, D)), rng.normal(size=(B, T, D)), MASKS[mask_name](rng)
+    theirs = builtin()
+    module = ours(theirs)
+
+    def theirs_on(x: torch.Tensor) -> torch.Tensor:
+        # torch's convention is the opposite one, and its mask has one axis for batch and heads.
+        blocked = None
+        if mask is not None:
+            blocked = ~torch.from_numpy(mask).expand(B, HEADS, T, T).reshape(B * HEADS, T, T)
+        return theirs(x, x, x, attn_mask=blocked, need_weights=False)[0]
+
+    results = []
+    for m, f in (
+        (theirs, theirs_on),
+        (module, lambda x: module(x, None if mask is None else torch.from_numpy(mask))),
+    ):
+        x_in = torch.tensor(x, requires_grad=True)
+        y = f(x_in)
+        names, parameters = zip(*sorted(m.named_parameters()), strict=True)
+        results.append([y.detach(), *torch.autograd.grad(y, [x_in, *parameters], torch.from_numpy(dy))])
+    assert names == tuple(sorted(ATTENTION_PARAMS))
+    for expected, got in zip(*results, strict=True):
+        close(got.numpy(), expected.numpy())
+    close(sn.multi_head_attention(x, arrays_of(theirs), HEADS, mask), results[0][0].numpy())
+
+
+@pytest.mark.parametrize("num_heads", [1, 2, 3, 12])
+@pytest.mark.parametrize("lead", [(), (1,), (2,), (2, 3), (0,)], ids=str)
+@pytest.mark.parametrize("tokens", [1, 5])
+def test_any_leading_axes_and_heads(
+    tokens: int, lead: tuple[int, ...], num_heads: int, rng: np.random.Generator
+) -> None:
+    x = rng.normal(size=(*lead, tokens, D))
+    theirs = builtin(num_heads=num_heads)
+    rows = torch.from_numpy(x.reshape(-1, tokens, D))
+    expected = np.empty_like(x)
+    if x.size:
+        expected = theirs(rows, rows, rows, need_weights=False)[0].detach().numpy().reshape(x.shape)
+    close(ours(theirs)(torch.from_numpy(x)).detach().numpy(), expected)
+    close(sn.multi_head_attention(x, arrays_of(theirs), num_heads), expected)
+
+
+def test_the_module_starts_as_torch_nn_does() -> None:
+    module, theirs = st.MultiHeadAttention(D, HEADS), nn.MultiheadAttention(D, HEADS)
+    assert {n: p.shape for n, p in module.named_parameters()} == {n: p.shape for n, p in theirs.named_parameters()}
+    assert not module.in_proj_bias.any()
+    assert not module.out_proj.bias.any()
+    limit = (6 / (D + 3 * D)) ** 0.5  # Xavier: uniform within this
+    assert 0.9 * limit < module.in_proj_weight.abs().max() <= limit
+
+
+# Softmax and a single head
+
+
+@given(x=arrays(np.float64, array_shapes(max_dims=3, max_side=6), elements=strategies.floats(-1000, 1000)))
+def test_softmax_is_positive_and_sums_to_one(x: np.ndarray) -> None:
+    weights = sn.softmax(x)
+    assert (weights >= 0).all()
+    close(weights.sum(axis=-1), np.ones(x.shape[:-1])[()])
+    close(weights, torch.softmax(torch.from_numpy(x), -1).numpy())
+    close(sn.softmax(x + 500), weights)
+
+
+def test_softmax_gives_minus_infinity_no_weight() -> None:
+    assert sn.softmax([0.0, -np.inf, 0.0]).tolist() == [0.5, 0, 0.5]
+
+
+def test_attention_is_a_weighted_mean_of_the_values(rng: np.random.Generator) -> None:
+    q, k, v = rng.normal(size=(3, B, T, 4))
+    close(sn.attention(q, k, np.ones_like(v)), np.ones_like(v))
+    expected = torch.nn.functional.scaled_dot_product_attention(*map(torch.from_numpy, (q, k, v))).numpy()
+    close(sn.attention(q, k, v), expected)
+
+
+def test_scores_are_divided_by_the_root_of_d_head() -> None:
+    """Query and key of length d_head = 16 along one axis: score 16, over 4. Weights e^4 and 1, over their sum."""
+    q, k = np.zeros((1, 16)), np.zeros((2, 16))
+    q[0, 0], k[0, 0], v = 4.0, 4.0, np.array([[1.0], [0.0]])
+    close(sn.attention(q, k, v), np.array([[np.e**4 / (np.e**4 + 1)]]))
+
+
+# Masks
+
+LIBRARIES = {
+    "numpy": lambda module, x, mask: sn.multi_head_attention(x, arrays_of(module), HEADS, mask),
+    "torch": lambda module, x, mask: (
+        module(torch.from_numpy(x), None if mask is None else torch.from_numpy(mask)).detach().numpy()
+    ),
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_token_that_sees_only_itself_gets_its_own_value(library: str, rng: np.random.Generator) -> None:
+    module, x = ours(builtin()), rng.normal(size=(B, T, D))
+    params = arrays_of(module)
+    value = x @ params["in_proj_weight"][2 * D :].T + params["in_proj_bias"][2 * D :]
+    expected = value @ params["out_proj.weight"].T + params["out_proj.bias"]
+    close(LIBRARIES[library](module, x, np.eye(T, dtype=bool)), expected)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("now", range(T - 1))
+def test_under_a_causal_mask_the_future_changes_nothing(library: str, now: int, rng: np.random.Generator) -> None:
+    module, x = ours(builtin()), rng.normal(size=(B, T, D))
+    other = x.copy()
+    other[:, now + 1 :] = rng.normal(size=other[:, now + 1 :].shape)
+    attend = partial(LIBRARIES[library], module)
+    before, after = attend(x, causal()), attend(other, causal())
+    close(after[:, : now + 1], before[:, : now + 1])
+    assert np.abs(after[:, now + 1 :] - before[:, now + 1 :]).min() > 1e-6  # and the past does change the future
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_without_a_mask_attention_commutes_with_permuting_tokens(library: str, rng: np.random.Generator) -> None:
+    module, x, order = ours(builtin()), rng.normal(size=(B, T, D)), rng.permutation(T)
+    attend = partial(LIBRARIES[library], module)
+    close(attend(x[:, order], None), attend(x, None)[:, order])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_mask_of_ones_is_no_mask(library: str, rng: np.random.Generator) -> None:
+    module, x = ours(builtin()), rng.normal(size=(B, T, D))
+    close(LIBRARIES[library](module, x, np.ones((T, T), bool)), LIBRARIES[library](module, x, None))

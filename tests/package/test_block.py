@@ -1,0 +1,243 @@
+"""Sublayers and blocks against torch.nn.TransformerEncoderLayer and against their parts; dropout on the branch only."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import subnorm.numpy as sn
+import subnorm.torch as st
+
+close = partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-12, strict=True)
+
+B, T, D, HEADS, D_FF = 2, 5, 12, 3, 20
+CAUSAL = np.tri(T, dtype=bool)
+PLACEMENTS, NORMS = ["pre", "post"], ["layer", "rms"]
+
+
+def randomised(module: nn.Module) -> nn.Module:
+    """In float64, with every parameter random: at 1 and 0 a forgotten gain or bias would not show."""
+    torch.manual_seed(0)
+    for parameter in module.double().parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return module
+
+
+def arrays_of(module: nn.Module) -> dict[str, np.ndarray]:
+    return {name: p.numpy() for name, p in module.state_dict().items()}
+
+
+def gradients(module: nn.Module, x: np.ndarray, dy: np.ndarray, f: Callable[[Tensor], Tensor]) -> dict[str, np.ndarray]:
+    """y, dx, and the gradient of each parameter by name."""
+    x_in = torch.tensor(x, requires_grad=True)
+    y = f(x_in)
+    names, parameters = zip(*module.named_parameters(), strict=True)
+    grads = torch.autograd.grad(y, [x_in, *parameters], torch.from_numpy(dy))
+    return {"y": y.detach().numpy(), **{n: g.numpy() for n, g in zip(("dx", *names), grads, strict=True)}}
+
+
+def renamed(name: str) -> str:
+    """torch.nn.TransformerEncoderLayer keeps the feed-forward's layers beside the attention."""
+    return name.replace("linear", "feed_forward.linear")
+
+
+@pytest.mark.parametrize("mask", [None, CAUSAL], ids=["no mask", "causal"])
+@pytest.mark.parametrize("eps", [1e-5, 0.1])
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_block_is_torch_nn_s_encoder_layer(
+    placement: str, eps: float, mask: np.ndarray | None, rng: np.random.Generator
+) -> None:
+    x, dy = rng.normal(1, 2, (2, B, T, D))
+    theirs = randomised(
+        nn.TransformerEncoderLayer(
+            D, HEADS, D_FF, dropout=0, batch_first=True, norm_first=placement == "pre", layer_norm_eps=eps
+        )
+    )
+    block = st.TransformerBlock(D, HEADS, D_FF, placement, eps=eps).double()
+    block.load_state_dict({renamed(name): p for name, p in theirs.state_dict().items()})
+
+    allowed = None if mask is None else torch.from_numpy(mask)
+    got = gradients(block, x, dy, lambda v: block(v, allowed))
+    blocked = None if mask is None else ~allowed  # the opposite convention
+    for name, expected in gradients(theirs, x, dy, lambda v: theirs(v, src_mask=blocked)).items():
+        close(got.pop(renamed(name)), expected, err_msg=name)
+    assert not got
+    y = gradients(block, x, dy, lambda v: block(v, allowed))["y"]
+    close(sn.transformer_block(x, arrays_of(block), HEADS, placement, "layer", mask, eps), y)
+
+
+def attention_branch(module: nn.Module, mask: Tensor | None) -> Callable[[Tensor], Tensor]:
+    """torch's own attention with the parameters of ours."""
+    theirs = nn.MultiheadAttention(D, HEADS, batch_first=True).double()
+    theirs.load_state_dict(module.self_attn.state_dict())
+    return lambda h: theirs(h, h, h, attn_mask=None if mask is None else ~mask, need_weights=False)[0]
+
+
+def builtin_norm(norm: nn.Module, eps: float) -> nn.Module:
+    theirs = (nn.LayerNorm if hasattr(norm, "bias") else nn.RMSNorm)(D, eps=eps).double()
+    theirs.load_state_dict(norm.state_dict())
+    return theirs
+
+
+@pytest.mark.parametrize("mask", [None, CAUSAL], ids=["no mask", "causal"])
+@pytest.mark.parametrize("eps", [1e-5, 0.1])
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_attention_sublayer_is_its_formula(
+    placement: str, norm: str, eps: float, mask: np.ndarray | None, rng: np.random.Generator
+) -> None:
+    x = rng.normal(1, 2, (B, T, D))
+    module = randomised(st.AttentionSubLayer(D, HEADS, 0.0, placement, norm, eps))
+    allowed = None if mask is None else torch.from_numpy(mask)
+    branch, n, v = attention_branch(module, allowed), builtin_norm(module.norm, eps), torch.from_numpy(x)
+    with torch.no_grad():
+        expected = v + branch(n(v)) if placement == "pre" else n(v + branch(v))
+        close(module(v, allowed).numpy(), expected.numpy())
+    close(sn.attention_sublayer(x, arrays_of(module), HEADS, placement, norm, mask, eps), expected.numpy())
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_a_block_with_rms_norm_is_its_formula(placement: str, rng: np.random.Generator) -> None:
+    x = rng.normal(1, 2, (B, T, D))
+    block = randomised(st.TransformerBlock(D, HEADS, D_FF, placement, "rms", eps=0.1))
+    attend, v = attention_branch(block, None), torch.from_numpy(x)
+    n1, n2 = builtin_norm(block.norm1, 0.1), builtin_norm(block.norm2, 0.1)
+    ffn = nn.Sequential(block.feed_forward.linear1, nn.ReLU(), block.feed_forward.linear2)
+    with torch.no_grad():
+        if placement == "pre":
+            h = v + attend(n1(v))
+            expected = h + ffn(n2(h))
+        else:
+            h = n1(v + attend(v))
+            expected = n2(h + ffn(h))
+        close(block(v).numpy(), expected.numpy())
+    close(sn.transformer_block(x, arrays_of(block), HEADS, placement, "rms", eps=0.1), expected.numpy())
+
+
+@pytest.mark.parametrize("lead", [(), (1,), (2, 3), (0,)], ids=str)
+def test_feed_forward_is_linear_relu_linear(lead: tuple[int, ...], rng: np.random.Generator) -> None:
+    x = rng.normal(size=(*lead, D))
+    module = randomised(st.FeedForward(D, D_FF))
+    expected = nn.Sequential(module.linear1, nn.ReLU(), module.linear2)(torch.from_numpy(x)).detach().numpy()
+    close(module(torch.from_numpy(x)).detach().numpy(), expected)
+    close(sn.feed_forward(x, arrays_of(module)), expected)
+
+
+@pytest.mark.parametrize("lead", [(), (1,), (2, 3), (0,)], ids=str)
+def test_a_block_takes_any_leading_axes(lead: tuple[int, ...], rng: np.random.Generator) -> None:
+    x = rng.normal(size=(*lead, T, D))
+    block = randomised(st.TransformerBlock(D, HEADS, D_FF))
+    y = sn.transformer_block(x, arrays_of(block), HEADS)
+    assert y.shape == x.shape
+    close(block(torch.from_numpy(x)).detach().numpy(), y)
+    for i in np.ndindex(lead):
+        close(y[i], sn.transformer_block(x[i], arrays_of(block), HEADS))
+
+
+# Names, counts, defaults
+
+
+def test_defaults_are_pre_ln_layer_norm_and_eps_1e_5(rng: np.random.Generator) -> None:
+    x = rng.normal(0, 1e-3, (B, T, D))  # variance 1e-6: here eps shows
+    spelled_out = {"placement": "pre", "norm": "layer", "eps": 1e-5}
+    for module, f in (
+        (st.TransformerBlock(D, HEADS, D_FF), sn.transformer_block),
+        (st.AttentionSubLayer(D, HEADS).eval(), sn.attention_sublayer),
+    ):
+        params = arrays_of(randomised(module))
+        close(f(x, params, HEADS), f(x, params, HEADS, **spelled_out))
+        close(module(torch.from_numpy(x)).detach().numpy(), f(x, params, HEADS))
+
+
+def parameter_count(module: nn.Module) -> int:
+    return sum(p.numel() for p in module.parameters())
+
+
+def test_attention_sublayer_of_512_features() -> None:
+    module = st.AttentionSubLayer().eval()  # 512 features, 8 heads
+    assert module.self_attn.num_heads == 8
+    assert module.dropout.p == 0.1
+    assert parameter_count(module) == 1_051_648
+    assert module(torch.zeros(2, 30, 512)).shape == (2, 30, 512)
+
+
+def test_attention_sublayer_of_256_features() -> None:
+    assert parameter_count(st.AttentionSubLayer(256)) == 263_680
+    assert parameter_count(st.AttentionSubLayer(256, norm="rms")) == 263_680 - 256
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_parameter_names_are_those_the_docs_give(norm: str) -> None:
+    attention = ["in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"]
+    ffn = ["linear1.weight", "linear1.bias", "linear2.weight", "linear2.bias"]
+    entries = {"layer": ["weight", "bias"], "rms": ["weight"]}[norm]
+    assert set(st.AttentionSubLayer(D, HEADS, norm=norm).state_dict()) == {
+        *(f"self_attn.{name}" for name in attention),
+        *(f"norm.{name}" for name in entries),
+    }
+    assert set(st.TransformerBlock(D, HEADS, D_FF, norm=norm).state_dict()) == {
+        *(f"self_attn.{name}" for name in attention),
+        *(f"feed_forward.{name}" for name in ffn),
+        *(f"{n}.{name}" for n in ("norm1", "norm2") for name in entries),
+    }
+
+
+# Dropout
+
+P = 0.75
+
+
+def check_dropped(added: Tensor, branch: Tensor) -> None:
+    """Every entry of what was added to the skip path is 0, or the branch's entry scaled to keep the mean."""
+    dropped = added.abs() < 1e-12
+    close(added[~dropped].numpy(), (branch / (1 - P))[~dropped].numpy())
+    # n entries, dropped with probability P: six standard deviations of their share.
+    assert abs(dropped.double().mean() - P) < 6 * (P * (1 - P) / dropped.numel()) ** 0.5
+
+
+def without_norms(module: nn.Module) -> nn.Module:
+    """With the norms out of the way the output shows both paths, whatever the placement."""
+    for name in ("norm", "norm1", "norm2"):
+        if hasattr(module, name):
+            setattr(module, name, nn.Identity())
+    return module
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_sublayer_dropout_acts_on_the_branch_in_training_only(placement: str) -> None:
+    module = without_norms(randomised(st.AttentionSubLayer(D, HEADS, P, placement)))
+    x = torch.randn(8, 16, D, dtype=torch.float64)
+    with torch.no_grad():
+        branch = module.self_attn(x)
+        check_dropped(module.train()(x) - x, branch)
+        close((module.eval()(x) - x).numpy(), branch.numpy())
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+@pytest.mark.parametrize("silent", ["self_attn.out_proj", "feed_forward.linear2"])
+def test_block_dropout_acts_on_each_branch_in_training_only(silent: str, placement: str) -> None:
+    block = without_norms(randomised(st.TransformerBlock(D, HEADS, D_FF, placement, dropout_p=P)))
+    for parameter in block.get_submodule(silent).parameters():
+        nn.init.zeros_(parameter)  # one branch adds nothing, so that the other one's share shows
+    x = torch.randn(8, 16, D, dtype=torch.float64)
+    with torch.no_grad():
+        branch = block.self_attn(x) + block.feed_forward(x)
+        check_dropped(block.train()(x) - x, branch)
+        close((block.eval()(x) - x).numpy(), branch.numpy())
+
+
+def test_a_block_has_no_dropout_unless_asked() -> None:
+    block, x = st.TransformerBlock(D, HEADS, D_FF), torch.randn(B, T, D)
+    assert torch.equal(block.train()(x), block.eval()(x))
+
+
+def test_inputs_are_left_as_they_came(rng: np.random.Generator) -> None:
+    block, x = randomised(st.TransformerBlock(D, HEADS, D_FF)), rng.normal(size=(B, T, D))
+    before, params = x.copy(), {k: v.copy() for k, v in arrays_of(block).items()}
+    sn.transformer_block(x, params, HEADS)
+    block(torch.from_numpy(x))
+    assert np.array_equal(x, before)
+    assert all(np.array_equal(params[name], p) for name, p in arrays_of(block).items())

@@ -1,0 +1,75 @@
+"""Every picture has its words, and its lines can be seen and told apart."""
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib import colors, image
+
+import subnorm.figures
+from subnorm.figures import LOOKS, show, use_style
+
+ALT = "One line that rises from 0 to 1."
+
+
+@pytest.fixture(autouse=True)
+def own_style() -> Iterator[None]:
+    mpl.use("Agg")
+    with mpl.rc_context():
+        yield
+    plt.close("all")
+
+
+@pytest.fixture
+def published(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    shown: list[dict[str, Any]] = []
+    monkeypatch.setattr(subnorm.figures, "publish_display_data", shown.append)
+    return shown
+
+
+def test_a_figure_is_shown_as_png_with_its_words_and_closed(published: list[dict[str, Any]]) -> None:
+    fig, ax = plt.subplots(figsize=(2, 1))
+    ax.plot([0, 1])
+    show(fig, ALT, dpi=50)
+    assert not plt.get_fignums()
+    (data,) = published
+    assert data["text/plain"] == ALT
+    picture = image.imread(io.BytesIO(data["image/png"]), format="png")
+    assert picture.shape[:2] == (50, 100)
+    assert np.array_equal(picture[0, 0], [1, 1, 1, 1])  # white, whatever the page's colour is
+
+
+def test_a_figure_without_words_is_refused(published: list[dict[str, Any]]) -> None:
+    with pytest.raises(ValueError, match=r"alt must say what is seen; got 'A plot'.*Name the curves"):
+        show(plt.figure(), "A plot")
+    assert not published
+
+
+def test_the_style_reaches_new_figures() -> None:
+    use_style()
+    fig, ax = plt.subplots()
+    assert fig.get_size_inches().tolist() == [6.4, 3.6]
+    assert not ax.spines["top"].get_visible()
+    assert ax.plot([0, 1])[0].get_color() == subnorm.figures.BLUE
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance as WCAG 2 defines it."""
+    rgb = np.array(colors.to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_every_line_stands_out_from_white(name: str) -> None:
+    assert 1.05 / (luminance(LOOKS[name]["color"]) + 0.05) >= 3
+
+
+def test_what_is_compared_differs_in_colour_and_in_line() -> None:
+    for together in (("pre", "post"), ("layer", "rms", "batch"), ("plain", "residual")):
+        for key in ("color", "linestyle"):
+            assert len({LOOKS[name][key] for name in together}) == len(together)
