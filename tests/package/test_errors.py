@@ -1,0 +1,297 @@
+"""Bad input: the right exception, from either library, with the rule, what came, and the mend."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import subnorm.numpy as sn
+import subnorm.torch as st
+
+D, HEADS, D_FF, T = 6, 2, 8, 4
+NORMS = ["layer_norm", "rms_norm", "batch_norm"]
+SHIFTED = ["layer_norm", "batch_norm"]
+
+
+def refuses(call: Callable[[], Any], error: type[Exception], *fragments: str) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert type(caught.value) is error
+    for fragment in fragments:
+        assert fragment in str(caught.value)
+
+
+@pytest.fixture(params=["numpy", "torch"])
+def make(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """make(shape, dtype): ones of either library."""
+    if request.param == "numpy":
+        return lambda shape, dtype="float64": np.ones(shape, dtype)
+    return lambda shape, dtype="float64": torch.ones(shape, dtype=getattr(torch, dtype))
+
+
+def function(make: Callable[..., Any], name: str) -> Callable[..., Any]:
+    return getattr(sn if isinstance(make(1), np.ndarray) else st, name)
+
+
+def params_of(module: torch.nn.Module) -> dict[str, np.ndarray]:
+    return {name: p.numpy() for name, p in module.double().state_dict().items()}
+
+
+def layers(make: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """What reads (..., T, d_model), each as f(x, mask)."""
+    attention, block = st.MultiHeadAttention(D, HEADS).double(), st.TransformerBlock(D, HEADS, D_FF, "post").double()
+    sublayer = st.AttentionSubLayer(D, HEADS, placement="post").double()
+    if not isinstance(make(1), np.ndarray):
+        return {"attention": attention, "sublayer": sublayer, "block": block}
+    post = {"placement": "post"}
+    return {
+        "attention": lambda x, mask=None: sn.multi_head_attention(x, params_of(attention), HEADS, mask),
+        "sublayer": lambda x, mask=None: sn.attention_sublayer(x, params_of(sublayer), HEADS, mask=mask, **post),
+        "block": lambda x, mask=None: sn.transformer_block(x, params_of(block), HEADS, mask=mask, **post),
+    }
+
+
+# Norms
+
+NOT_FLOAT = ["must hold real floating-point numbers; got dtype", "Convert it first"]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "bool", "complex64"])
+@pytest.mark.parametrize("name", NORMS)
+def test_x_must_be_floating_point(name: str, dtype: str, make) -> None:
+    refuses(lambda: function(make, name)(make((3, D), dtype)), TypeError, "x " + NOT_FLOAT[0], dtype, NOT_FLOAT[1])
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_gamma_and_beta_must_be_floating_point(name: str, make) -> None:
+    f, x, integers = function(make, name), make((3, D)), make(D, "int32")
+    refuses(lambda: f(x, integers), TypeError, "gamma " + NOT_FLOAT[0], "int32", NOT_FLOAT[1])
+    if name in SHIFTED:
+        refuses(lambda: f(x, None, integers), TypeError, "beta " + NOT_FLOAT[0], "int32", NOT_FLOAT[1])
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0)], ids=str)
+@pytest.mark.parametrize("name", NORMS)
+def test_x_must_have_features(name: str, shape: tuple[int, ...], make) -> None:
+    refuses(
+        lambda: function(make, name)(make(shape)),
+        ValueError,
+        "x must have shape (..., d) with d at least 1",
+        f"got shape {shape}",
+        "put the features there",
+    )
+
+
+@pytest.mark.parametrize("shape", [(0, D), (2, 0, D)], ids=str)
+def test_batch_norm_needs_a_row(shape: tuple[int, ...], make) -> None:
+    expected = ["BatchNorm needs at least one row", f"got shape {shape}", "Skip an empty batch, or use LayerNorm"]
+    refuses(lambda: function(make, "batch_norm")(make(shape)), ValueError, *expected)
+    empty = np.ones(shape)
+    refuses(lambda: sn.batch_norm_backward(empty, empty), ValueError, *expected)
+
+
+@pytest.mark.parametrize("shape", [(D + 1,), (1,), (1, D), ()], ids=str)
+@pytest.mark.parametrize("name", NORMS)
+def test_gamma_and_beta_must_have_one_entry_for_each_feature(name: str, shape: tuple[int, ...], make) -> None:
+    """Shapes that would broadcast too."""
+    f, x, wrong = function(make, name), make((3, D)), make(shape)
+    for parameter, call in (("gamma", lambda: f(x, wrong)), ("beta", lambda: f(x, None, wrong))):
+        if parameter == "gamma" or name in SHIFTED:
+            expected = [f"{parameter} must have shape ({D},)", f"got shape {shape}", f"was made for d = {D}"]
+            refuses(call, ValueError, *expected)
+
+
+@pytest.mark.parametrize("eps", [-1e-5, float("nan"), float("inf")])
+def test_eps_must_be_finite_and_not_negative(eps: float, make) -> None:
+    expected = ["eps must be a finite number, at least 0", f"got {eps}", "take 1e-5, or 0"]
+    for name in NORMS:
+        refuses(partial(function(make, name), make((3, D)), eps=eps), ValueError, *expected)
+    for module in ("LayerNorm", "RMSNorm"):
+        refuses(partial(function(make, module), D, eps=eps), ValueError, *expected)
+
+
+@pytest.mark.parametrize("d_model", [0, -1, 6.0, True, "6", None])
+def test_sizes_must_be_positive_whole_numbers(d_model: Any, make) -> None:
+    expected = ["must be a whole number, at least 1", f"got {d_model!r}", "as an int"]
+    for module in ("LayerNorm", "RMSNorm"):
+        refuses(lambda m=module: function(make, m)(d_model), ValueError, "d_model " + expected[0], *expected[1:])
+    refuses(lambda: st.FeedForward(d_model, D_FF), ValueError, "d_model " + expected[0], *expected[1:])
+    refuses(lambda: st.FeedForward(D, d_model), ValueError, "d_ff " + expected[0], *expected[1:])
+    refuses(lambda: st.MultiHeadAttention(d_model, 2), ValueError, "d_model " + expected[0], *expected[1:])
+    refuses(lambda: st.MultiHeadAttention(D, d_model), ValueError, "num_heads " + expected[0], *expected[1:])
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_backward_checks_dy_as_the_forward_pass_checks_x(name: str) -> None:
+    backward, x, dy = getattr(sn, f"{name}_backward"), np.ones((3, D)), np.ones((3, D))
+    for wrong in (np.ones(D), np.ones((1, D)), np.ones((D, 3))):
+        refuses(
+            partial(backward, wrong, x),
+            ValueError,
+            f"dy must have the shape of x, (3, {D})",
+            f"got shape {wrong.shape}",
+            "Nothing is broadcast here",
+        )
+    refuses(lambda: backward(np.ones((3, D), int), x), TypeError, "dy " + NOT_FLOAT[0], "int", NOT_FLOAT[1])
+    refuses(lambda: backward(dy, np.ones((3, D), int)), TypeError, "x " + NOT_FLOAT[0], "int", NOT_FLOAT[1])
+    refuses(lambda: backward(dy, x, np.ones(D, int)), TypeError, "gamma " + NOT_FLOAT[0], "int", NOT_FLOAT[1])
+    refuses(lambda: backward(dy, x, np.ones(D + 1)), ValueError, f"gamma must have shape ({D},)", f"({D + 1},)")
+    refuses(lambda: backward(dy, x, eps=-1.0), ValueError, "eps must be a finite number", "got -1.0")
+    refuses(lambda: backward(np.ones((3, 0)), np.ones((3, 0))), ValueError, "d at least 1", "got shape (3, 0)")
+
+
+# Residual
+
+
+@pytest.mark.parametrize("place", ["residual", "pre_ln", "post_ln"])
+def test_a_branch_must_keep_the_shape(place: str, make) -> None:
+    """Also where the shapes would broadcast, as after a mean over the tokens."""
+    norms = () if place == "residual" else (lambda x: x,)
+    refuses(
+        lambda: function(make, place)(make((2, 3)), lambda x: x[:1], *norms),
+        ValueError,
+        "the sublayer's output must have the shape of its input x, (2, 3)",
+        "got shape (1, 3)",
+        "a silent broadcast hides a wrong axis",
+    )
+
+
+# Attention and blocks
+
+
+@pytest.mark.parametrize("layer", ["attention", "sublayer", "block"])
+def test_tokens_must_be_floating_point(layer: str, make) -> None:
+    call = partial(layers(make)[layer], make((T, D), "int64"))
+    refuses(call, TypeError, "x " + NOT_FLOAT[0], "int64", NOT_FLOAT[1])
+
+
+@pytest.mark.parametrize("shape", [(D,), (T, D + 1), (D, T), (2, 0, D), ()], ids=str)
+@pytest.mark.parametrize("layer", ["attention", "sublayer", "block"])
+def test_attention_needs_a_sequence(layer: str, shape: tuple[int, ...], make) -> None:
+    refuses(
+        partial(layers(make)[layer], make(shape)),
+        ValueError,
+        f"x must have shape (..., T, d_model) with T at least 1 and d_model = {D}",
+        f"got shape {shape}",
+        "features last",
+    )
+
+
+@pytest.mark.parametrize("layer", ["attention", "sublayer", "block"])
+def test_a_mask_must_be_boolean(layer: str, make) -> None:
+    refuses(
+        lambda: layers(make)[layer](make((T, D)), make((T, T))),
+        TypeError,
+        "mask must be boolean, True where a query may look at a key",
+        "float64",
+        "mask = (additive == 0)",
+        "take ~mask",
+    )
+
+
+@pytest.mark.parametrize("shape", [(T, T + 1), (3, T), (2, T, T, 1), (5, T, T), (1, 1, 1, T, T), (T,), ()], ids=str)
+def test_a_mask_must_fit_the_scores(shape: tuple[int, ...], make) -> None:
+    refuses(
+        lambda: layers(make)["attention"](make((3, T, D)), make(shape, "bool")),
+        ValueError,
+        f"broadcast to the scores' shape (..., heads, T, T) = {(3, HEADS, T, T)}",
+        f"got shape {shape}",
+        "Give (T, T) for all sequences",
+    )
+
+
+def test_every_query_must_see_a_key(make) -> None:
+    mask = make((T, T), "bool")
+    mask[2] = False
+    refuses(
+        lambda: layers(make)["attention"](make((3, T, D)), mask),
+        ValueError,
+        "every query must see at least one key",
+        "a mask row that is all False",
+        "Let a padding token look at itself",
+    )
+
+
+@pytest.mark.parametrize("num_heads", [4, 5, 12])
+def test_heads_must_divide_d_model(num_heads: int) -> None:
+    expected = [
+        "d_model must be divisible by num_heads",
+        f"d_model = {D} and num_heads = {num_heads}",
+        "Change one of the two",
+    ]
+    refuses(lambda: st.MultiHeadAttention(D, num_heads), ValueError, *expected)
+    refuses(lambda: st.AttentionSubLayer(D, num_heads), ValueError, *expected)
+    refuses(lambda: st.TransformerBlock(D, num_heads, D_FF), ValueError, *expected)
+    params = params_of(st.MultiHeadAttention(D, HEADS))
+    refuses(lambda: sn.multi_head_attention(np.ones((T, D)), params, num_heads), ValueError, *expected)
+
+
+@pytest.mark.parametrize("num_heads", [0, -2, 2.0, True])
+def test_numpy_heads_must_be_a_positive_whole_number(num_heads: Any) -> None:
+    params = params_of(st.MultiHeadAttention(D, HEADS))
+    call = partial(sn.multi_head_attention, np.ones((T, D)), params, num_heads)
+    refuses(call, ValueError, "num_heads must be a whole number, at least 1", f"got {num_heads!r}")
+
+
+@pytest.mark.parametrize("shape", [(D + 1,), (D, 3), ()], ids=str)
+def test_feed_forward_needs_d_model_features(shape: tuple[int, ...], make) -> None:
+    module = st.FeedForward(D, D_FF).double()
+    f = module if not isinstance(make(1), np.ndarray) else partial(sn.feed_forward, params=params_of(module))
+    expected = [f"the last axis of x must have d_model = {D} features", f"got shape {shape}", "Move the features last"]
+    refuses(lambda: f(make(shape)), ValueError, *expected)
+    refuses(lambda: f(make((3, D), "int32")), TypeError, "x " + NOT_FLOAT[0], "int32")
+
+
+@pytest.mark.parametrize("build", ["sublayer", "block"])
+def test_placement_and_norm_must_be_known(build: str, make) -> None:
+    if isinstance(make(1), np.ndarray):
+        f = {"sublayer": sn.attention_sublayer, "block": sn.transformer_block}[build]
+        module = st.AttentionSubLayer(D, HEADS) if build == "sublayer" else st.TransformerBlock(D, HEADS, D_FF)
+        call = partial(f, np.ones((T, D)), params_of(module), HEADS)
+    else:
+        call = {
+            "sublayer": partial(st.AttentionSubLayer, D, HEADS),
+            "block": partial(st.TransformerBlock, D, HEADS, D_FF),
+        }[build]
+    mend = "Choose a name from the list"
+    refuses(
+        lambda: call(placement="middle"), ValueError, "placement must be one of 'pre', 'post'", "got 'middle'", mend
+    )
+    refuses(lambda: call(norm="batch"), ValueError, "norm must be one of 'layer', 'rms'", "got 'batch'", mend)
+
+
+@pytest.mark.parametrize("p", [1.0, -0.1, 1.5, float("nan")])
+def test_dropout_must_be_a_share(p: float) -> None:
+    expected = ["dropout_p must lie in [0, 1)", f"got {p}", "0 switches dropout off"]
+    refuses(lambda: st.AttentionSubLayer(D, HEADS, dropout_p=p), ValueError, *expected)
+    refuses(lambda: st.TransformerBlock(D, HEADS, D_FF, dropout_p=p), ValueError, *expected)
+
+
+def without(params: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
+    return {key: value for key, value in params.items() if key != name}
+
+
+def test_a_missing_parameter_is_named() -> None:
+    x = np.ones((T, D))
+    calls: list[tuple[torch.nn.Module, Callable[..., Any]]] = [
+        (st.MultiHeadAttention(D, HEADS), lambda p: sn.multi_head_attention(x, p, HEADS)),
+        (st.FeedForward(D, D_FF), lambda p: sn.feed_forward(x, p)),
+        (st.AttentionSubLayer(D, HEADS), lambda p: sn.attention_sublayer(x, p, HEADS)),
+        (st.TransformerBlock(D, HEADS, D_FF), lambda p: sn.transformer_block(x, p, HEADS)),
+        (st.TransformerBlock(D, HEADS, D_FF, norm="rms"), lambda p: sn.transformer_block(x, p, HEADS, norm="rms")),
+    ]
+    for module, call in calls:
+        params = params_of(module)
+        call(params)
+        for name in params:
+            short = name.removeprefix("self_attn.").removeprefix("feed_forward.")
+            expected = ["params must hold", f"missing: {short}.", "the PyTorch module's state_dict"]
+            refuses(partial(call, without(params, name)), ValueError, *expected)
+
+
+def test_softmax_needs_floats_and_a_last_axis() -> None:
+    refuses(lambda: sn.softmax(np.ones(3, int)), TypeError, "x " + NOT_FLOAT[0], "int64")
+    refuses(lambda: sn.softmax(np.ones((3, 0))), ValueError, "d at least 1", "got shape (3, 0)")
