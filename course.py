@@ -136,7 +136,8 @@ def logged(command: list) -> int:
         try:
             return process.wait(timeout=10)
         except subprocess.TimeoutExpired:
-            line = (LOG.read_text("utf-8", "replace").split("\n")[:-1] or [""])[-1].strip()
+            steps = [line for line in LOG.read_text("utf-8", "replace").split("\n") if line[:1].strip()]
+            line = steps[-1] if steps else ""  # what pip indents is detail
             print(f"  {time.monotonic() - start:4.0f} s  {line[:100]}", flush=True)
 
 

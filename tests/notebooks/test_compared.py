@@ -1,0 +1,146 @@
+"""The comparison of stored with fresh outputs: nbval and the hook in the root's conftest.py, seen to fail."""
+
+import base64
+import copy
+import io
+import json
+import re
+import subprocess
+import sys
+
+import nbformat
+import numpy as np
+import pytest
+from PIL import Image
+from refresh import HERE, refresh
+
+FIGURE = """\
+import io
+from IPython.display import publish_display_data
+from PIL import Image
+png = io.BytesIO()
+Image.linear_gradient("L").convert("RGB").save(png, format="png")
+publish_display_data({"image/png": png.getvalue(), "text/plain": "a gradient from black to white"})"""
+SAID = """\
+publish_display_data({"text/plain": "slope = 0.72"}, metadata={"said": {"slope": "0.72"}})"""
+LIVE = """\
+import time
+print(time.time())"""
+SOURCES = {
+    "prints": "print('mean 0.725')",
+    "draws": FIGURE,
+    "draws again": FIGURE,
+    "says": SAID,
+    "raises": "raise ValueError('no')",
+    "times": LIVE,
+}
+CELL = {name: n for n, name in enumerate(SOURCES)}
+
+
+def repaint(output, rows, columns, by):
+    """Makes a part of the stored figure darker."""
+    pixels = np.array(Image.open(io.BytesIO(base64.b64decode(output["data"]["image/png"]))))
+    pixels[rows, columns] -= np.minimum(pixels[rows, columns], by)
+    png = io.BytesIO()
+    Image.fromarray(pixels).save(png, format="png")
+    output["data"]["image/png"] = base64.b64encode(png.getvalue()).decode()
+
+
+# cell: (what is planted in its output, what the failure must say)
+PLANTED = {
+    "prints": (lambda output: output.update(text=["mean 0.726\n"]), "Cell outputs differ"),
+    "draws": (
+        lambda output: repaint(output, slice(200, 208), slice(100, 108), 60),
+        "a stored figure is not the one now drawn: a block differs by",
+    ),
+    "draws again": (lambda output: output["data"].pop("image/png"), "a figure is stored that the cell does not draw"),
+    "says": (lambda output: output["metadata"]["said"].update(slope="0.73"), "the stored numbers are"),
+    "raises": (lambda output: output.update(evalue="yes"), "Cell outputs differ"),
+}
+UNSEEN = {
+    "draws": lambda output: repaint(output, slice(None), slice(None), 1),  # the noise of another CPU
+    "times": lambda output: output.update(text=["0.0\n"]),
+}
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A small notebook with outputs, run by refresh."""
+    v4 = nbformat.v4
+    book = v4.new_notebook(cells=[v4.new_code_cell(source) for source in SOURCES.values()])
+    book.cells[CELL["raises"]].metadata["tags"] = ["raises-exception"]
+    book.cells[CELL["times"]].metadata["tags"] = ["nbval-ignore-output"]
+    path = tmp_path_factory.mktemp("stored") / "small.ipynb"
+    nbformat.write(book, path)
+    assert refresh(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def report(stored):
+    """What pytest says of three copies: of their cells, {(copy, cell): message} of those that failed."""
+    book = json.loads(stored.read_text("utf-8"))
+    copies = {name: copy.deepcopy(book["cells"]) for name in ("planted", "unseen", "stripped")}
+    for cell, (plant, _) in PLANTED.items():
+        plant(copies["planted"][CELL[cell]]["outputs"][0])
+    for cell, plant in UNSEEN.items():
+        plant(copies["unseen"][CELL[cell]]["outputs"][0])
+    for cell in copies["stripped"]:
+        cell.update(outputs=[], execution_count=None)
+    for name, cells in copies.items():
+        stored.with_name(f"{name}.ipynb").write_text(json.dumps({**book, "cells": cells}), "utf-8")
+    command = [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-p", "conftest", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "--color=no", "--rootdir", stored.parent, *(f"{stored.parent / name}.ipynb" for name in copies)],
+        cwd=HERE.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert f"{len(copies) * len(CELL)} items" in done.stdout, done.stdout + done.stderr
+    heads = list(re.finditer(r"^_+ .*\b(\w+)\.ipynb::Cell (\d+) _+$", done.stdout, re.MULTILINE))
+    ends = [head.start() for head in heads[1:]] + [len(done.stdout)]
+    names = list(CELL)
+    return {
+        (head[1], names[int(head[2])]): done.stdout[head.end() : end] for head, end in zip(heads, ends, strict=True)
+    }
+
+
+@pytest.mark.parametrize("cell", PLANTED)
+def test_what_is_stale_fails(report, cell):
+    _, message = PLANTED[cell]
+    assert message in report["planted", cell]
+    if message != "Cell outputs differ":  # nbval's own words
+        assert "; run: python3 course.py refresh" in report["planted", cell]
+
+
+def test_only_what_is_stale_fails(report):
+    assert {cell for copied, cell in report if copied == "planted"} == set(PLANTED)
+
+
+def test_noise_and_live_output_pass(report):
+    assert not [cell for copied, cell in report if copied == "unseen"]
+
+
+def test_stripped_outputs_fail_in_every_cell(report):
+    assert {cell for copied, cell in report if copied == "stripped"} == set(CELL)
+    assert "no outputs are stored; run: python3 course.py refresh" in report["stripped", "prints"]
+
+
+def test_a_second_refresh_changes_no_byte(stored):
+    before = stored.read_bytes()
+    assert refresh(stored)
+    assert stored.read_bytes() == before  # also of the live cell, whose clock went on
+
+
+def test_refresh_stores_no_path_of_the_machine(stored):
+    cells = json.loads(stored.read_text("utf-8"))["cells"]
+    assert cells[CELL["raises"]]["outputs"][0]["traceback"] == ["ValueError: no"]
+
+
+def test_a_notebook_that_raises_is_not_written(tmp_path, capsys):
+    path = tmp_path / "raises.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 / 0")]), path)
+    before = path.read_bytes()
+    assert not refresh(path)
+    assert path.read_bytes() == before
+    assert "ZeroDivisionError" in capsys.readouterr().err

@@ -1,0 +1,202 @@
+"""What is stored in the notebooks: what nbval takes as given, each guard with a fault planted for it."""
+
+import copy
+import itertools
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from refresh import HERE, chapters
+
+ROOT = HERE.parent
+SHOWN, FOLDED = 40, 60  # lines of a code cell: one idea; a folded one draws a figure
+FOLDS = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
+DESCRIBED = 20  # characters; fewer do not say what is seen
+PLACES = r"/home/|/root/|/tmp/|/Users/|[A-Z]:\\Users"
+
+
+def code_cells(book):
+    """(number as nbval counts, cell, its tags, its outputs)"""
+    cells = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+    return [(n, cell, set(cell["metadata"].get("tags", [])), cell["outputs"]) for n, cell in enumerate(cells)]
+
+
+def texts(output):
+    """All text in an output."""
+    data = output.get("data", {})
+    held = [output.get("text"), data.get("text/plain"), data.get("text/markdown"), output.get("traceback")]
+    return "".join("".join(text) for text in held if text)
+
+
+def run_in_order(book):
+    counts = [cell["execution_count"] for _, cell, _, _ in code_cells(book)]
+    if counts != list(range(1, len(counts) + 1)):
+        yield f"execution counts are {counts}, not 1, 2, 3, ...: nbval compares nothing where one is missing"
+
+
+def raises_where_tagged(book):
+    for n, _, tags, outputs in code_cells(book):
+        if ("raises-exception" in tags) != any(output["output_type"] == "error" for output in outputs):
+            yield f"code cell {n}: an error is stored if and only if the cell is tagged raises-exception"
+
+
+def no_stderr(book):
+    for n, _, _, outputs in code_cells(book):
+        if any(output.get("name") == "stderr" for output in outputs):
+            yield f"code cell {n} writes to stderr: mend what it warns of"
+
+
+def figures_are_described(book):
+    for n, _, _, outputs in code_cells(book):
+        for output in outputs:
+            alt = "".join(output.get("data", {}).get("text/plain", ""))
+            if "image/png" in output.get("data", {}) and (len(alt) < DESCRIBED or alt.startswith("<")):
+                yield f"code cell {n}: a figure's text is {alt!r}; say what is seen (subnorm.figures.show)"
+
+
+def short(book):
+    for n, cell, tags, _ in code_cells(book):
+        lines, limit = len("".join(cell["source"]).splitlines()), FOLDED if tags & FOLDS else SHOWN
+        if lines > limit:
+            yield f"code cell {n} has {lines} lines, limit {limit}: split it, or move what is reused to subnorm"
+
+
+def prose_between(book):
+    cells = [cell for cell in book["cells"] if "remove-cell" not in cell["metadata"].get("tags", [])]
+    for before, after in itertools.pairwise(cells):
+        if before["cell_type"] == after["cell_type"] == "code":
+            yield f"no prose before the cell that begins {''.join(after['source'])[:60]!r}: say what to look for"
+
+
+def something_is_compared(book):
+    if not any("nbval-ignore-output" not in tags and any(map(texts, outs)) for _, _, tags, outs in code_cells(book)):
+        yield "no cell prints a text that nbval compares"
+
+
+def nothing_is_skipped(book):
+    for n, cell, tags, _ in code_cells(book):
+        if found := re.findall("NBVAL_[A-Z_]+|PYTEST_VALIDATE_[A-Z_]+", "".join(cell["source"])):
+            yield f"code cell {n}: {found[0]} in a comment; tag a live measurement nbval-ignore-output instead"
+        if {"nbval-skip", "skip-execution"} & tags:
+            yield f"code cell {n} is skipped, so nothing proves it"
+
+
+def sources_are_lists(book):
+    if not all(isinstance(cell["source"], list) for cell in book["cells"]):
+        yield "a cell's source is one string: store a list of lines, as refresh does"
+
+
+def no_place_of_one_machine(book):
+    for n, _, _, outputs in code_cells(book):
+        if found := [place for output in outputs for place in re.findall(PLACES, texts(output))]:
+            yield f"code cell {n} prints a path of one machine: {found[0]}"
+
+
+GUARDS = [
+    run_in_order,
+    raises_where_tagged,
+    no_stderr,
+    figures_are_described,
+    short,
+    prose_between,
+    something_is_compared,
+    nothing_is_skipped,
+    sources_are_lists,
+    no_place_of_one_machine,
+]
+
+
+@pytest.mark.parametrize("path", [path.relative_to(HERE).as_posix() for path in chapters()])
+def test_notebook_as_stored(path):
+    book = json.loads((HERE / path).read_text("utf-8"))
+    faults = [fault for guard in GUARDS for fault in guard(book)]
+    assert not faults, "\n".join(faults)
+
+
+def test_the_book_holds_every_notebook_and_no_other():
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
+    pages = re.findall(r"'file': '(notebooks/[^']+)'", repr(toc))
+    assert sorted(pages) == [path.relative_to(ROOT).with_suffix("").as_posix() for path in chapters()]
+
+
+def code(count, source, *outputs, tags=()):
+    return {
+        "cell_type": "code",
+        "execution_count": count,
+        "metadata": {"tags": list(tags)},
+        "outputs": list(outputs),
+        "source": source.splitlines(keepends=True),
+    }
+
+
+def display(**data):
+    return {"output_type": "display_data", "metadata": {}, "data": {key.replace("_", "/"): data[key] for key in data}}
+
+
+PROSE = {"cell_type": "markdown", "metadata": {}, "source": ["Look at the sign."]}
+STDOUT = {"output_type": "stream", "name": "stdout", "text": ["4\n"]}
+ERROR = {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceback": ["ValueError: no"]}
+GOOD = {
+    "cells": [
+        PROSE,
+        code(1, "print(2 + 2)", STDOUT),
+        PROSE,
+        code(2, "show()", display(image_png="iVBORw0", text_plain=["A line that rises and then falls"])),
+        PROSE,
+        code(3, "raise ValueError('no')", ERROR, tags=["raises-exception"]),
+    ]
+}
+
+
+def test_a_good_notebook_has_no_fault():
+    assert not [fault for guard in GUARDS for fault in guard(GOOD)]
+
+
+def cell(n, **changes):
+    """Plants `changes` in cell n of the good notebook."""
+    return lambda cells: cells[n].update(changes)
+
+
+PLANTED = {
+    "stripped": (run_in_order, cell(1, execution_count=None, outputs=[])),
+    "run out of order": (run_in_order, cell(3, execution_count=7)),
+    "tagged, but did not raise": (raises_where_tagged, cell(5, outputs=[STDOUT])),
+    "raised, but not tagged": (raises_where_tagged, cell(5, metadata={})),
+    "stderr": (no_stderr, cell(1, outputs=[STDOUT, {**STDOUT, "name": "stderr"}])),
+    "figure as matplotlib names it": (
+        figures_are_described,
+        cell(3, outputs=[display(image_png="iVBORw0", text_plain="<Figure size 640x480 with 1 Axes>")]),
+    ),
+    "figure without a text": (figures_are_described, cell(3, outputs=[display(image_png="iVBORw0")])),
+    "figure with a word": (figures_are_described, cell(3, outputs=[display(image_png="iVBORw0", text_plain="plot")])),
+    "long cell": (short, cell(1, source=["x = 1\n"] * (SHOWN + 1))),
+    "long folded cell": (short, cell(1, source=["x = 1\n"] * (FOLDED + 1), metadata={"tags": ["hide-input"]})),
+    "no prose between": (prose_between, lambda cells: cells.pop(2)),
+    "nothing compared": (something_is_compared, lambda cells: cells.__delitem__(slice(1, None))),
+    "only live output": (
+        something_is_compared,
+        lambda cells: [c.update(metadata={"tags": ["nbval-ignore-output"]}) for c in cells[1::2]],
+    ),
+    "skipped by a tag": (nothing_is_skipped, cell(1, metadata={"tags": ["nbval-skip"]})),
+    "not compared by a comment": (nothing_is_skipped, cell(1, source=["# NBVAL_IGNORE_OUTPUT\n", "print(4)"])),
+    "source in one string": (sources_are_lists, cell(0, source="Look at the sign.")),
+    "path of one machine": (no_place_of_one_machine, cell(1, outputs=[{**STDOUT, "text": ["/home/ada/x.py\n"]}])),
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_planted_fault_is_found(fault):
+    guard, plant = PLANTED[fault]
+    book = copy.deepcopy(GOOD)
+    plant(book["cells"])
+    assert list(guard(book))
+
+
+def test_every_guard_has_a_planted_fault():
+    assert {guard for guard, _ in PLANTED.values()} == set(GUARDS)
+
+
+def test_student_sheets_are_no_chapters():
+    assert not [path for path in chapters() if "student" in Path(path).parts]
