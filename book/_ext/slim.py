@@ -36,6 +36,9 @@ RULES = [
     # its spoken name must contain the words it shows
     (r'(<button class="btn search-button-field[^>]*?) title="Search" aria-label="Search"', r"\1"),
     (r'<div id="pst-primary-sidebar" class', '<div id="pst-primary-sidebar" role="region" aria-label="Sidebar" class'),
+    (r'<summary aria-label="Toggle hidden content">', "<summary>"),
+    # roles that do not fit their children
+    (r' role="list"(?= class="citation-list")| role="doc-biblioentry"', ""),
     (r"<script (?![^>]*\b(?:defer|async)\b)(?=[^>]*\bsrc=)", "<script defer "),
 ]
 

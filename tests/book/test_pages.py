@@ -109,7 +109,11 @@ def trouble(soup, _path):
 
 
 def theme_leftovers(soup, _path):
-    return [word for word in ("THEBE", "fontawesome.js", "ethical-ad", "x-thebe", 'as="script"') if word in str(soup)]
+    return [
+        word
+        for word in ("THEBE", "fontawesome.js", "ethical-ad", 'as="script"', "doc-biblio", "Toggle hidden")
+        if word in str(soup)
+    ]
 
 
 CHECKS = [
