@@ -1,0 +1,87 @@
+"""Does a deeper network fit its training data worse? Plain against residual stacks, at several depths.
+
+The networks map 8 numbers to 1 through L blocks of width 32, ``F(h) = W relu(h) + b`` each: plain ``h = F(h)``, or
+residual ``h = h + F(h) / sqrt(L)``. All seeds train side by side: every seed has its own weights, and Adam treats
+each entry alone, so that no seed feels another.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from subnorm import _rules
+from subnorm.experiments.signal import weights
+
+Array = npt.NDArray[np.float64]
+
+STACKS = ("plain", "residual")
+FEATURES, WIDTH, EXAMPLES = 8, 32, 64
+
+
+def batch(source: torch.Generator) -> tuple[Tensor, Tensor]:
+    """New examples of the task: inputs (64, 8), standard normal, and targets (64, 1) of mean 0 and variance 1.
+
+    ``y = sin(2 x_1) + x_2 x_3``, divided by its standard deviation: always answering 0 costs 1 on average.
+    """
+    x = torch.randn(EXAMPLES, FEATURES, generator=source)
+    variance = (1 - math.exp(-8)) / 2 + 1  # of sin(2 x_1), and of x_2 x_3
+    return x, (torch.sin(2 * x[:, :1]) + x[:, 1:2] * x[:, 2:3]) / math.sqrt(variance)
+
+
+def train(
+    stack: str, init: str, depth: int, steps: int = 300, lr: float = 1e-3, seeds: Sequence[int] = range(5)
+) -> Array:
+    """Fit new examples at every step with Adam, and keep the loss. Nothing repeats, so nothing can be overfitted.
+
+    Args:
+        stack: "plain" or "residual".
+        init: "he", "xavier" or "torch", the variance of the weights as in :mod:`subnorm.experiments.signal`;
+            biases start at 0.
+        depth: number of blocks L.
+        steps: number of updates.
+        lr: learning rate, constant.
+        seeds: one network for each.
+
+    Returns:
+        mean squared error on each step's examples, before its update, shape (seeds, steps).
+
+    Raises:
+        ValueError: an unknown stack or init, or a depth that is not a positive whole number.
+    """
+    _rules.choice("stack", stack, STACKS)
+    inner = nn.Parameter(weights(init, depth, WIDTH, seeds).float())  # (L, seeds, d, d)
+    bias = nn.Parameter(torch.zeros(depth, len(seeds), 1, WIDTH))
+    first, last = (nn.Parameter(end) for end in _ends(seeds))  # (seeds, 8, d), (seeds, d, 1)
+    scale = 1 / math.sqrt(depth) if stack == "residual" else 1.0
+
+    def forward(x: Tensor) -> Tensor:
+        h = x @ first  # (seeds, examples, d)
+        for w, b in zip(inner, bias, strict=True):
+            branch = torch.baddbmm(b, torch.relu(h), w, beta=scale, alpha=scale)  # scale (W relu(h) + b)
+            h = h + branch if stack == "residual" else branch
+        return h @ last  # (seeds, examples, 1)
+
+    optimizer = torch.optim.Adam([first, inner, bias, last], lr=lr)
+    source = torch.Generator().manual_seed(0)
+    losses = []
+    for _ in range(steps):
+        x, y = batch(source)
+        loss = (forward(x) - y).square().mean(dim=(1, 2))  # (seeds,)
+        losses.append(loss.detach().numpy())
+        optimizer.zero_grad()
+        loss.sum().backward()
+        optimizer.step()
+    return np.stack(losses, axis=1).astype(np.float64)
+
+
+def _ends(seeds: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """The first and the last map. They are no part of the stack, so their variance is 1 / inputs for every init."""
+    sources = [torch.Generator().manual_seed(1000 + seed) for seed in seeds]  # not the stream of the inner weights
+    return (
+        torch.stack([torch.randn(FEATURES, WIDTH, generator=source) for source in sources]) / math.sqrt(FEATURES),
+        torch.stack([torch.randn(WIDTH, 1, generator=source) for source in sources]) / math.sqrt(WIDTH),
+    )

@@ -1,0 +1,49 @@
+"""Training plain and residual stacks side by side: short runs that show the machinery is right."""
+
+import numpy as np
+import pytest
+import torch
+
+from subnorm.experiments.degradation import STACKS, batch, train
+
+
+def test_the_target_has_mean_zero_and_variance_one() -> None:
+    source = torch.Generator().manual_seed(0)
+    y = torch.cat([batch(source)[1] for _ in range(2000)])
+    assert y.mean().item() == pytest.approx(0, abs=0.02)
+    assert y.square().mean().item() == pytest.approx(1, rel=0.03)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """On matrices this small, threads only wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_shallow_network_learns(stack: str) -> None:
+    losses = train(stack, "he", depth=2, steps=100, lr=1e-2)
+    assert losses.shape == (5, 100)
+    assert (losses[:, -20:].mean(axis=1) < 0.6).all()
+
+
+def test_a_seed_trains_alone_as_it_does_among_others() -> None:
+    together = train("residual", "he", depth=3, steps=20, seeds=[4, 7])
+    np.testing.assert_allclose(train("residual", "he", depth=3, steps=20, seeds=[7]), together[1:], rtol=1e-4)
+
+
+def test_the_plain_stack_has_no_skip_path() -> None:
+    """Forty blocks that each shrink the signal leave nothing of it: the first answer is 0 for every example."""
+    source = torch.Generator().manual_seed(0)
+    always_zero = batch(source)[1].square().mean().item()
+    np.testing.assert_allclose(train("plain", "torch", depth=40, steps=1)[:, 0], always_zero, rtol=1e-5)
+    assert (np.abs(train("residual", "torch", depth=40, steps=1)[:, 0] - always_zero) > 0.1).all()
+
+
+@pytest.mark.parametrize("bad", [{"stack": "dense"}, {"init": "zeros"}, {"depth": 0}])
+def test_bad_input_is_named(bad: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(bad))} must be .* got"):
+        train(**{"stack": "plain", "init": "he", "depth": 2, **bad})  # type: ignore[arg-type]
