@@ -115,6 +115,12 @@ def test_a_record_survives_the_file_and_is_valid(small_record, tmp_path):
     assert path.name.startswith("cpu-")
 
 
+def test_a_faulty_record_is_not_written(small_record, tmp_path):
+    with pytest.raises(ValueError, match="schema must be 1"):
+        record.write({**small_record, "schema": 2}, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_records_of_the_package_are_valid():
     records = timing.read_records()
     assert "cpu" in [found["device"]["kind"] for found in records]
