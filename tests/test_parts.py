@@ -1,0 +1,35 @@
+"""A test that lacks its program is a skip that names it, and a failure where everything must run."""
+
+import parts
+import pytest
+
+
+@pytest.fixture
+def absent(monkeypatch):
+    monkeypatch.setitem(parts.PARTS, "loom", (lambda: None, "Loom: apt install loom"))
+
+
+def test_an_absent_program_is_a_named_skip(absent, monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="needs Loom: apt install loom"):
+        parts.need("loom")
+
+
+def test_an_absent_program_is_a_failure_where_all_must_run(absent, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="needs Loom: apt install loom"):
+        parts.need("loom")
+
+
+def test_the_environment_names_a_browser(monkeypatch):
+    monkeypatch.setenv("CHROMIUM", "/opt/chrome")
+    assert parts.need("chromium") == "/opt/chrome"
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+def test_a_machine_without_a_browser_has_no_path(monkeypatch, platform):
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    monkeypatch.setattr(parts.sys, "platform", platform)
+    monkeypatch.setattr(parts.shutil, "which", lambda name: None)
+    monkeypatch.setattr(parts.Path, "is_file", lambda path: False)
+    assert parts.chromium_path() is None
