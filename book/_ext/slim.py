@@ -42,6 +42,8 @@ RULES = [
     (r"<script (?![^>]*\b(?:defer|async)\b)(?=[^>]*\bsrc=)", "<script defer "),
 ]
 
+UNUSED = ["**/*.map", "scripts/fontawesome.js*", "sphinx-thebe.*"]  # more than half of the bytes of the site
+
 HOME = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Subnorm</title>
 <meta name="viewport" content="width=device-width, initial-scale=1.0">
@@ -105,6 +107,8 @@ def finish(app, error):
         return
     if app.config.root_doc != "index":  # instead of the bare redirect that is written there
         Path(app.outdir, "index.html").write_text(HOME.format(url=f"{app.config.root_doc}.html"), "utf-8")
+    for path in [path for pattern in UNUSED for path in Path(app.outdir, "_static").glob(pattern)]:
+        path.unlink(missing_ok=True)  # two patterns name it
     for path in Path(app.outdir).rglob("*.html"):
         if "_static" not in path.parts:
             old = path.read_text("utf-8")
