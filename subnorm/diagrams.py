@@ -34,13 +34,13 @@ def box(ax: Axes, centre: Point, label: str, color: str = BLUE, width: float = 1
     ax.text(*centre, label, ha="center", va="center", color=BLACK)
 
 
-def plus(ax: Axes, centre: Point, color: str = BLACK) -> None:
+def plus(ax: Axes, centre: Point) -> None:
     """A circled plus: the sum of the arrows that enter it."""
-    ax.add_patch(Circle(centre, PLUS_RADIUS, facecolor="white", edgecolor=color, lw=2))
+    ax.add_patch(Circle(centre, PLUS_RADIUS, facecolor="white", edgecolor=BLACK, lw=2))
     x, y = centre
     arm = PLUS_RADIUS * 0.55
-    ax.plot([x - arm, x + arm], [y, y], color=color, lw=2)
-    ax.plot([x, x], [y - arm, y + arm], color=color, lw=2)
+    ax.plot([x - arm, x + arm], [y, y], color=BLACK, lw=2)
+    ax.plot([x, x], [y - arm, y + arm], color=BLACK, lw=2)
 
 
 def arrow(ax: Axes, start: Point, end: Point, color: str = BLACK) -> None:
@@ -49,7 +49,7 @@ def arrow(ax: Axes, start: Point, end: Point, color: str = BLACK) -> None:
     ax.annotate("", xy=end, xytext=start, arrowprops=style)
 
 
-def skip(ax: Axes, start: Point, end: Point, height: float, color: str = GREEN) -> None:
+def skip(ax: Axes, start: Point, end: Point, height: float) -> None:
     """An arc from a fork on the line up and over what stands between, down onto a plus."""
     top, landing = start[1] + height, end[1] + PLUS_RADIUS
     corner = 0.25
@@ -63,8 +63,8 @@ def skip(ax: Axes, start: Point, end: Point, height: float, color: str = GREEN) 
         (Path.CURVE3, (end[0], top - corner)),
     ]
     codes, points = zip(*path, strict=True)
-    ax.add_patch(PathPatch(Path(points, codes), facecolor="none", edgecolor=color, lw=2))
-    arrow(ax, (end[0], top - corner), (end[0], landing), color)
+    ax.add_patch(PathPatch(Path(points, codes), facecolor="none", edgecolor=GREEN, lw=2))
+    arrow(ax, (end[0], top - corner), (end[0], landing), GREEN)
 
 
 def residual_block() -> Figure:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from subnorm.experiments.signal import INITS, WIRINGS, expected_signal, gain, propagate, weights
 
@@ -15,8 +16,6 @@ def test_weights_have_the_variance_of_their_init(init: str) -> None:
 
 
 def test_torch_init_is_what_a_linear_layer_draws() -> None:
-    import torch
-
     drawn = torch.nn.Linear(400, 400).weight
     ours = weights("torch", 1, 400, [0])
     assert ours.std().item() == pytest.approx(drawn.std().item(), rel=0.01)
