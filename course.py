@@ -216,7 +216,7 @@ def test() -> bool:
         if words[0] == "pytest":
             counts.update({name: int(n) for n, name in re.findall(r"(\d+) (passed|failed|skipped|errors?)", lines[-1])})
             notes += [line for line in lines if line.startswith(("SKIPPED [", "FAILED ", "ERROR ", "FAIL Required"))]
-    print("\n" + "\n".join([*notes, ""] if notes else []))
+    print("", *notes, "", sep="\n")
     for stage, good, result, seconds in rows:
         print(f"{stage:10} {'ok' if good else 'FAILED':7} {seconds:6.1f} s  {result}")
     good = all(row[1] for row in rows)
