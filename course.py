@@ -156,7 +156,8 @@ def install_error(log: str) -> str:
 def inputs() -> dict:
     """Two hashes: of the pages, and of what shapes them."""
     found = [path for name in INPUTS for path in [ROOT / name, *sorted((ROOT / name).rglob("*"))] if path.is_file()]
-    found = [path for path in found if not {"__pycache__", ".ipynb_checkpoints"} & set(path.parts)]
+    caches = re.compile(r"(^|/)(\.|__pycache__/)")  # also ruff's and JupyterLab's, which are hidden folders
+    found = [path for path in found if not caches.search(path.relative_to(ROOT).as_posix())]
     kinds: dict = {"pages": [], "shape": []}
     for path in found:
         kinds["pages" if path.suffix in (".md", ".ipynb") else "shape"].append(path)

@@ -210,6 +210,15 @@ def test_a_book_is_built_once(course, books):
     assert books[0][1:] == ["build", ".", "-W", "-n", "--keep-going", "-q"]
 
 
+@pytest.mark.parametrize("name", ["notebooks/.ruff_cache/a", "subnorm/__pycache__/a.pyc"])
+def test_a_cache_is_no_change(course, books, name):
+    course.build()
+    (course.ROOT / name).parent.mkdir()
+    (course.ROOT / name).touch()
+    course.build()
+    assert len(books) == 1
+
+
 def test_a_changed_page_is_built_on_top(course, books):
     course.build()
     (course.ROOT / "book/intro.md").write_text("changed", "utf-8")
