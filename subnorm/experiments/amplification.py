@@ -34,7 +34,7 @@ def output_change(placement: str, depths: tuple[int, ...], seeds: range) -> npt.
             y = stack(x)
             for parameter in stack.parameters():
                 if parameter.ndim == 2:
-                    noise = torch.randn(parameter.shape, generator=generator)
+                    noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
                     parameter.add_(STEP * parameter.std() * noise)
             change[row, column] = mean_square(stack(x) - y) / (mean_square(y) * STEP**2)
     return change

@@ -10,6 +10,7 @@ from subnorm.experiments.stack import Stack, causal_mask, draw_weights, random_t
 from subnorm.torch import TransformerBlock
 
 CLASSES = 64
+SEQUENCES = 16
 
 
 def last_layer(placement: str, depths: tuple[int, ...], seeds: range) -> dict[str, npt.NDArray[np.float64]]:
@@ -55,9 +56,9 @@ def log_slopes(depths: tuple[int, ...], sizes: npt.NDArray[np.float64]) -> npt.N
 
 def _losses(placement: str, depth: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Loss of every token, shape (B, T), and the weight in question. Only the last block is differentiated."""
-    x = random_tokens(generator, batch_size=8)  # (B, T, d)
+    x = random_tokens(generator, batch_size=SEQUENCES)  # (B, T, d)
     stack = Stack(depth, placement, generator)
-    head = nn.Linear(x.shape[-1], CLASSES)
+    head = nn.Linear(x.shape[-1], CLASSES, dtype=x.dtype)
     draw_weights(head, generator)
     target = torch.randint(CLASSES, x.shape[:-1], generator=generator)  # (B, T)
     with torch.no_grad():

@@ -117,17 +117,17 @@ class LanguageModel(nn.Module):
         length: int,
         placement: str,
         generator: torch.Generator,
-        num_blocks: int = 6,
+        num_blocks: int = 4,
         d_model: int = 32,
     ) -> None:
         super().__init__()
         _rules.size("vocabulary", vocabulary)
         _rules.size("length", length)
         self.stack = Stack(num_blocks, placement, generator, d_model, num_heads=2)
-        self.head = nn.Linear(d_model, vocabulary)
+        self.head = nn.Linear(d_model, vocabulary, dtype=torch.float64)
         draw_weights(self.head, generator)
-        self.tokens = nn.Parameter(torch.randn(vocabulary, d_model, generator=generator))
-        self.positions = nn.Parameter(0.5 * torch.randn(length, d_model, generator=generator))
+        self.tokens = nn.Parameter(torch.randn(vocabulary, d_model, generator=generator, dtype=torch.float64))
+        self.positions = nn.Parameter(0.5 * torch.randn(length, d_model, generator=generator, dtype=torch.float64))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Tokens, shape (B, T), to scores of the next token, shape (B, T, vocabulary)."""
@@ -152,7 +152,7 @@ def train(
     lr: float,
     steps: int,
     warmup: int = 0,
-    num_blocks: int = 6,
+    num_blocks: int = 4,
     batch_size: int = 16,
 ) -> tuple[LanguageModel, npt.NDArray[np.float64]]:
     """Train a new model with Adam (betas 0.9 and 0.999, no weight decay, no clipping).

@@ -1,6 +1,7 @@
 """A stack of transformer blocks at initialization, and what its stream carries at each depth.
 
 The init is part of every result here: Xavier-normal weights, zero biases, gain 1 and shift 0 in every norm.
+Everything is in float64: training multiplies a rounding error by a million, and processors round differently.
 """
 
 import numpy as np
@@ -39,7 +40,7 @@ class Stack(nn.Module):
         for block in self.blocks:  # torch's fused LayerNorm: the same function, in half the time
             block.norm1, block.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
         self.final_norm = nn.LayerNorm(d_model) if placement == "pre" else nn.Identity()
-        draw_weights(self, generator)
+        draw_weights(self.double(), generator)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., T, d_model) to the same shape, normalised."""
@@ -70,7 +71,7 @@ def draw_weights(module: nn.Module, generator: torch.Generator) -> None:
 
 def random_tokens(generator: torch.Generator, batch_size: int = 4, length: int = 32, d_model: int = 64) -> Tensor:
     """Independent tokens of unit variance, shape (B, T, d_model): no two are alike."""
-    return torch.randn(batch_size, length, d_model, generator=generator)
+    return torch.randn(batch_size, length, d_model, generator=generator, dtype=torch.float64)
 
 
 def mean_square(x: Tensor) -> float:

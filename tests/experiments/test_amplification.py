@@ -12,9 +12,11 @@ def test_the_change_is_in_units_of_the_step(placement: str, monkeypatch: pytest.
 
 
 def test_weights_that_do_not_move_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(amplification.torch, "randn", lambda shape, generator: amplification.torch.zeros(shape))
+    monkeypatch.setattr(amplification.torch, "randn", lambda shape, generator, dtype: amplification.torch.zeros(shape))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(amplification, "random_tokens", lambda generator: amplification.torch.ones(1, 4, 64).cumsum(-1))
+        patch.setattr(
+            amplification, "random_tokens", lambda generator: amplification.torch.ones(1, 4, 64).double().cumsum(-1)
+        )
         assert amplification.output_change("pre", (1,), range(1)).item() == 0
 
 

@@ -20,10 +20,10 @@ def test_the_short_cut_gives_the_gradient_of_the_whole_stack(placement: str, dep
     measured = gradients.last_layer(placement, (depth,), range(5, 6))
 
     generator = torch.Generator().manual_seed(5)
-    x = random_tokens(generator, batch_size=8)
-    stack, head = Stack(depth, placement, generator), nn.Linear(64, gradients.CLASSES)
+    x = random_tokens(generator, batch_size=gradients.SEQUENCES)
+    stack, head = Stack(depth, placement, generator), nn.Linear(64, gradients.CLASSES, dtype=x.dtype)
     draw_weights(head, generator)
-    target = torch.randint(gradients.CLASSES, (8, 32), generator=generator)
+    target = torch.randint(gradients.CLASSES, (gradients.SEQUENCES, 32), generator=generator)
     logits = head(stack(x))
     weight = stack.blocks[-1].feed_forward.linear2.weight
 
@@ -32,6 +32,6 @@ def test_the_short_cut_gives_the_gradient_of_the_whole_stack(placement: str, dep
     squares = [
         float(torch.autograd.grad(F.cross_entropy(logits[b, -1:], target[b, -1:]), weight, retain_graph=True)[0].norm())
         ** 2
-        for b in range(8)
+        for b in range(gradients.SEQUENCES)
     ]
     assert measured["one_token"][0, 0] == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-4)

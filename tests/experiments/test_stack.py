@@ -12,8 +12,8 @@ def generator(seed: int = 0) -> torch.Generator:
 @pytest.mark.parametrize("placement", ["pre", "post"])
 def test_every_token_of_the_output_is_normalised(placement: str) -> None:
     y = Stack(3, placement, generator())(random_tokens(generator(1)))
-    torch.testing.assert_close(y.mean(-1), torch.zeros(4, 32), atol=1e-5, rtol=0)
-    torch.testing.assert_close(y.var(-1, correction=0), torch.ones(4, 32), atol=1e-3, rtol=0)
+    torch.testing.assert_close(y.mean(-1), torch.zeros(4, 32, dtype=y.dtype), atol=1e-5, rtol=0)
+    torch.testing.assert_close(y.var(-1, correction=0), torch.ones(4, 32, dtype=y.dtype), atol=1e-3, rtol=0)
 
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
