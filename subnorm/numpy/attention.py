@@ -28,6 +28,7 @@ def softmax(x: Array) -> Array:
         ValueError: x has no last axis, or an empty one.
 
     Source: the definition. The largest score is subtracted first, which changes nothing but keeps exp finite.
+
     Known mistake: a row that is ``-inf`` throughout has no weights that sum to one; it gives NaN.
     """
     x = _float_array("x", x)
@@ -54,6 +55,7 @@ def attention(q: Array, k: Array, v: Array, mask: Mask | None = None) -> Array:
         ValueError: the mask does not fit the scores, or a query sees no key.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, equation 1.
+
     Known mistake: the opposite mask convention. In torch.nn.MultiheadAttention True blocks; here True lets through.
     """
     scores = q @ np.swapaxes(k, -1, -2) / q.dtype.type(np.sqrt(q.shape[-1]))  # (..., T, T)
@@ -84,6 +86,7 @@ def multi_head_attention(x: npt.ArrayLike, params: Params, num_heads: int, mask:
             the mask does not fit, or a query sees no key.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2.
+
     Known mistake: reshaping (T, d_model) to (heads, T, d_head) without swapping axes, which mixes tokens.
     """
     x = _float_array("x", x)

@@ -34,6 +34,7 @@ def feed_forward(x: npt.ArrayLike, params: Params) -> Array:
         ValueError: x does not fit the parameters, or one is missing.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, equation 2.
+
     Known mistake: a ReLU after the second layer too, so that the branch can only add.
     """
     x = _float_array("x", x)
@@ -72,6 +73,7 @@ def attention_sublayer(
         ValueError: an unknown placement or norm, a missing parameter, or a shape that does not fit.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1.
+
     Known mistake: leaving out the final norm after a stack of "pre" sublayers.
     """
     x = _float_array("x", x)
@@ -110,6 +112,7 @@ def transformer_block(
         ValueError: an unknown placement or norm, a missing parameter, or a shape that does not fit.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762; for "pre", Xiong et al. 2020, arXiv:2002.04745.
+
     Known mistake: using the first norm twice.
     """
     x = _float_array("x", x)

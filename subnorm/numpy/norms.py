@@ -64,6 +64,7 @@ def layer_norm(
         ValueError: x has no features, gamma or beta does not have shape (d,), or eps is negative.
 
     Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450.
+
     Known mistake: ``x.std(ddof=1) + eps`` as divisor, the unbiased deviation with eps outside the root.
     """
     x, x_wide = _features(x)
@@ -94,6 +95,7 @@ def layer_norm_backward(
         ValueError: dy does not have the shape of x, or an input breaks a rule of the forward pass.
 
     Source: the chain rule, derived line by line in chapter 03.
+
     Known mistake: testing it with ``y.sum()``, for which dx is zero whatever the code does when gamma is 1.
     """
     return _norm_backward(dy, x, gamma, eps, centred=True, axis=-1)
@@ -137,6 +139,7 @@ def rms_norm(x: npt.ArrayLike, gamma: npt.ArrayLike | None = None, eps: float = 
         ValueError: x has no features, gamma does not have shape (d,), or eps is negative.
 
     Source: Zhang and Sennrich 2019, arXiv:1910.07467.
+
     Known mistake: calling it "LayerNorm without beta". What is dropped is the mean.
     """
     x, x_wide = _features(x)
@@ -167,6 +170,7 @@ def rms_norm_backward(
         ValueError: dy does not have the shape of x, or an input breaks a rule of the forward pass.
 
     Source: the chain rule, derived in chapter 04.
+
     Known mistake: keeping LayerNorm's mean(dxhat) term.
     """
     dx, dgamma, _dbeta = _norm_backward(dy, x, gamma, eps, centred=False, axis=-1)
@@ -212,6 +216,7 @@ def batch_norm(
         ValueError: x has no features or no rows, gamma or beta does not have shape (d,), or eps is negative.
 
     Source: Ioffe and Szegedy 2015, arXiv:1502.03167.
+
     Known mistake: using these batch statistics at evaluation, where running averages belong.
     """
     x, x_wide = _features(x)
@@ -244,6 +249,7 @@ def batch_norm_backward(
         ValueError: dy does not have the shape of x, or an input breaks a rule of the forward pass.
 
     Source: Ioffe and Szegedy 2015, arXiv:1502.03167.
+
     Known mistake: treating mean and var as constants, which drops the last two terms of dx.
     """
     x, _x_wide = _features(x)

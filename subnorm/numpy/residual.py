@@ -25,6 +25,7 @@ def residual(x: Array, sublayer: Callable[[Array], Array]) -> Array:
         ValueError: the sublayer changed the shape, so that there is nothing to add to.
 
     Source: He, Zhang, Ren, Sun 2015, arXiv:1512.03385.
+
     Known mistake: ``h = norm(x); y = h + F(h)``, which sends the normalised input down the skip path.
     """
     return _add(x, sublayer(x))
@@ -45,6 +46,7 @@ def pre_ln(x: Array, sublayer: Callable[[Array], Array], norm: Callable[[Array],
         ValueError: the sublayer changed the shape.
 
     Source: Xiong et al. 2020, arXiv:2002.04745, who compare it with Post-LN; it was in use before.
+
     Known mistake: taking the residual after the norm, ``norm(x) + F(norm(x))``.
     """
     return _add(x, sublayer(norm(x)))
@@ -65,6 +67,7 @@ def post_ln(x: Array, sublayer: Callable[[Array], Array], norm: Callable[[Array]
         ValueError: the sublayer changed the shape.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762.
+
     Known mistake: a docstring that says Post-LN above code that is Pre-LN.
     """
     return norm(_add(x, sublayer(x)))

@@ -23,6 +23,7 @@ class MultiHeadAttention(nn.Module):
         TypeError: in the forward pass, x is not floating-point, or the mask is not boolean.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2.
+
     Known mistake: the opposite mask convention. In torch.nn.MultiheadAttention True blocks; here True lets through.
     """
 

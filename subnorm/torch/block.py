@@ -21,6 +21,7 @@ class FeedForward(nn.Module):
         TypeError: in the forward pass, x is not floating-point.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, equation 2.
+
     Known mistake: a ReLU after the second layer too, so that the branch can only add.
     """
 
@@ -52,6 +53,7 @@ class AttentionSubLayer(nn.Module):
         ValueError: an argument breaks its rule; the message says which.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, sections 3.1 and 5.4 (dropout on the branch, before the sum).
+
     Known mistake: dropout on the sum, which drops the skip path too.
     """
 
@@ -100,6 +102,7 @@ class TransformerBlock(nn.Module):
         ValueError: an argument breaks its rule; the message says which.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762; for "pre", Xiong et al. 2020, arXiv:2002.04745.
+
     Known mistake: a stack of "pre" blocks without one more norm at its end.
     """
 

@@ -44,6 +44,7 @@ def layer_norm(x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = Non
         ValueError: x has no features, gamma or beta does not have shape (d,), or eps is negative.
 
     Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450.
+
     Known mistake: ``x.std()``, which torch computes without bias (dividing by d - 1).
     """
     x_wide = _features(x)
@@ -73,6 +74,7 @@ def rms_norm(x: Tensor, gamma: Tensor | None = None, eps: float = 1e-5) -> Tenso
         ValueError: x has no features, gamma does not have shape (d,), or eps is negative.
 
     Source: Zhang and Sennrich 2019, arXiv:1910.07467.
+
     Known mistake: squaring in float16, which overflows above 255.
     """
     x_wide = _features(x)
@@ -102,6 +104,7 @@ def batch_norm(x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = Non
         ValueError: x has no features or no rows, gamma or beta does not have shape (d,), or eps is negative.
 
     Source: Ioffe and Szegedy 2015, arXiv:1502.03167.
+
     Known mistake: feeding (B, T, d) to torch.nn.BatchNorm1d, which takes the second axis for the features.
     """
     x_wide = _features(x)

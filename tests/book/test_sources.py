@@ -44,6 +44,13 @@ def test_every_public_name_is_on_its_page(module):
     assert set(importlib.import_module(module).__all__) - {a or b for a, b in listed} == set()
 
 
+@pytest.mark.parametrize("package", ["experiments", "timing"])
+def test_every_module_is_on_its_page(package):
+    page = (ROOT / f"book/api/{package}.md").read_text("utf-8")
+    modules = {path.stem for path in (ROOT / "subnorm" / package).glob("*.py") if not path.stem.startswith("__")}
+    assert modules - set(re.findall(rf"automodule:: subnorm\.{package}\.(\w+)", page)) == set()
+
+
 def test_every_reference_says_where_it_was_checked():
     text = (ROOT / "book/references.bib").read_text("utf-8")
     entries = re.findall(r"^(.*)\n@\w+\{(\w+),", text, flags=re.MULTILINE)
