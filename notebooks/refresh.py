@@ -39,35 +39,33 @@ def execute(
         timeout=300,
         kernel_name="python3",
         record_timing=False,
-        extra_arguments=[
-            "--IPKernelApp.log_level=40"
-        ],  # else each kernel warns of its local connection
-        coalesce_streams=True,  # how a kernel cuts its stream into messages depends on the load
+        # else each kernel warns of its local connection
+        extra_arguments=["--IPKernelApp.log_level=40"],
+        # how a kernel cuts its stream into messages depends on the load
+        coalesce_streams=True,
         resources={"metadata": {"path": str(folder)}},
     )
     client.execute()
     for cell, before in zip(book.cells, stored, strict=True):
         if cell.cell_type != "code":
             continue
-        if (
-            "nbval-ignore-output" in tags(cell) and before
-        ):  # a live measurement: what is stored is the one on record
+        # a live measurement: what is stored is the one on record
+        if "nbval-ignore-output" in tags(cell) and before:
             cell.outputs = before
         for output in cell.outputs:
             if output.output_type == "execute_result":
                 output.execution_count = cell.execution_count
-            if (
-                output.output_type == "error"
-            ):  # the frames name paths of this machine; the page needs the last line
+            # the frames name paths of this machine; the page needs no frames
+            if output.output_type == "error":
                 output.traceback = [f"{output.ename}: {output.evalue}"]
     kernelspec = {
         "display_name": "Python 3 (ipykernel)",
         "language": "python",
         "name": "python3",
     }
-    book.metadata.update(
-        kernelspec=kernelspec, language_info={"name": "python"}
-    )  # the kernel adds its patch version
+    # the kernel would add its patch version
+    language = {"name": "python"}
+    book.metadata.update(kernelspec=kernelspec, language_info=language)
     return book
 
 
@@ -100,7 +98,6 @@ def children_cpu() -> float:
 
 if __name__ == "__main__":
     wanted = [Path(name) for name in sys.argv[1:]] or chapters()
-    stored = [
-        refresh(path) for path in wanted
-    ]  # all of them, also after one that raised
+    # all of them, also after one that raised
+    stored = [refresh(path) for path in wanted]
     sys.exit(not all(stored))

@@ -6,6 +6,7 @@ numbers, so that this file needs neither library.
 
 import math
 from collections.abc import Collection, Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 Shape = tuple[int, ...]
@@ -71,7 +72,7 @@ def same_shape(name: str, shape: Shape, other: str, expected: Shape) -> None:
 
 
 def small_constant(eps: float) -> None:
-    if not (math.isfinite(eps) and eps >= 0):
+    if not (isinstance(eps, Real) and math.isfinite(eps) and eps >= 0):
         raise ValueError(
             f"eps must be a finite number, at least 0; got {eps}. "
             f"It is added to the variance under the root: take 1e-5, or 0 for the exact formula."
@@ -115,6 +116,15 @@ def keys(name: str, got: Mapping[str, Any], expected: Iterable[str]) -> None:
             f"{name} must hold {', '.join(expected)}; missing: {', '.join(missing)}. "
             f"The names are those of the PyTorch module's state_dict."
         )
+
+
+def shapes(name: str, got: Mapping[str, Any], expected: Mapping[str, Shape]) -> None:
+    for key, shape in expected.items():
+        if got[key].shape != shape:
+            raise ValueError(
+                f"{name}[{key!r}] must have shape {shape} to fit the others; got shape {got[key].shape}. "
+                f"Names and shapes are those of the PyTorch module's state_dict: weights are (outputs, inputs)."
+            )
 
 
 def mask(is_bool: bool, dtype: object, shape: Shape, scores: Shape) -> None:

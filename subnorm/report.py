@@ -1,5 +1,6 @@
 """Carry what a cell measured to the page: a number that prose quotes, or a table."""
 
+import math
 from collections.abc import Iterable, Sequence
 
 from IPython.display import publish_display_data
@@ -15,10 +16,18 @@ def say(name: str, value: float, spec: str = ".2f", noise: float = 1e-6) -> None
         noise: relative error to expect on another machine: 1e-6 for plain arithmetic, 1e-4 for a trained value.
 
     Raises:
-        ValueError: within its noise the value could round to another text, so that it would not reproduce.
+        ValueError: the value is not finite; it is so small that only its sign or nothing is left of it; or within its
+            noise it could round to another text, so that it would not reproduce.
     """
     value = float(value)
     text = format(value, spec)
+    if not math.isfinite(value):
+        raise ValueError(f"a quoted number must be finite; {name} = {value}. Look at the cell that measured it.")
+    if value and not any(digit in text for digit in "123456789"):
+        raise ValueError(
+            f"a quoted number must keep a digit of what was measured; {name} = {value!r} became {text} with {spec!r}. "
+            f"Show more digits, or assert a bound and say that."
+        )
     if any(format(value * (1 + d), spec) != text for d in (-noise, noise)):
         raise ValueError(
             f"a quoted number must not hang on its last digit; {name} = {value!r} rounds to {text} only by luck "

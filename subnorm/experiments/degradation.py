@@ -27,7 +27,7 @@ def batch(source: torch.Generator) -> tuple[Tensor, Tensor]:
 
     ``y = sin(2 x_1) + x_2 x_3``, divided by its standard deviation: always answering 0 costs 1 on average.
     """
-    x = torch.randn(EXAMPLES, FEATURES, generator=source)
+    x = torch.randn(EXAMPLES, FEATURES, generator=source, dtype=torch.float64)
     variance = (1 - math.exp(-8)) / 2 + 1  # of sin(2 x_1), and of x_2 x_3
     return x, (torch.sin(2 * x[:, :1]) + x[:, 1:2] * x[:, 2:3]) / math.sqrt(variance)
 
@@ -36,6 +36,8 @@ def train(
     stack: str, init: str, depth: int, steps: int = 300, lr: float = 1e-3, seeds: Sequence[int] = range(5)
 ) -> Array:
     """Fit new examples at every step with Adam, and keep the loss. Nothing repeats, so nothing can be overfitted.
+
+    In float64, because training amplifies rounding: in float32 another processor prints other digits.
 
     Args:
         stack: "plain" or "residual".
@@ -53,8 +55,8 @@ def train(
         ValueError: an unknown stack or init, or a depth that is not a positive whole number.
     """
     _rules.choice("stack", stack, STACKS)
-    inner = nn.Parameter(weights(init, depth, WIDTH, seeds).float())  # (L, seeds, d, d)
-    bias = nn.Parameter(torch.zeros(depth, len(seeds), 1, WIDTH))
+    inner = nn.Parameter(weights(init, depth, WIDTH, seeds))  # (L, seeds, d, d)
+    bias = nn.Parameter(torch.zeros(depth, len(seeds), 1, WIDTH, dtype=torch.float64))
     first, last = (nn.Parameter(end) for end in _ends(seeds))  # (seeds, 8, d), (seeds, d, 1)
     scale = 1 / math.sqrt(depth) if stack == "residual" else 1.0
 
@@ -75,13 +77,16 @@ def train(
         optimizer.zero_grad()
         loss.sum().backward()
         optimizer.step()
-    return np.stack(losses, axis=1).astype(np.float64)
+    return np.stack(losses, axis=1)
 
 
 def _ends(seeds: Sequence[int]) -> tuple[Tensor, Tensor]:
     """The first and the last map. They are no part of the stack, so their variance is 1 / inputs for every init."""
     sources = [torch.Generator().manual_seed(1000 + seed) for seed in seeds]  # not the stream of the inner weights
-    return (
-        torch.stack([torch.randn(FEATURES, WIDTH, generator=source) for source in sources]) / math.sqrt(FEATURES),
-        torch.stack([torch.randn(WIDTH, 1, generator=source) for source in sources]) / math.sqrt(WIDTH),
+    shapes = ((FEATURES, WIDTH), (WIDTH, 1))
+    first, last = (
+        torch.stack([torch.randn(*shape, generator=source, dtype=torch.float64) for source in sources])
+        / math.sqrt(shape[0])
+        for shape in shapes
     )
+    return first, last

@@ -82,8 +82,8 @@ def multi_head_attention(x: npt.ArrayLike, params: Params, num_heads: int, mask:
 
     Raises:
         TypeError: x is not floating-point, or the mask is not boolean.
-        ValueError: x does not fit the parameters, num_heads does not divide d_model, a parameter is missing,
-            the mask does not fit, or a query sees no key.
+        ValueError: x does not fit the parameters, num_heads does not divide d_model, a parameter is missing
+            or misshapen, the mask does not fit, or a query sees no key.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2.
 
@@ -92,6 +92,16 @@ def multi_head_attention(x: npt.ArrayLike, params: Params, num_heads: int, mask:
     x = _float_array("x", x)
     _rules.keys("params", params, ATTENTION_PARAMS)
     d_model = params["out_proj.weight"].shape[0]
+    _rules.shapes(
+        "params",
+        params,
+        {
+            "in_proj_weight": (3 * d_model, d_model),
+            "in_proj_bias": (3 * d_model,),
+            "out_proj.weight": (d_model, d_model),
+            "out_proj.bias": (d_model,),
+        },
+    )
     _rules.heads(d_model, num_heads)
     _rules.sequence(x.shape, d_model)
     qkv = x @ params["in_proj_weight"].T + params["in_proj_bias"]  # (..., T, 3 d_model)

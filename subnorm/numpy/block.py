@@ -31,7 +31,7 @@ def feed_forward(x: npt.ArrayLike, params: Params) -> Array:
 
     Raises:
         TypeError: x is not floating-point.
-        ValueError: x does not fit the parameters, or one is missing.
+        ValueError: x does not fit the parameters, or one is missing or misshapen.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, equation 2.
 
@@ -39,7 +39,11 @@ def feed_forward(x: npt.ArrayLike, params: Params) -> Array:
     """
     x = _float_array("x", x)
     _rules.keys("params", params, FEED_FORWARD_PARAMS)
-    _rules.width(x.shape, params["linear1.weight"].shape[1])
+    d_ff, d_model = params["linear1.weight"].shape
+    _rules.shapes(
+        "params", params, {"linear1.bias": (d_ff,), "linear2.weight": (d_model, d_ff), "linear2.bias": (d_model,)}
+    )
+    _rules.width(x.shape, d_model)
     h = np.maximum(x @ params["linear1.weight"].T + params["linear1.bias"], 0)  # (..., d_ff)
     return (h @ params["linear2.weight"].T + params["linear2.bias"]).astype(x.dtype)  # (..., d_model)
 

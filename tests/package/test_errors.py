@@ -104,7 +104,7 @@ def test_gamma_and_beta_must_have_one_entry_for_each_feature(name: str, shape: t
             refuses(call, ValueError, *expected)
 
 
-@pytest.mark.parametrize("eps", [-1e-5, float("nan"), float("inf")])
+@pytest.mark.parametrize("eps", [-1e-5, float("nan"), float("inf"), None, "1e-5"])
 def test_eps_must_be_finite_and_not_negative(eps: float, make) -> None:
     expected = ["eps must be a finite number, at least 0", f"got {eps}", "take 1e-5, or 0"]
     for name in NORMS:
@@ -290,6 +290,22 @@ def test_a_missing_parameter_is_named() -> None:
             short = name.removeprefix("self_attn.").removeprefix("feed_forward.")
             expected = ["params must hold", f"missing: {short}.", "the PyTorch module's state_dict"]
             refuses(partial(call, without(params, name)), ValueError, *expected)
+
+
+@pytest.mark.parametrize("wrong", [np.ones(D - 1), np.ones((2, 2)), np.ones((1, D)), np.ones(())])
+def test_a_misshapen_parameter_is_named(wrong: np.ndarray) -> None:
+    x = np.ones((T, D))
+    calls: list[tuple[torch.nn.Module, Callable[..., Any], str]] = [
+        (st.MultiHeadAttention(D, HEADS), lambda p: sn.multi_head_attention(x, p, HEADS), "out_proj.weight"),
+        (st.FeedForward(D, D_FF), lambda p: sn.feed_forward(x, p), "linear1.weight"),
+    ]
+    for module, call, measure in calls:
+        params = params_of(module)
+        for name in params:
+            if name == measure:  # the others are held against this one
+                continue
+            expected = [f"params['{name}'] must have shape {params[name].shape}", f"got shape {wrong.shape}"]
+            refuses(partial(call, params | {name: wrong}), ValueError, *expected, "the PyTorch module's state_dict")
 
 
 def test_softmax_needs_floats_and_a_last_axis() -> None:

@@ -42,6 +42,20 @@ def test_a_number_between_two_texts_is_refused(value: float, published: list[dic
     say("share", value, ".1f")
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_number_that_is_not_finite_is_refused(value: float, published: list[dict[str, Any]]) -> None:
+    with pytest.raises(ValueError, match=r"must be finite; loss = .*\. Look at"):
+        say("loss", value)
+    assert not published
+
+
+@pytest.mark.parametrize("value", [1e-17, -1e-17, 0.004, -0.004])
+def test_a_number_of_which_nothing_is_left_is_refused(value: float, published: list[dict[str, Any]]) -> None:
+    with pytest.raises(ValueError, match=r"gap = .* became -?0\.00 .*more digits"):
+        say("gap", value)
+    assert not published
+
+
 def test_a_trained_value_needs_more_room(published: list[dict[str, Any]]) -> None:
     say("loss", 1.23496, ".2f", noise=1e-5)
     with pytest.raises(ValueError, match=r"noise 0\.0001"):
