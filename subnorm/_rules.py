@@ -6,17 +6,33 @@ numbers, so that this file needs neither library.
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 Shape = tuple[int, ...]
+
+
+def tensor(name: str, is_tensor: bool, got: type) -> None:
+    if not is_tensor:
+        raise TypeError(
+            f"subnorm.torch takes torch tensors, and {name} must be one; got {got.__name__}. "
+            f"Use torch.from_numpy, or the function of the same name in subnorm.numpy."
+        )
+
+
+def array(name: str, is_array: bool, got: type) -> None:
+    if not is_array:
+        raise TypeError(
+            f"{name} must be one array with a shape; got {got.__name__}. "
+            f"From a module that returns several results, such as torch.nn.MultiheadAttention, take the first."
+        )
 
 
 def floating(name: str, is_floating: bool, dtype: object) -> None:
     if not is_floating:
         raise TypeError(
             f"{name} must hold real floating-point numbers; got dtype {dtype}. "
-            f"Convert it first, for example to float32: a mean of integers is not an integer."
+            f"Convert it first, for example to float32; token ids go through an embedding."
         )
 
 
@@ -25,7 +41,7 @@ def features(shape: Shape) -> None:
     if len(shape) == 0 or shape[-1] == 0:
         raise ValueError(
             f"x must have shape (..., d) with d at least 1; got shape {shape}. "
-            f"Norms act on the last axis: put the features there."
+            f"Everything here works along the last axis: put the features there."
         )
 
 
@@ -55,6 +71,15 @@ def width(shape: Shape, d_model: int) -> None:
         )
 
 
+def queries_keys_values(q: Shape, k: Shape, v: Shape) -> None:
+    sequences = all(len(shape) >= 2 and 0 not in shape[-2:] for shape in (q, k, v))
+    if not sequences or k[:-2] != q[:-2] or k[-1] != q[-1] or v[:-1] != k[:-1]:
+        raise ValueError(
+            f"q, k and v must have shapes (..., T, d_head), (..., S, d_head) and (..., S, d_value), none empty; "
+            f"got {q}, {k} and {v}. Give every key its value, and tokens on the last axis but one, features last."
+        )
+
+
 def sequence(shape: Shape, d_model: int) -> None:
     if len(shape) < 2 or shape[-2] == 0 or shape[-1] != d_model:
         raise ValueError(
@@ -80,7 +105,7 @@ def small_constant(eps: float) -> None:
 
 
 def size(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(
             f"{name} must be a whole number, at least 1; got {value!r}. Give the number of features or heads as an int."
         )
@@ -97,7 +122,7 @@ def heads(d_model: int, num_heads: int) -> None:
 
 
 def probability(name: str, p: float) -> None:
-    if not 0 <= p < 1:
+    if not (isinstance(p, Real) and 0 <= p < 1):
         raise ValueError(
             f"{name} must lie in [0, 1); got {p}. It is the share of entries set to zero: 0 switches dropout off."
         )
@@ -105,7 +130,7 @@ def probability(name: str, p: float) -> None:
 
 def choice(name: str, value: object, choices: Collection[str]) -> None:
     known = ", ".join(repr(c) for c in choices)
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {known}; got {value!r}. Choose a name from the list.")
 
 
@@ -115,6 +140,19 @@ def keys(name: str, got: Mapping[str, Any], expected: Iterable[str]) -> None:
         raise ValueError(
             f"{name} must hold {', '.join(expected)}; missing: {', '.join(missing)}. "
             f"The names are those of the PyTorch module's state_dict."
+        )
+
+
+def absent(name: str, got: Mapping[str, Any], key: str, why: str) -> None:
+    if key in got:
+        raise ValueError(f"{name} must not hold {key}, because {why}; it does. Check which norm it was made with.")
+
+
+def matrix(name: str, shape: Shape) -> None:
+    if len(shape) != 2:
+        raise ValueError(
+            f"{name} must be a matrix, (outputs, inputs); got shape {shape}. "
+            f"Names and shapes are those of the PyTorch module's state_dict."
         )
 
 

@@ -1,12 +1,13 @@
 """Multi-head attention, from the softmax up. Evaluation mode: there is no dropout here."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from subnorm import _rules
-from subnorm.numpy.norms import Array, _float_array
+from subnorm.numpy.norms import Array, _features, _float_array, _wide
 
 Mask = npt.NDArray[np.bool_]
 Params = Mapping[str, Array]
@@ -14,7 +15,7 @@ Params = Mapping[str, Array]
 ATTENTION_PARAMS = ("in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias")
 
 
-def softmax(x: Array) -> Array:
+def softmax(x: npt.ArrayLike) -> Array:
     """Weights that are positive and sum to one over the last axis: ``exp(x) / sum(exp(x))``.
 
     Args:
@@ -31,39 +32,40 @@ def softmax(x: Array) -> Array:
 
     Known mistake: a row that is ``-inf`` throughout has no weights that sum to one; it gives NaN.
     """
-    x = _float_array("x", x)
-    _rules.features(x.shape)
-    x_wide = x.astype(np.promote_types(x.dtype, np.float32), copy=False)
+    x, x_wide = _features(x)
     e = np.exp(x_wide - x_wide.max(axis=-1, keepdims=True))  # (..., T)
     return (e / e.sum(axis=-1, keepdims=True)).astype(x.dtype)
 
 
-def attention(q: Array, k: Array, v: Array, mask: Mask | None = None) -> Array:
-    """Scaled dot-product attention: ``softmax(q k^T / sqrt(d_head)) v``.
+def attention(q: npt.ArrayLike, k: npt.ArrayLike, v: npt.ArrayLike, mask: Mask | None = None) -> Array:
+    """Scaled dot-product attention: ``softmax(q k^T / sqrt(d_head)) v``, computed in at least float32.
 
     Args:
         q: queries, shape (..., T, d_head).
-        k: keys, shape (..., T, d_head).
-        v: values, shape (..., T, d_head).
-        mask: boolean, broadcasts to (..., T, T); True where a query (row) may look at a key (column). None for all.
+        k: keys, shape (..., S, d_head); S is T in self-attention.
+        v: values, shape (..., S, d_value).
+        mask: boolean, broadcasts to (..., T, S); True where a query (row) may look at a key (column). None for all.
 
     Returns:
-        y, shape (..., T, d_head): for every query, a weighted mean of the values.
+        y, shape (..., T, d_value), in the dtype of q: for every query, a weighted mean of the values.
 
     Raises:
-        TypeError: the mask is not boolean.
-        ValueError: the mask does not fit the scores, or a query sees no key.
+        TypeError: q, k or v is not floating-point, or the mask is not boolean.
+        ValueError: the shapes do not fit together, the mask does not fit the scores, or a query sees no key.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, equation 1.
 
     Known mistake: the opposite mask convention. In torch.nn.MultiheadAttention True blocks; here True lets through.
     """
-    scores = q @ np.swapaxes(k, -1, -2) / q.dtype.type(np.sqrt(q.shape[-1]))  # (..., T, T)
+    q, k, v = _float_array("q", q), _float_array("k", k), _float_array("v", v)
+    _rules.queries_keys_values(q.shape, k.shape, v.shape)
+    scores = _wide(q) @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])  # (..., T, S)
     if mask is not None:
+        mask = np.asarray(mask)
         _rules.mask(mask.dtype == np.bool_, mask.dtype, mask.shape, scores.shape)
         _rules.sees_something(bool(mask.any(axis=-1).all()))
         scores = np.where(mask, scores, scores.dtype.type(-np.inf))
-    return softmax(scores) @ v  # (..., T, d_head)
+    return (softmax(scores) @ v).astype(q.dtype)  # (..., T, d_value)
 
 
 def multi_head_attention(x: npt.ArrayLike, params: Params, num_heads: int, mask: Mask | None = None) -> Array:
@@ -90,7 +92,8 @@ def multi_head_attention(x: npt.ArrayLike, params: Params, num_heads: int, mask:
     Known mistake: reshaping (T, d_model) to (heads, T, d_head) without swapping axes, which mixes tokens.
     """
     x = _float_array("x", x)
-    _rules.keys("params", params, ATTENTION_PARAMS)
+    params = _arrays(params, ATTENTION_PARAMS)
+    _rules.matrix("params['out_proj.weight']", params["out_proj.weight"].shape)
     d_model = params["out_proj.weight"].shape[0]
     _rules.shapes(
         "params",
@@ -104,10 +107,16 @@ def multi_head_attention(x: npt.ArrayLike, params: Params, num_heads: int, mask:
     )
     _rules.heads(d_model, num_heads)
     _rules.sequence(x.shape, d_model)
-    qkv = x @ params["in_proj_weight"].T + params["in_proj_bias"]  # (..., T, 3 d_model)
+    qkv = _wide(x) @ params["in_proj_weight"].T + params["in_proj_bias"]  # (..., T, 3 d_model)
     q, k, v = (_split_heads(part, num_heads) for part in np.split(qkv, 3, axis=-1))  # (..., heads, T, d_head)
     y = _merge_heads(attention(q, k, v, mask))  # (..., T, d_model)
     return (y @ params["out_proj.weight"].T + params["out_proj.bias"]).astype(x.dtype)
+
+
+def _arrays(params: Params, names: Sequence[str]) -> Params:
+    """The named parameters as checked arrays; a state_dict's tensors become arrays here."""
+    _rules.keys("params", params, names)
+    return {name: _float_array(f"params[{name!r}]", params[name]) for name in names}
 
 
 def _split_heads(x: Array, num_heads: int) -> Array:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from subnorm import _rules
-from subnorm.numpy.attention import Mask, Params, multi_head_attention
-from subnorm.numpy.norms import Array, _float_array, layer_norm, rms_norm
+from subnorm.numpy.attention import Mask, Params, _arrays, multi_head_attention
+from subnorm.numpy.norms import Array, _float_array, _wide, layer_norm, rms_norm
 from subnorm.numpy.residual import PLACEMENTS
 
 FEED_FORWARD_PARAMS = ("linear1.weight", "linear1.bias", "linear2.weight", "linear2.bias")
@@ -38,13 +38,14 @@ def feed_forward(x: npt.ArrayLike, params: Params) -> Array:
     Known mistake: a ReLU after the second layer too, so that the branch can only add.
     """
     x = _float_array("x", x)
-    _rules.keys("params", params, FEED_FORWARD_PARAMS)
+    params = _arrays(params, FEED_FORWARD_PARAMS)
+    _rules.matrix("params['linear1.weight']", params["linear1.weight"].shape)
     d_ff, d_model = params["linear1.weight"].shape
     _rules.shapes(
         "params", params, {"linear1.bias": (d_ff,), "linear2.weight": (d_model, d_ff), "linear2.bias": (d_model,)}
     )
     _rules.width(x.shape, d_model)
-    h = np.maximum(x @ params["linear1.weight"].T + params["linear1.bias"], 0)  # (..., d_ff)
+    h = np.maximum(_wide(x) @ params["linear1.weight"].T + params["linear1.bias"], 0)  # (..., d_ff)
     return (h @ params["linear2.weight"].T + params["linear2.bias"]).astype(x.dtype)  # (..., d_model)
 
 
@@ -134,8 +135,10 @@ def _under(name: str, params: Params) -> Params:
 
 def _norm(name: str, params: Params, kind: str, eps: float) -> Callable[[Array], Array]:
     _rules.choice("norm", kind, NORM_PARAMS)
-    _rules.keys("params", params, [f"{name}.{key}" for key in NORM_PARAMS[kind]])
-    gamma = params[f"{name}.weight"]
+    if kind == "rms":
+        _rules.absent("params", params, f"{name}.bias", "RMSNorm has no shift")
+    arrays = _arrays(params, [f"{name}.{key}" for key in NORM_PARAMS[kind]])
+    gamma = arrays[f"{name}.weight"]
     if kind == "rms":
         return lambda x: rms_norm(x, gamma, eps)
-    return lambda x: layer_norm(x, gamma, params[f"{name}.bias"], eps)
+    return lambda x: layer_norm(x, gamma, arrays[f"{name}.bias"], eps)

@@ -112,6 +112,7 @@ class LayerNorm:
         self.eps = eps
 
     def __call__(self, x: npt.ArrayLike) -> Array:
+        _rules.width(np.shape(x), len(self.gamma))
         return layer_norm(x, self.gamma, self.beta, self.eps)
 
 
@@ -187,6 +188,7 @@ class RMSNorm:
         self.eps = eps
 
     def __call__(self, x: npt.ArrayLike) -> Array:
+        _rules.width(np.shape(x), len(self.gamma))
         return rms_norm(x, self.gamma, self.eps)
 
 
@@ -200,7 +202,8 @@ def batch_norm(
 
     ``y = gamma * (x - mean) / sqrt(var + eps) + beta``, with mean and var over every axis but the last.
 
-    A row's result depends on the other rows. With a single row the variance is 0 and y is beta, whatever x was.
+    A row's result depends on the other rows. With a single row the variance is 0 and y is beta, whatever x was
+    (NaN with ``eps=0``).
 
     Args:
         x: input, shape (..., d), at least one row; float16, float32 or float64.
@@ -264,7 +267,12 @@ def _features(x: npt.ArrayLike) -> tuple[Array, Array]:
     """x as it came, checked, and x in at least float32 for the statistics."""
     x = _float_array("x", x)
     _rules.features(x.shape)
-    return x, x.astype(np.promote_types(x.dtype, np.float32), copy=False)
+    return x, _wide(x)
+
+
+def _wide(x: Array) -> Array:
+    """x in at least float32."""
+    return x.astype(np.promote_types(x.dtype, np.float32), copy=False)
 
 
 def _float_array(name: str, value: npt.ArrayLike) -> Array:

@@ -22,6 +22,7 @@ def residual(x: Array, sublayer: Callable[[Array], Array]) -> Array:
         y, in the shape of x. The Jacobian is ``I + J`` with J that of F.
 
     Raises:
+        TypeError: x is not an array, or the sublayer did not return one.
         ValueError: the sublayer changed the shape, so that there is nothing to add to.
 
     Source: He, Zhang, Ren, Sun 2015, arXiv:1512.03385.
@@ -43,6 +44,7 @@ def pre_ln(x: Array, sublayer: Callable[[Array], Array], norm: Callable[[Array],
         y, in the shape of x. It is not normalised, so a stack of these needs one more norm at its end.
 
     Raises:
+        TypeError: x is not an array, or the sublayer did not return one.
         ValueError: the sublayer changed the shape.
 
     Source: Xiong et al. 2020, arXiv:2002.04745, who compare it with Post-LN; it was in use before.
@@ -64,6 +66,7 @@ def post_ln(x: Array, sublayer: Callable[[Array], Array], norm: Callable[[Array]
         y, in the shape of x, normalised.
 
     Raises:
+        TypeError: x is not an array, or the sublayer did not return one.
         ValueError: the sublayer changed the shape.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762.
@@ -78,5 +81,7 @@ PLACEMENTS: dict[str, Callable[..., Any]] = {"pre": pre_ln, "post": post_ln}
 
 
 def _add(x: Array, branch: Array) -> Array:
+    for name, value in (("x", x), ("the sublayer's output", branch)):
+        _rules.array(name, hasattr(value, "shape"), type(value))
     _rules.same_shape("the sublayer's output", tuple(branch.shape), "its input x", tuple(x.shape))
     return x + branch

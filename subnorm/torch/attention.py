@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from subnorm import _rules
+from subnorm.torch.norms import _float_tensor
 
 
 class MultiHeadAttention(nn.Module):
@@ -40,11 +41,12 @@ class MultiHeadAttention(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """(..., T, d_model) to the same shape; mask: boolean, True where a query (row) may look at a key (column)."""
         d_model = self.out_proj.in_features
-        _rules.floating("x", x.is_floating_point(), x.dtype)
+        _float_tensor("x", x)
         _rules.sequence(tuple(x.shape), d_model)
         qkv = F.linear(x, self.in_proj_weight, self.in_proj_bias)  # (..., T, 3 d_model)
         q, k, v = (self._split_heads(part) for part in qkv.chunk(3, dim=-1))  # (..., heads, T, d_head)
         if mask is not None:
+            _rules.tensor("mask", isinstance(mask, Tensor), type(mask))
             _rules.mask(mask.dtype == torch.bool, mask.dtype, tuple(mask.shape), (*q.shape[:-1], x.shape[-2]))
             _rules.sees_something(bool(mask.any(dim=-1).all()))
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)  # (..., heads, T, d_head)

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from subnorm import _rules
 from subnorm.numpy.residual import PLACEMENTS
 from subnorm.torch.attention import MultiHeadAttention
-from subnorm.torch.norms import NORMS
+from subnorm.torch.norms import NORMS, _float_tensor
 
 
 class FeedForward(nn.Module):
@@ -33,7 +33,7 @@ class FeedForward(nn.Module):
         self.linear2 = nn.Linear(d_ff, d_model)
 
     def forward(self, x: Tensor) -> Tensor:
-        _rules.floating("x", x.is_floating_point(), x.dtype)
+        _float_tensor("x", x)
         _rules.width(tuple(x.shape), self.linear1.in_features)
         return self.linear2(torch.relu(self.linear1(x)))
 
@@ -67,9 +67,7 @@ class AttentionSubLayer(nn.Module):
         eps: float = 1e-5,
     ) -> None:
         super().__init__()
-        _rules.probability("dropout_p", dropout_p)
-        _rules.choice("placement", placement, PLACEMENTS)
-        _rules.choice("norm", norm, NORMS)
+        _check_choices(dropout_p, placement, norm)
         self.place = PLACEMENTS[placement]
         self.self_attn = MultiHeadAttention(d_model, num_heads)
         self.norm = NORMS[norm](d_model, eps)
@@ -117,9 +115,7 @@ class TransformerBlock(nn.Module):
         eps: float = 1e-5,
     ) -> None:
         super().__init__()
-        _rules.probability("dropout_p", dropout_p)
-        _rules.choice("placement", placement, PLACEMENTS)
-        _rules.choice("norm", norm, NORMS)
+        _check_choices(dropout_p, placement, norm)
         self.place = PLACEMENTS[placement]
         self.self_attn = MultiHeadAttention(d_model, num_heads)
         self.norm1 = NORMS[norm](d_model, eps)
@@ -131,3 +127,9 @@ class TransformerBlock(nn.Module):
         """(..., T, d_model) to the same shape; mask: boolean, True where a query (row) may look at a key (column)."""
         x = self.place(x, lambda h: self.dropout(self.self_attn(h, mask)), self.norm1)
         return self.place(x, lambda h: self.dropout(self.feed_forward(h)), self.norm2)
+
+
+def _check_choices(dropout_p: float, placement: str, norm: str) -> None:
+    _rules.probability("dropout_p", dropout_p)
+    _rules.choice("placement", placement, PLACEMENTS)
+    _rules.choice("norm", norm, NORMS)

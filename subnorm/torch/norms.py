@@ -131,6 +131,8 @@ class LayerNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
+        _float_tensor("x", x)
+        _rules.width(tuple(x.shape), len(self.weight))
         return layer_norm(x, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -152,6 +154,8 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
+        _float_tensor("x", x)
+        _rules.width(tuple(x.shape), len(self.weight))
         return rms_norm(x, self.weight, self.eps)
 
     def extra_repr(self) -> str:
@@ -164,16 +168,21 @@ NORMS: dict[str, type[LayerNorm] | type[RMSNorm]] = {"layer": LayerNorm, "rms": 
 
 def _features(x: Tensor) -> Tensor:
     """Check x, and widen it to at least float32 for the statistics."""
-    _rules.floating("x", x.is_floating_point(), x.dtype)
+    _float_tensor("x", x)
     _rules.features(tuple(x.shape))
     return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def _float_tensor(name: str, value: Tensor) -> None:
+    _rules.tensor(name, isinstance(value, Tensor), type(value))
+    _rules.floating(name, value.is_floating_point(), value.dtype)
 
 
 def _affine(xhat: Tensor, gamma: Tensor | None, beta: Tensor | None) -> Tensor:
     """gamma * xhat + beta, each left out where it is None."""
     for name, parameter in (("gamma", gamma), ("beta", beta)):
         if parameter is not None:
-            _rules.floating(name, parameter.is_floating_point(), parameter.dtype)
+            _float_tensor(name, parameter)
             _rules.vector(name, tuple(parameter.shape), xhat.shape[-1])
     y = xhat if gamma is None else gamma * xhat
     return y if beta is None else y + beta

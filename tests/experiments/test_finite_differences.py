@@ -14,8 +14,8 @@ def test_a_quadratic_has_the_gradient_two_x() -> None:
 
 
 def test_the_output_may_have_another_shape() -> None:
-    matrix = rng.standard_normal((3, 4))
-    dy = rng.standard_normal((2, 4))
+    draw = np.random.default_rng(1)
+    matrix, dy = draw.standard_normal((3, 4)), draw.standard_normal((2, 4))
     np.testing.assert_allclose(finite_difference(lambda x: x @ matrix, X, dy), dy @ matrix.T, atol=1e-8)
 
 

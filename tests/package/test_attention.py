@@ -140,6 +140,31 @@ def test_scores_are_divided_by_the_root_of_d_head() -> None:
     close(sn.attention(q, k, v), np.array([[np.e**4 / (np.e**4 + 1)]]))
 
 
+def test_any_numbers_of_queries_and_keys(rng: np.random.Generator) -> None:
+    q, k, v = (rng.normal(size=(B, *shape)) for shape in ((3, 4), (7, 4), (7, 2)))
+    expected = nn.functional.scaled_dot_product_attention(*map(torch.from_numpy, (q, k, v))).numpy()
+    close(sn.attention(q, k, v), expected)
+
+
+def test_lists_are_arrays() -> None:
+    q, k, v = [[1.0, 2.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0], [3.0]]
+    close(sn.attention(q, k, v, [[True, True]]), sn.attention(*map(np.array, (q, k, v))))
+
+
+@pytest.mark.parametrize("size", [100.0, 300.0])
+def test_large_float16_tokens_do_not_overflow(size: float, rng: np.random.Generator) -> None:
+    """Scores of float16 tokens of this size are above 65504, where float16 ends. What comes out is a mean of values."""
+    theirs = builtin()
+    x = (size * rng.normal(size=(B, T, D))).astype(np.float16)
+    y = sn.multi_head_attention(x, arrays_of(theirs), HEADS)
+    expected = sn.multi_head_attention(x.astype(np.float64), arrays_of(theirs), HEADS)
+    assert y.dtype == np.float16
+    # One rounding of the result, of about 1e-3 relative, and the float32 steps before it, far smaller.
+    np.testing.assert_allclose(y.astype(np.float64), expected, rtol=2e-3, atol=2e-3 * np.abs(expected).max())
+    q = x[..., :4]
+    assert np.isfinite(sn.attention(q, q, q)).all()
+
+
 # Masks
 
 LIBRARIES = {

@@ -263,8 +263,8 @@ def test_placement_and_norm_must_be_known(build: str, make) -> None:
     refuses(lambda: call(norm="batch"), ValueError, "norm must be one of 'layer', 'rms'", "got 'batch'", mend)
 
 
-@pytest.mark.parametrize("p", [1.0, -0.1, 1.5, float("nan")])
-def test_dropout_must_be_a_share(p: float) -> None:
+@pytest.mark.parametrize("p", [1.0, -0.1, 1.5, float("nan"), None, "0.1"])
+def test_dropout_must_be_a_share(p: Any) -> None:
     expected = ["dropout_p must lie in [0, 1)", f"got {p}", "0 switches dropout off"]
     refuses(lambda: st.AttentionSubLayer(D, HEADS, dropout_p=p), ValueError, *expected)
     refuses(lambda: st.TransformerBlock(D, HEADS, D_FF, dropout_p=p), ValueError, *expected)
@@ -302,10 +302,89 @@ def test_a_misshapen_parameter_is_named(wrong: np.ndarray) -> None:
     for module, call, measure in calls:
         params = params_of(module)
         for name in params:
-            if name == measure:  # the others are held against this one
+            if name == measure:  # the others are held against this one, so only its axes are known
+                if wrong.ndim != 2:
+                    expected = [f"params['{name}'] must be a matrix", f"got shape {wrong.shape}"]
+                    refuses(partial(call, params | {name: wrong}), ValueError, *expected)
                 continue
             expected = [f"params['{name}'] must have shape {params[name].shape}", f"got shape {wrong.shape}"]
             refuses(partial(call, params | {name: wrong}), ValueError, *expected, "the PyTorch module's state_dict")
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "v"),
+    [
+        ((D,), (D,), (D,)),
+        ((T, D), (T, D - 1), (T, D)),
+        ((T, D), (T, D), (T - 1, D)),
+        ((2, T, D), (T, D), (T, D)),
+        ((T, 0), (T, 0), (T, D)),
+        ((T, D), (0, D), (0, D)),
+    ],
+)
+def test_queries_keys_and_values_must_fit(q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...]) -> None:
+    expected = ["q, k and v must have shapes", f"got {q}, {k} and {v}", "Give every key its value"]
+    refuses(lambda: sn.attention(np.ones(q), np.ones(k), np.ones(v)), ValueError, *expected)
+
+
+@pytest.mark.parametrize("position", range(3))
+def test_queries_keys_and_values_must_be_floating_point(position: int) -> None:
+    arrays = [np.ones((T, D)) for _ in range(3)]
+    arrays[position] = arrays[position].astype(int)
+    refuses(lambda: sn.attention(*arrays), TypeError, f"{'qkv'[position]} {NOT_FLOAT[0]}", "int64")
+
+
+def test_numpy_arrays_are_refused_by_the_torch_modules() -> None:
+    x = np.ones((T, D))
+    calls: list[Callable[[Any], Any]] = [
+        st.layer_norm,
+        st.rms_norm,
+        st.batch_norm,
+        st.LayerNorm(D),
+        st.RMSNorm(D),
+        st.MultiHeadAttention(D, HEADS),
+        st.FeedForward(D, D_FF),
+        lambda x: st.TransformerBlock(D, HEADS, D_FF)(x),
+    ]
+    for call in calls:
+        refuses(partial(call, x), TypeError, "and x must be one", "got ndarray", "torch.from_numpy")
+    refuses(lambda: st.layer_norm(torch.ones(T, D), np.ones(D)), TypeError, "and gamma must be one", "got ndarray")
+    attention = st.MultiHeadAttention(D, HEADS)
+    refuses(lambda: attention(torch.ones(T, D), np.ones((T, T), bool)), TypeError, "and mask must be one")
+
+
+def test_a_state_dict_serves_numpy_as_it_is() -> None:
+    block, x = st.TransformerBlock(D, HEADS, D_FF).double(), np.ones((T, D))
+    np.testing.assert_array_equal(
+        sn.transformer_block(x, block.state_dict(), HEADS), sn.transformer_block(x, params_of(block), HEADS)
+    )
+
+
+@pytest.mark.parametrize("place", [sn.residual, sn.pre_ln, sn.post_ln])
+def test_a_sublayer_must_return_one_array(place: Callable[..., Any]) -> None:
+    norm = [] if place is sn.residual else [lambda h: h]
+    for branch, got in ((lambda h: (h, None), "tuple"), (lambda h: None, "NoneType"), (lambda h: 1.0, "float")):
+        expected = ["the sublayer's output must be one array", f"got {got}", "take the first"]
+        refuses(partial(place, np.ones(D), branch, *norm), TypeError, *expected)
+    refuses(partial(place, [1.0], lambda h: np.ones(1), *norm), TypeError, "x must be one array", "got list")
+
+
+def test_a_norm_says_that_x_has_another_width() -> None:
+    for module, x in ((sn.LayerNorm, np.ones(D + 1)), (sn.RMSNorm, np.ones(D + 1))):
+        refuses(partial(module(D), x), ValueError, f"must have d_model = {D} features", f"got shape ({D + 1},)")
+    for module, x in ((st.LayerNorm, torch.ones(D + 1)), (st.RMSNorm, torch.ones(D + 1))):
+        refuses(partial(module(D), x), ValueError, f"must have d_model = {D} features", f"got shape ({D + 1},)")
+
+
+def test_a_layer_norm_block_is_not_run_with_rms_norm() -> None:
+    params = params_of(st.TransformerBlock(D, HEADS, D_FF))
+    expected = ["must not hold norm1.bias", "RMSNorm has no shift", "Check which norm"]
+    refuses(lambda: sn.transformer_block(np.ones((T, D)), params, HEADS, norm="rms"), ValueError, *expected)
+
+
+def test_whole_numbers_of_numpy_are_sizes() -> None:
+    assert st.LayerNorm(np.int64(D)).weight.shape == (D,)
+    assert len(sn.LayerNorm(np.int64(D)).gamma) == D
 
 
 def test_softmax_needs_floats_and_a_last_axis() -> None:
