@@ -61,7 +61,8 @@ class PreNormModel(nn.Module):
 def centre_writers(model: PreNormModel) -> PreNormModel:
     """A copy whose every write to the residual stream has mean 0: ``C W`` and ``C b`` with ``C = I - 11^T / d``.
 
-    Writers are the embedding, the output projection of attention, and the second layer of the feed-forward.
+    Writers are the embedding, the output projection of attention, and the second layer of the feed-forward. Position
+    embeddings would be one more; this model has none.
     """
     model = deepcopy(model)
     model.embedding.weight.sub_(model.embedding.weight.mean(dim=1, keepdim=True))  # one row for each token
@@ -74,7 +75,7 @@ def centre_writers(model: PreNormModel) -> PreNormModel:
 
 @torch.no_grad()
 def swap_norms(model: PreNormModel) -> PreNormModel:
-    """A copy with RMSNorm for LayerNorm: the gains stay, the shifts move into the bias of the layer that reads them.
+    """A copy with RMSNorm for LayerNorm: gains and eps stay, shifts move into the bias of the layer that reads them.
 
     A reader ``W (gamma * xhat + beta) + b`` is ``W (gamma * xhat) + (b + W beta)``. Only the means are lost.
     """

@@ -4,11 +4,12 @@ Run ``python -m subnorm.timing`` for a table of this machine, ``python -m subnor
 The order is always the same: a case is checked against float64 first, and only then timed.
 """
 
-from subnorm.timing.cases import Case, forward_cases, max_error, operations
+from subnorm.timing.cases import LABELS, Case, forward_cases, max_error, operations
 from subnorm.timing.measure import interleave, of_copy, quartiles
 from subnorm.timing.record import read_records, table, take, validate
 
 __all__ = [
+    "LABELS",
     "Case",
     "forward_cases",
     "interleave",

@@ -14,6 +14,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import subnorm.numpy as sn
 import subnorm.torch as st
 
+#: What a reader is shown for the name of each case; records keep the names.
+LABELS = {
+    "copy": "copy",
+    "layer_hand": "LayerNorm, by hand",
+    "rms_hand": "RMSNorm, by hand",
+    "layer_builtin": "F.layer_norm",
+    "rms_builtin": "F.rms_norm",
+}
+
 
 @dataclass(frozen=True)
 class Case:
@@ -43,7 +52,7 @@ def forward_cases(shape: tuple[int, int], dtype: torch.dtype, device: str, seed:
         seed: of the random input.
 
     Returns:
-        the cases by name; "copy" is the first.
+        the cases by name, in the order of `LABELS`; "copy" is the first.
     """
     _rows, d = shape
     eps = 1e-5

@@ -15,7 +15,7 @@ import torch
 
 import subnorm
 from subnorm.timing import cuda
-from subnorm.timing.cases import forward_cases, max_error
+from subnorm.timing.cases import LABELS, forward_cases, max_error
 from subnorm.timing.measure import CPU_CLOCK, clocks, device_here, interleave, of_copy, quartiles
 
 Record = dict[str, Any]
@@ -128,7 +128,7 @@ def _validate_table(table: Record) -> None:
     _must(len(shape) == 2 and min(shape) > 0, "shape must be rows and features", shape)
     _must(table["dtype"] in DTYPES.values(), f"dtype must be one of {sorted(DTYPES.values())}", table["dtype"])
     dtype: torch.dtype = getattr(torch, table["dtype"])
-    _must("copy" in table["rows"], "every table needs its copy", list(table["rows"]))
+    _keys("the rows of a table", table["rows"], set(LABELS))
     floor = 2 * math.prod(shape) * dtype.itemsize
     copy = table["rows"]["copy"]["rounds"]
     for name, row in table["rows"].items():
@@ -192,5 +192,5 @@ def table(record: Record) -> str:
         for name, row in one["rows"].items():
             q = row["of_copy"]
             span = f"[{q['q1']:.2f}, {q['q3']:.2f}]"
-            lines.append(f"{name:<26} {q['median']:8.2f}    {span:<16} {1e6 * row['seconds']['median']:12.1f}")
+            lines.append(f"{LABELS[name]:<26} {q['median']:8.2f}    {span:<16} {1e6 * row['seconds']['median']:12.1f}")
     return "\n".join(lines)

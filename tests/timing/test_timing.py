@@ -193,6 +193,12 @@ def test_the_table_says_when_there_is_no_gpu(small_record):
     assert "no GPU" not in timing.table(on_gpu)
 
 
+def test_the_table_shows_every_case_by_its_label(small_record):
+    assert list(small_record["tables"][0]["rows"]) == list(timing.LABELS)
+    for line, label in zip(timing.table(small_record).splitlines()[-5:], timing.LABELS.values(), strict=True):
+        assert line.startswith(label + "  ")
+
+
 def test_the_command_keeps_the_record(small_record, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(__main__, "take", lambda command: {**small_record, "command": command})
     __main__.main([])
