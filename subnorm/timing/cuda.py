@@ -47,7 +47,10 @@ def seconds(run: Callable[[], Tensor]) -> float:
 
 
 def description() -> dict[str, str | None]:
-    """Name of the GPU, version of its driver, version of CUDA."""
+    """Name of the GPU, version of its driver (unknown where nvidia-smi cannot be asked), version of CUDA."""
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    driver = subprocess.run(query, check=True, capture_output=True, text=True).stdout.split()[0]
+    try:
+        driver = subprocess.run(query, check=True, capture_output=True, text=True).stdout.split()[0]
+    except (OSError, subprocess.CalledProcessError):
+        driver = "unknown"
     return {"name": torch.cuda.get_device_name(), "driver": driver, "cuda": torch.version.cuda}
