@@ -5,15 +5,14 @@ import math
 import platform
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-import subnorm
+from subnorm.provenance import today, versions
 from subnorm.timing import cuda
 from subnorm.timing.cases import LABELS, forward_cases, max_error
 from subnorm.timing.measure import CPU_CLOCK, clocks, device_here, interleave, of_copy, quartiles
@@ -41,15 +40,10 @@ def take(rounds: int = 33, command: str = "subnorm.timing.take()") -> Record:
     device = device_here()
     return {
         "schema": 1,
-        "date": datetime.now(UTC).date().isoformat(),
+        "date": today(),
         "command": command,
         "device": _describe(device),
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "subnorm": subnorm.__version__,
-        },
+        "versions": versions(),
         "clock": "cuda_events" if device == "cuda" else CPU_CLOCK,
         "tables": [_table(shape, DTYPES[device], device, rounds) for shape in SHAPES[device]],
     }
@@ -87,7 +81,7 @@ def _cpu_model() -> str:
     """The model as the operating system reports it, never the machine's own name."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
+        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
@@ -170,13 +164,14 @@ def write(record: Record, folder: Path) -> Path:
     text = json.dumps(record, indent=1)
     # A list of numbers belongs on one line: then a reader sees the whole record on a page.
     text = re.sub(r"\[[^][{}]+\]", lambda numbers: re.sub(r"\s+", " ", numbers[0]), text)
-    path.write_text(text + "\n")
+    path.write_text(text + "\n", encoding="utf-8", newline="\n")
     return path
 
 
 def read_records() -> list[Record]:
     """The records that come with the package, CPUs before GPUs."""
-    found = [json.loads(f.read_text()) for f in files("subnorm.timing").joinpath("records").iterdir()]
+    folder = files("subnorm.timing").joinpath("records")
+    found = [json.loads(f.read_text(encoding="utf-8")) for f in folder.iterdir() if f.name.endswith(".json")]
     return sorted(found, key=lambda record: (record["device"]["kind"], record["device"]["name"]))
 
 
