@@ -11,7 +11,7 @@ STEP = 0.01
 
 @torch.no_grad()
 def output_change(placement: str, depths: tuple[int, ...], seeds: range) -> npt.NDArray[np.float64]:
-    """Change of the output in multiples of the change of the weights: ``E|dy|^2 / (E|y|^2 step^2)``.
+    """Squared change of the output in multiples of the squared change of the weights: ``E|dy|^2 / (E|y|^2 step^2)``.
 
     Every weight matrix W becomes W + step * std(W) * noise. The output is normalised, so its own size is fixed.
 
@@ -23,7 +23,7 @@ def output_change(placement: str, depths: tuple[int, ...], seeds: range) -> npt.
     Returns:
         shape (seeds, depths).
 
-    Source: Liu et al. 2020, arXiv:2004.08249, who derive O(L) for Post-LN and O(log L) for Pre-LN.
+    Source: Liu et al. 2020, arXiv:2004.08249, trace the instability of Post-LN to such an amplification.
     """
     change = np.zeros((len(seeds), len(depths)))
     for row, seed in enumerate(seeds):

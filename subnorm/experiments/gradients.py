@@ -28,7 +28,8 @@ def last_layer(placement: str, depths: tuple[int, ...], seeds: range) -> dict[st
     Returns:
         "one_token" and "average", each of shape (seeds, depths): Frobenius norms.
 
-    Source: Xiong et al. 2020, arXiv:2002.04745, theorem 1: O(1) in L for Post-LN, O(1 / sqrt(L)) for Pre-LN.
+    Source: Xiong et al. 2020, arXiv:2002.04745, theorem 1, about the averaged loss in a simpler stack:
+    O(d sqrt(ln d)) for Post-LN, O(d sqrt(ln d / L)) for Pre-LN.
     """
     one_token, average = np.zeros((2, len(seeds), len(depths)))
     for row, seed in enumerate(seeds):

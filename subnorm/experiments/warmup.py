@@ -4,7 +4,7 @@ The whole map takes minutes, so it is measured once and kept as a record, with w
 
     python -m subnorm.experiments.warmup
 
-writes ``records/warmup.json`` beside this file. Chapter 05 reads it back, and measures one point of it anew.
+writes ``records/warmup.json`` beside this file. Chapter 05 reads it back, and measures two runs of it anew.
 """
 
 import json
