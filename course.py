@@ -34,11 +34,13 @@ if sys.version_info < (3, 11):  # noqa: UP036, whoever runs this has not install
         f"The course needs Python 3.11 or newer; this is {sys.version.split()[0]}. Get it at https://www.python.org"
     )
 
+import tomllib  # new in Python 3.11
+
 ROOT = pathlib.Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
-INSTALLED = VENV / "course.json"  # the requirements that are in .venv; {} while an install is under way
+INSTALLED = VENV / "course.json"  # what is in .venv; without "home" while an install is under way
 LOG = VENV / "install.log"
 BUILD = ROOT / "_build"
 PAGES = BUILD / "html"
@@ -85,44 +87,65 @@ def read_json(path: pathlib.Path) -> dict:
 
 def requirements(files: list) -> dict:
     """What `INSTALLED` says once `files` are in .venv, which works neither moved nor under another Python."""
-    shared = [ROOT / "constraints.txt", ROOT / "pyproject.toml"]
-    home = f"Python {sys.version_info[0]}.{sys.version_info[1]} in {VENV}"
-    return {"home": home, **{name: digest([ROOT / name, *shared]) for name in files}}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    package = [project.get("build-system"), project.get("project")]  # a setting of ruff installs nothing
+    return {
+        "home": f"Python {sys.version_info[0]}.{sys.version_info[1]} in {VENV}",
+        "package": hashlib.sha256(json.dumps(package).encode()).hexdigest(),
+        **{name: digest([ROOT / name, ROOT / "constraints.txt"]) for name in files},
+    }
 
 
 def install(files: list, torch_index: str) -> None:
     """Bring .venv to the pinned versions. An install that did not finish is begun again in an empty .venv."""
-    want, have = requirements(files), read_json(INSTALLED)
-    if PYTHON.exists() and want.items() <= have.items():
+    have = read_json(INSTALLED)
+    index = torch_index or have.get("torch index", "")  # asked for once: a .venv made again keeps its kind of torch
+    want = {**requirements(files), "torch index": index}
+    ours = PYTHON.exists() and have.get("home") == want["home"]
+    if ours and index != have.get("torch index", ""):  # for pip it is the same version: it would change nothing
+        sys.exit(f".venv has torch already. To take it from {index}, remove {VENV}, then run this command again.")
+    if ours and want.items() <= have.items():
         return
     start = time.monotonic()
-    yours = not INSTALLED.exists()  # a .venv made by hand is used as it is
-    if not PYTHON.exists() or not (yours or have.get("home") == want["home"]):
-        make_venv()
+    begun = json.dumps({"torch index": index})
+    if PYTHON.exists() and not INSTALLED.exists():
+        print("Using the .venv you made. If this install is cut off, the next call removes it and makes a new one.")
+    elif not ours:
+        make_venv(begun)
         have = {}
-    INSTALLED.write_text("{}", "utf-8")
+    before = INSTALLED.read_text("utf-8") if INSTALLED.exists() else ""
+    INSTALLED.write_text(begun, "utf-8")
     # All files in one call: a second call may move what the first one chose.
     command = [PYTHON, "-m", "pip", "install", "--no-input", "--progress-bar=off", "--disable-pip-version-check"]
     command += [word for name in files for word in ("-r", name)]
-    if torch_index:  # the CPU build is 2.13.0+cpu, which matches ==2.13.0 and which pip prefers to plain 2.13.0
-        command += ["--extra-index-url", torch_index]
+    if index:  # the CPU build is 2.13.0+cpu, which matches ==2.13.0 and which pip prefers to plain 2.13.0
+        command += ["--extra-index-url", index]
     print(f"Installing {' and '.join(files)} into .venv: minutes the first time")
-    if logged(command) != 0:
-        sys.exit(install_error(LOG.read_text("utf-8", "replace")))
+    status = None
+    try:
+        status = logged(command)
+    finally:  # also after Ctrl+C, which ends many a wait for a network
+        log = LOG.read_text("utf-8", "replace")
+        if status != 0 and "Installing collected packages" not in log:  # .venv is what it was
+            INSTALLED.write_text(before, "utf-8") if before else INSTALLED.unlink()
+    if status != 0:
+        sys.exit(install_error(log))
     INSTALLED.write_text(json.dumps({**have, **want}), "utf-8")
     print(f"Installed in {time.monotonic() - start:.0f} s")
 
 
-def make_venv() -> None:
+def make_venv(begun: str) -> None:
+    """An empty .venv whose record is `begun`."""
     if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
         sys.exit("This Python cannot make a virtual environment. On Debian and Ubuntu: sudo apt install python3-venv")
-    if pathlib.Path(sys.prefix) == VENV:
-        sys.exit("The .venv has to be made again, and you are inside it: run `deactivate`, then this command again.")
     if VENV.exists():
+        if VENV.samefile(sys.prefix):
+            sys.exit("The .venv has to be made again, and you are inside it: run `deactivate`, then this command.")
         print("Removing .venv: it is unfinished, was moved, or belongs to another Python")
+        PYTHON.unlink(missing_ok=True)  # first: without its record, a .venv that has a Python passes as yours
         shutil.rmtree(VENV)
     VENV.mkdir()
-    INSTALLED.write_text("{}", "utf-8")
+    INSTALLED.write_text(begun, "utf-8")
     if call([sys.executable, "-m", "venv", VENV]) != 0:
         sys.exit(f"{sys.executable} -m venv failed; what it said is above.")
 
@@ -143,10 +166,15 @@ def logged(command: list) -> int:
 
 def install_error(log: str) -> str:
     """The end of pip's log, and what to do."""
+    missing = re.search(r"No matching distribution found for (\S+)", log)
     if re.search("No space left", log):
-        mend = "The disk is full: the course needs about 3 GB."
+        mend = "The disk is full: the course needs 1.7 GB with PyTorch's CPU build, several GB with CUDA."
+    elif "ResolutionImpossible" in log:  # before the network: pip also got over a slow reply
+        mend = f"The pinned versions contradict each other: undo the last change to them. The whole log is {LOG}."
     elif re.search(NETWORK, log, re.IGNORECASE):
         mend = "No connection to the package index: look at the network, the proxy, and --torch-index if you gave it."
+    elif missing:
+        mend = f"There is no {missing[1]} for Python {sys.version.split()[0]} on {sys.platform}: use Python 3.11."
     else:
         mend = f"pip could not install the packages; the whole log is {LOG}."
     tail = "\n".join(log.rstrip().split("\n")[-12:])
@@ -166,7 +194,8 @@ def inputs() -> dict:
 
 def build() -> bool:
     """Build the book unless it is up to date; a warning is an error."""
-    start, want, have = time.monotonic(), inputs(), read_json(BUILT)
+    page = PAGES / "index.html"  # gone after `jupyter-book clean`, which keeps our record
+    start, want, have = time.monotonic(), inputs(), read_json(BUILT) if page.is_file() else {}
     if want != have:
         BUILT.unlink(missing_ok=True)
         if want["shape"] != have.get("shape"):  # Sphinx reads only changed pages again: not enough here
@@ -179,7 +208,6 @@ def build() -> bool:
             return False
         BUILT.write_text(json.dumps(want), "utf-8")
         print(f"Built in {time.monotonic() - start:.0f} s")
-    page = PAGES / "index.html"
     print(f"The book is up to date. Open {page}\n  in a browser: {page.as_uri()}")
     return True
 
@@ -262,15 +290,20 @@ class Pages(http.server.SimpleHTTPRequestHandler):
         """Say nothing of requests that went well; errors are still shown."""
 
 
-def web_server(folder: pathlib.Path, port: int) -> http.server.ThreadingHTTPServer:
-    return http.server.ThreadingHTTPServer(("127.0.0.1", port), functools.partial(Pages, directory=str(folder)))
+class Server(http.server.ThreadingHTTPServer):
+    allow_reuse_address = os.name != "nt"  # on Windows it lets two servers have one port
+
+
+def web_server(folder: pathlib.Path, port: int) -> Server:
+    return Server(("127.0.0.1", port), functools.partial(Pages, directory=str(folder)))
 
 
 def serve(port: int) -> bool:
     try:
         server = web_server(PAGES, port)
     except OSError as error:
-        sys.exit(f"Port {port} cannot be used ({error.strerror}). Choose another one: --port {port + 1}")
+        other = port + 1 if 1024 <= port < 65535 else 8000  # below 1024 a port needs rights
+        sys.exit(f"Port {port} cannot be used ({error.strerror}). Choose another one: --port {other}")
     with server:
         print(f"The book is at http://127.0.0.1:{server.server_port}/  (Ctrl+C stops)", flush=True)
         try:
@@ -289,27 +322,37 @@ def refresh(notebooks: list) -> bool:
     return call([PYTHON, ROOT / "notebooks" / "refresh.py", *map(os.path.abspath, notebooks)]) == 0
 
 
+def port_number(text: str) -> int:
+    if not re.fullmatch("[0-9]+", text) or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"a port is a number from 1 to 65535, not {text!r}; leave it out for 8000")
+    return int(text)
+
+
 def main() -> bool:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["build", "test", "serve", "lab", "refresh"])
     parser.add_argument("notebooks", nargs="*", metavar="notebook", help="refresh: only these")
     parser.add_argument("--torch-index", metavar="URL", help="take torch from this package index, e.g. its CPU build")
-    parser.add_argument("--port", type=int, default=8000, help="serve: 8000 if not given")
+    parser.add_argument("--port", type=port_number, help="serve: 8000 if not given")
     args = parser.parse_intermixed_args()
     if args.notebooks and args.command != "refresh":
         parser.error(f"{args.command} takes no notebooks; only refresh does")
+    if args.port and args.command != "serve":
+        parser.error(f"{args.command} takes no --port; only serve does")
     install(
         ["requirements.txt", "requirements-dev.txt"] if args.command == "test" else ["requirements.txt"],
         args.torch_index,
     )
     if args.command == "serve":
-        return build() and serve(args.port)
+        return build() and serve(args.port or 8000)
     if args.command == "refresh":
         return refresh(args.notebooks)
     return {"build": build, "test": test, "lab": lab}[args.command]()
 
 
 if __name__ == "__main__":
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a file on Windows is in a code page without σ and ✓
     try:
         sys.exit(0 if main() else 1)
     except KeyboardInterrupt:

@@ -4,10 +4,12 @@ import ast
 import gzip
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
 import threading
+import tomllib
 import urllib.request
 from pathlib import Path
 
@@ -18,23 +20,23 @@ RUN, TEST = ["requirements.txt"], ["requirements.txt", "requirements-dev.txt"]
 
 
 class Pip:
-    """Stands in for venv and pip; `ends` is what the next installs come to."""
+    """Stands in for venv and pip; `ends` is what the next installs come to, each with what it wrote to the log."""
 
     def __init__(self, course):
         self.course, self.calls, self.made, self.ends = course, [], 0, []
 
-    def make_venv(self):
+    def make_venv(self, begun):
         self.made += 1
         self.course.BIN.mkdir(parents=True, exist_ok=True)
         self.course.PYTHON.touch()
-        self.course.INSTALLED.write_text("{}", "utf-8")
+        self.course.INSTALLED.write_text(begun, "utf-8")
 
     def logged(self, command):
         self.calls.append([str(word) for word in command])
         end = self.ends.pop(0) if self.ends else ""
+        self.course.LOG.write_text(str(end), "utf-8")
         if isinstance(end, BaseException):
             raise end
-        self.course.LOG.write_text(end, "utf-8")
         return 1 if end else 0
 
 
@@ -73,6 +75,7 @@ def books(course, monkeypatch):
     def call(command, **options):
         books.append([str(word) for word in command])
         course.PAGES.mkdir(parents=True, exist_ok=True)
+        (course.PAGES / "index.html").touch()
         (course.PAGES / f"page{len(books)}.html").touch()
         return books.status
 
@@ -98,7 +101,14 @@ def test_an_old_python_is_told():
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["buidl"], "invalid choice: 'buidl'"), ([], "command"), (["build", "x.ipynb"], "build takes no notebooks")],
+    [
+        (["buidl"], "invalid choice: 'buidl'"),
+        ([], "command"),
+        (["build", "x.ipynb"], "build takes no notebooks"),
+        (["build", "--port", "8001"], "build takes no --port"),
+        (["serve", "--port", "99999"], "a port is a number from 1 to 65535, not '99999'"),
+        (["serve", "--port", "http"], "a port is a number from 1 to 65535, not 'http'"),
+    ],
 )
 def test_a_wrong_command_is_named(words, said):
     done = subprocess.run([sys.executable, SCRIPT, *words], capture_output=True, text=True)
@@ -106,19 +116,43 @@ def test_a_wrong_command_is_named(words, said):
     assert said in done.stderr
 
 
+def test_a_character_that_the_output_lacks_is_no_error():
+    code = (
+        "import runpy, sys; sys.argv = ['course.py', '--help']\n"
+        f"try: runpy.run_path({str(SCRIPT)!r}, run_name='__main__')\n"
+        "except SystemExit: print('\\u03c3')"
+    )
+    env = {**os.environ, "PYTHONIOENCODING": "cp1252"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.stdout.endswith("?\n"), done.stderr
+
+
 def test_a_python_without_ensurepip_is_told(course, monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ensurepip" else find(name))
     with pytest.raises(SystemExit, match="apt install python3-venv"):
-        course.make_venv()
+        course.make_venv("{}")
 
 
 def test_a_venv_is_not_removed_under_the_running_python(course, monkeypatch):
-    course.VENV.mkdir()
-    monkeypatch.setattr(sys, "prefix", str(course.VENV))
+    course.BIN.mkdir(parents=True)
+    monkeypatch.setattr(sys, "prefix", str(course.BIN / ".." / ".." / ".venv"))  # the same folder by another name
     with pytest.raises(SystemExit, match="deactivate"):
-        course.make_venv()
+        course.make_venv("{}")
     assert course.VENV.exists()
+
+
+def test_a_venv_half_removed_has_no_python(course, monkeypatch):
+    course.BIN.mkdir(parents=True)
+    course.PYTHON.touch()
+
+    def interrupted(path):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        course.make_venv("{}")
+    assert not course.PYTHON.exists()
 
 
 # --- install ---
@@ -139,17 +173,70 @@ def test_build_and_then_test_keep_the_venv(course, pip):
     assert (pip.made, len(pip.calls)) == (1, 2)
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "constraints.txt", "pyproject.toml"])
+CHANGED = {"requirements.txt": "# changed", "constraints.txt": "# changed", "pyproject.toml": "[project]\nname = 'a'"}
+
+
+@pytest.mark.parametrize("name", CHANGED)
 def test_changed_requirements_are_installed(course, pip, name):
     course.install(RUN, None)
-    (course.ROOT / name).write_text("# changed\n", "utf-8")
+    (course.ROOT / name).write_text(CHANGED[name], "utf-8")
     course.install(RUN, None)
     assert (pip.made, len(pip.calls)) == (1, 2)
+
+
+def test_a_setting_of_a_tool_installs_nothing(course, pip):
+    course.install(RUN, None)
+    (course.ROOT / "pyproject.toml").write_text("[tool.ruff]\nline-length = 100\n", "utf-8")
+    course.install(RUN, None)
+    assert len(pip.calls) == 1
+
+
+def test_the_build_of_the_package_is_pinned():
+    project = tomllib.loads(SCRIPT.with_name("pyproject.toml").read_text("utf-8"))
+    pins = SCRIPT.with_name("constraints.txt").read_text("utf-8").split("\n")
+    assert set(project["build-system"]["requires"]) <= set(pins)
 
 
 def test_the_torch_index_is_one_more_index(course, pip):
     course.install(RUN, "https://example.org/cpu")
     assert pip.calls[0][-2:] == ["--extra-index-url", "https://example.org/cpu"]
+
+
+def test_the_torch_index_is_kept_for_later_calls(course, pip):
+    pip.ends = [KeyboardInterrupt("Installing collected packages: torch")]
+    with pytest.raises(KeyboardInterrupt):
+        course.install(RUN, "https://example.org/cpu")
+    course.install(RUN, None)
+    course.install(TEST, None)
+    assert [call[4:].count("https://example.org/cpu") for call in pip.calls] == [1, 1, 1]
+
+
+def test_a_torch_index_that_comes_too_late_is_refused(course, pip):
+    course.install(RUN, None)
+    with pytest.raises(SystemExit, match=r"has torch already\. To take it from https://example.org/cpu, remove"):
+        course.install(RUN, "https://example.org/cpu")
+    assert (pip.made, len(pip.calls)) == (1, 1)
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt(), "error: something"])
+def test_a_failed_change_that_installed_nothing_costs_nothing(course, pip, end):
+    course.install(RUN, None)
+    (course.ROOT / "requirements.txt").write_text("# changed\n", "utf-8")
+    pip.ends = [end]
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        course.install(RUN, None)
+    (course.ROOT / "requirements.txt").write_text("# requirements.txt\n", "utf-8")
+    course.install(RUN, None)
+    assert (pip.made, len(pip.calls)) == (1, 2)
+
+
+def test_a_failed_change_that_installed_something_costs_the_venv(course, pip):
+    course.install(RUN, None)
+    pip.ends = ["Installing collected packages: torch\nerror: something"]
+    with pytest.raises(SystemExit):
+        course.install(TEST, None)
+    course.install(RUN, None)
+    assert pip.made == 2
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt(), "error: something"])
@@ -170,11 +257,22 @@ def test_a_moved_venv_is_made_again(course, pip):
     assert pip.made == 2
 
 
-def test_a_venv_made_by_hand_is_kept(course, pip):
+def test_a_venv_made_by_hand_is_kept(course, pip, capsys):
     course.BIN.mkdir(parents=True)
     course.PYTHON.touch()
     course.install(RUN, None)
     assert (pip.made, len(pip.calls)) == (0, 1)
+    assert "the next call removes it" in capsys.readouterr().out
+
+
+def test_a_venv_made_by_hand_is_kept_when_nothing_was_installed(course, pip):
+    course.BIN.mkdir(parents=True)
+    course.PYTHON.touch()
+    pip.ends = ["error: something"]
+    with pytest.raises(SystemExit):
+        course.install(RUN, None)
+    course.install(RUN, None)
+    assert (pip.made, len(pip.calls)) == (0, 2)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +281,12 @@ def test_a_venv_made_by_hand_is_kept(course, pip):
         ("WARNING: Retrying after NewConnectionError\nERROR: No matching distribution found", "No connection"),
         ("Temporary failure in name resolution", "No connection"),
         ("OSError: [Errno 28] No space left on device", "disk is full"),
-        ("ERROR: ResolutionImpossible", "install.log"),
+        ("WARNING: Retrying after ReadTimeoutError\nERROR: ResolutionImpossible", "contradict each other"),
+        (
+            "ERROR: No matching distribution found for torch==2.13.0",
+            r"no torch==2\.13\.0 for Python 3.*use Python 3\.11",
+        ),
+        ("ERROR: something", "install.log"),
     ],
 )
 def test_a_failed_install_says_what_to_do(course, pip, log, said):
@@ -223,7 +326,7 @@ def test_a_changed_page_is_built_on_top(course, books):
     course.build()
     (course.ROOT / "book/intro.md").write_text("changed", "utf-8")
     course.build()
-    assert [path.name for path in sorted(course.PAGES.iterdir())] == ["page1.html", "page2.html"]
+    assert [path.name for path in sorted(course.PAGES.glob("page*"))] == ["page1.html", "page2.html"]
 
 
 @pytest.mark.parametrize("name", ["_config.yml", "subnorm/__init__.py", "constraints.txt"])
@@ -231,7 +334,7 @@ def test_what_shapes_pages_is_built_from_nothing(course, books, name):
     course.build()
     (course.ROOT / name).write_text("# changed", "utf-8")
     course.build()
-    assert [path.name for path in course.PAGES.iterdir()] == ["page2.html"]
+    assert [path.name for path in course.PAGES.glob("page*")] == ["page2.html"]
 
 
 def test_a_failed_build_leaves_nothing(course, books):
@@ -242,11 +345,18 @@ def test_a_failed_build_leaves_nothing(course, books):
     assert len(books) == 2
 
 
+def test_pages_that_are_gone_are_built_again(course, books):
+    course.build()
+    shutil.rmtree(course.PAGES)  # as `jupyter-book clean .` does
+    course.build()
+    assert [path.name for path in course.PAGES.glob("page*")] == ["page2.html"]
+
+
 def test_an_interrupted_build_is_begun_again(course, books):
     course.build()
     course.BUILT.unlink()
     course.build()
-    assert [path.name for path in course.PAGES.iterdir()] == ["page2.html"]
+    assert [path.name for path in course.PAGES.glob("page*")] == ["page2.html"]
 
 
 # --- test ---
@@ -326,4 +436,14 @@ def test_other_content_is_sent_as_it_is(course, url, name, accept):
 def test_a_taken_port_is_named(course, url):
     port = int(url.split(":")[-1].strip("/"))
     with pytest.raises(SystemExit, match=f"--port {port + 1}"):
+        course.serve(port)
+
+
+@pytest.mark.parametrize("port", [80, 65535])
+def test_the_port_proposed_can_be_used(course, monkeypatch, port):
+    def refused(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(course, "web_server", refused)
+    with pytest.raises(SystemExit, match=r"--port 8000$"):
         course.serve(port)
