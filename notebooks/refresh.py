@@ -80,9 +80,12 @@ def refresh(path: Path) -> bool:
             file=sys.stderr,
         )
         return False
-    path.write_text(
+    # renamed in one step: Ctrl+C leaves the old notebook or the new one
+    fresh = path.with_name(path.name + ".tmp")
+    fresh.write_text(
         nbformat.writes(book) + "\n", encoding="utf-8", newline="\n"
     )
+    fresh.replace(path)
     print(
         f"{path.name}: {time.perf_counter() - wall:.1f} s, CPU {children_cpu() - cpu:.1f} s",
         flush=True,
@@ -98,6 +101,12 @@ def children_cpu() -> float:
 
 if __name__ == "__main__":
     wanted = [Path(name) for name in sys.argv[1:]] or chapters()
+    for path in wanted:
+        if path.suffix != ".ipynb" or not path.is_file():
+            sys.exit(
+                f"{path} is not a notebook. Name files in {HERE}, or none to"
+                " refresh them all."
+            )
     # all of them, also after one that raised
     stored = [refresh(path) for path in wanted]
     sys.exit(not all(stored))

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 import numpy as np
@@ -144,3 +145,24 @@ def test_a_notebook_that_raises_is_not_written(tmp_path, capsys):
     assert not refresh(path)
     assert path.read_bytes() == before
     assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_a_write_cut_off_leaves_the_notebook(stored, monkeypatch):
+    before = stored.read_bytes()
+
+    def cut_off(path, *_, **__):
+        path.write_bytes(b"{")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        refresh(stored)
+    assert stored.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["nope.ipynb", "refresh.py"])
+def test_what_is_no_notebook_is_named(name):
+    command = [sys.executable, HERE / "refresh.py", HERE / name]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"{HERE / name} is not a notebook. Name files in ")
