@@ -7,8 +7,12 @@ fault of the theme it cures.
 import re
 import struct
 from pathlib import Path
+from urllib.parse import unquote
 
 from docutils import nodes
+from sphinx.util import logging
+
+log = logging.getLogger(__name__)
 
 THEME = """<script>
   {
@@ -52,16 +56,16 @@ HOME = """<!DOCTYPE html>
 """
 
 
-def slim(html, folder):
-    """One page, mended. `folder` is where the page lies, so that its pictures can be measured."""
+def slim(html, page):
+    """The HTML of the file `page`, mended."""
     html = re.sub(
-        r'<script src="([^"?]*/documentation_options\.js)[^"]*"></script>', lambda m: options(folder / m[1]), html
+        r'<script src="([^"?]*/documentation_options\.js)[^"]*"></script>', lambda m: options(page.parent / m[1]), html
     )
     if "sd-tab" not in html.replace("sd-tabs-storage", ""):
         html = re.sub(r"<script[^>]*/design-tabs\.js[^>]*></script>", "", html)
     for pattern, replacement in RULES:
         html = re.sub(pattern, replacement, html, flags=re.DOTALL)
-    return re.sub(r"<img (?![^>]*\bdecoding=)([^>]*)>", lambda m: sized(m[1], folder), html)
+    return re.sub(r"<img (?![^>]*\bdecoding=)([^>]*)>", lambda m: sized(m, page), html)
 
 
 def options(path):
@@ -72,18 +76,28 @@ def options(path):
     )
 
 
-def sized(attributes, folder):
+def sized(image, page):
     """The size of a picture, so that the text below does not jump when it arrives."""
-    path = folder / re.search(r'src="([^"?]*)', attributes)[1]
-    width, height = size(path.read_bytes())
-    box = "" if "width=" in attributes else f'width="{width}" height="{height}" '
-    return f'<img {box}decoding="async" {attributes}>'
+    if "width=" in image[1]:
+        return f'<img decoding="async" {image[1]}>'
+    source = re.search(r'\bsrc="([^"?#]*)', image[1])[1]
+    box = size(page.parent / unquote(source))
+    if box is None:  # and no `decoding`: the next build warns again
+        log.warning("%s: the size of picture %.80s is not known; use a PNG, or an SVG with a viewBox", page, source)
+        return image[0]
+    return f'<img width="{box[0]}" height="{box[1]}" decoding="async" {image[1]}>'
 
 
-def size(picture):
+def size(path):
+    """(width, height) of a PNG or an SVG; None of anything else."""
+    try:
+        picture = path.read_bytes()
+    except OSError:  # a picture in the page itself, or elsewhere
+        return None
     if picture.startswith(b"\x89PNG"):
         return struct.unpack(">II", picture[16:24])
-    return re.search(r'viewBox="0 0 (\d+) (\d+)"', picture.decode("utf-8")).groups()
+    box = re.search(rb'viewBox="\S+ \S+ ([\d.]+) ([\d.]+)"', picture)
+    return box and tuple(round(float(length)) for length in box.groups())
 
 
 def describe(app, pagename, templatename, context, doctree):
@@ -112,7 +126,7 @@ def finish(app, error):
     for path in Path(app.outdir).rglob("*.html"):
         if "_static" not in path.parts:
             old = path.read_text("utf-8")
-            new = slim(old, path.parent)
+            new = slim(old, path)
             if new != old:
                 path.write_text(new, "utf-8")
 

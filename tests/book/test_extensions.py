@@ -171,7 +171,7 @@ THEME = """<meta name="viewport" content="width=device-width, initial-scale=1" /
 def test_slim_removes_what_the_theme_leaves(tmp_path):
     import slim
 
-    rest = slim.slim(THEME, tmp_path)
+    rest = slim.slim(THEME, tmp_path / "a.html")
     for word in ("fontawesome", "thebe", "THEBE", "preload", "viewport", "design-tabs", "ethical", "kernelName"):
         assert word not in rest
     assert 'root.theme = mode !== "auto"' in rest
@@ -186,7 +186,7 @@ def test_slim_mends_and_may_run_twice(tmp_path):
     once = slim.slim(
         '<script src="./documentation_options.js?v=1"></script><script src="x.js"></script><script>1</script>'
         '<script async src="y.js"></script><img alt="a" src="a.png" /><img src="b.svg"><img width="5" src="a.png">',
-        tmp_path,
+        tmp_path / "a.html",
     )
     assert "<script>const DOCUMENTATION_OPTIONS = {};\nif (location.protocol" in once
     assert '<script defer src="x.js">' in once
@@ -194,4 +194,24 @@ def test_slim_mends_and_may_run_twice(tmp_path):
     assert '<img width="640" height="480" decoding="async" alt="a" src="a.png" />' in once
     assert '<img width="240" height="72" decoding="async" src="b.svg">' in once
     assert '<img decoding="async" width="5" src="a.png">' in once
-    assert slim.slim(once, tmp_path) == once
+    assert slim.slim(once, tmp_path / "a.html") == once
+
+
+def test_slim_measures_pictures(tmp_path):
+    import slim
+
+    (tmp_path / "my plot.svg").write_text('<svg viewBox="-1 0 460.8 345.6"></svg>', "utf-8")
+    once = slim.slim('<img src="my%20plot.svg#a" />', tmp_path / "a.html")
+    assert once == '<img width="461" height="346" decoding="async" src="my%20plot.svg#a" />'
+
+
+@pytest.mark.parametrize(
+    "source", ["a.jpg", "b.svg", "data:image/png;base64,iVBORw0KGgo=", "https://example.org/a.png"]
+)
+def test_a_picture_of_unknown_size_is_named_in_every_build(tmp_path, source):
+    (tmp_path / "a.jpg").write_bytes(b"\xff\xd8\xff\xe0")
+    (tmp_path / "b.svg").write_text('<svg width="4cm"></svg>', "utf-8")
+    page(tmp_path, f"![a picture of four words]({source})")
+    for warnings in (build(tmp_path), build(tmp_path)):
+        assert f"index.html: the size of picture {source if ':' in source else '_images/' + source}" in warnings
+    assert "decoding" not in html(tmp_path)
