@@ -43,6 +43,15 @@ def test_the_plain_stack_has_no_skip_path() -> None:
     assert (np.abs(train("residual", "torch", depth=40, steps=1)[:, 0] - always_zero) > 0.1).all()
 
 
+def test_fifty_plain_blocks_learn_from_he_only_at_the_lower_rate() -> None:
+    """The solution of chapter 02's exercise on the learning rate."""
+    source = torch.Generator().manual_seed(0)
+    always_zero = np.mean([batch(source)[1].square().mean().item() for _ in range(100)][-20:])
+    low, high = (train("plain", "he", 50, 100, lr, range(2))[:, -20:].mean(axis=1) for lr in (1e-3, 4e-3))
+    assert (low < always_zero - 0.04).all()
+    np.testing.assert_allclose(high, always_zero, atol=0.02)
+
+
 @pytest.mark.parametrize("bad", [{"stack": "dense"}, {"init": "zeros"}, {"depth": 0}])
 def test_bad_input_is_named(bad: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(bad))} must be .* got"):

@@ -41,6 +41,12 @@ def test_the_gradient_of_a_residual_stack_grows_as_its_signal_does() -> None:
     np.testing.assert_allclose(trace.gradient[:, 0].mean(), 2**3, rtol=0.1)
 
 
+def test_the_doubling_falls_short_by_less_in_a_wider_stack() -> None:
+    ends = [propagate("residual", "he", depth=32, d=d, tokens=16).signal[:, -1] for d in (32, 64, 128)]
+    narrow, middle, wide = (np.exp(np.log(end).mean() / 32) for end in ends)
+    assert narrow + 0.03 < middle < wide < 2
+
+
 def test_laws_written_out() -> None:
     np.testing.assert_allclose(expected_signal("plain", 2, 0.5), [1, 0.5, 0.25])
     np.testing.assert_allclose(expected_signal("residual", 2, 0.5), [1, 1.5, 2.25])
