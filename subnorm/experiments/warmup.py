@@ -8,8 +8,6 @@ writes ``records/warmup.json`` beside this file. Chapter 05 reads it back, and m
 """
 
 import json
-import platform
-from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-import subnorm
 from subnorm.experiments.language_model import Copy, train
+from subnorm.provenance import today, versions
 
 RECORD = files("subnorm.experiments") / "records" / "warmup.json"
 
@@ -49,14 +47,9 @@ def settled(losses: npt.NDArray[np.float64]) -> float:
 def take() -> dict[str, Any]:
     """Measure the whole map."""
     return {
-        "date": datetime.now(UTC).date().isoformat(),
+        "date": today(),
         "command": "python -m subnorm.experiments.warmup",
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "subnorm": subnorm.__version__,
-        },
+        "versions": versions(),
         "optimizer": "Adam(betas=(0.9, 0.999))",
         "task": {"name": "copy", "symbols": TASK.symbols, "string": TASK.string},
         "steps": STEPS,
@@ -80,4 +73,4 @@ def recorded() -> dict[str, Any]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    Path(str(RECORD)).write_text(json.dumps(take(), indent=1) + "\n", encoding="utf-8")
+    Path(str(RECORD)).write_text(json.dumps(take(), indent=1) + "\n", encoding="utf-8", newline="\n")
