@@ -61,3 +61,10 @@ def test_every_reference_says_where_it_was_checked():
 def test_every_reference_can_be_opened():
     entries = (ROOT / "book/references.bib").read_text("utf-8").split("\n@")[1:]
     assert [entry.split(",")[0] for entry in entries if not re.search(r"\b(url|doi)\s*=", entry)] == []
+
+
+def test_every_link_of_the_readme_leads_to_a_file():
+    targets = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text("utf-8"))
+    local = [target for target in targets if not re.match(r"\w+:", target)]
+    assert len(local) > 2
+    assert [target for target in local if not (ROOT / target).is_file()] == []
