@@ -2,17 +2,17 @@
 
 import functools
 import re
-import subprocess
-import sys
-from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from refresh import chapters
 
-ROOT = Path(__file__).parents[2]
-HTML = ROOT / "_build" / "html"
+import course
+
+ROOT = course.ROOT
+HTML = course.PAGES
 THEME_PAGES = {"index", "genindex", "search"}
 SOURCES = {
     "img": "src",
@@ -158,10 +158,8 @@ def test_a_planted_fault_is_found(check, html, tmp_path):
 
 @pytest.fixture(scope="session")
 def pages():
-    """Path to parsed page. `course.py test` builds the book first; without it the book is built when there is none."""
-    if not HTML.is_dir():
-        jupyter_book = Path(sys.executable).with_name("jupyter-book")
-        subprocess.run([jupyter_book, "build", ".", "-W", "-n", "--keep-going"], cwd=ROOT, check=True)
+    """Path to parsed page, of a book that is up to date."""
+    assert course.build()
     paths = [path for path in sorted(HTML.rglob("*.html")) if "_static" not in path.parts]
     return {path: BeautifulSoup(path.read_text("utf-8"), "html.parser") for path in paths}
 
@@ -185,7 +183,7 @@ def test_pages_are_those_of_the_toc(pages):
 
 def test_every_page_and_notebook_is_in_the_toc():
     toc = set(files_in_toc(yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))))
-    files = [*ROOT.glob("book/**/*.md"), *ROOT.glob("notebooks/[0-9]*.ipynb")]
+    files = [*ROOT.glob("book/**/*.md"), *chapters()]
     assert {path.relative_to(ROOT).with_suffix("").as_posix() for path in files} == toc
 
 

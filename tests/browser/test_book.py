@@ -1,18 +1,14 @@
 """The book in a real browser: every page, light and dark, on a desk and on a phone, from a server and from a file."""
 
-import functools
-import http.server
 import threading
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from parts import need
 from playwright.sync_api import sync_playwright
 
-HTML = Path(__file__).parents[2] / "_build" / "html"
-FILES = sorted(p.relative_to(HTML).as_posix() for p in HTML.rglob("*.html") if "_static" not in p.parts)
-PAGES = [name for name in FILES if name != "index.html"]  # which only leads to the first page
+import course
+
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 OPTIONS = [
     f"--{name}"
@@ -47,8 +43,6 @@ LOOK = """async () => {
 @pytest.fixture(scope="module")
 def browser():
     path = need("chromium")
-    if not PAGES:
-        pytest.fail("there is no built book in _build/html; run: python course.py build")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
         yield browser
@@ -56,14 +50,17 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def server():
-    """The book as a web server would give it."""
+def pages():
+    """All pages of a book that is up to date, but index.html, which only leads to the first one."""
+    assert course.build()
+    paths = [path.relative_to(course.PAGES) for path in sorted(course.PAGES.rglob("*.html"))]
+    return [path.as_posix() for path in paths if path.parts[0] not in ("_static", "index.html")]
 
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=HTML)) as server:
+@pytest.fixture(scope="module")
+def server(pages):
+    """The book from the server that its readers start."""
+    with course.web_server(course.PAGES, 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
@@ -104,19 +101,19 @@ def look(page, name, scheme, faults):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])
-def test_every_page_from_a_server(browser, server, scheme, window):
+def test_every_page_from_a_server(browser, server, pages, scheme, window):
     faults = []
     with opened(browser, server, faults, color_scheme=scheme, viewport=window) as page:
-        for name in PAGES:
+        for name in pages:
             page.goto(server + name)
             look(page, name, scheme, faults)
     assert faults == []
 
 
-def test_every_page_from_a_file(browser):
-    faults, base = [], HTML.as_uri() + "/"
+def test_every_page_from_a_file(browser, pages):
+    faults, base = [], course.PAGES.as_uri() + "/"
     with opened(browser, base, faults, color_scheme="light", viewport=DESK) as page:
-        for name in PAGES:
+        for name in pages:
             page.goto(base + name)
             look(page, name, "light", faults)
     assert faults == []
@@ -140,7 +137,7 @@ def test_formulas_need_no_script(browser, server):
 
 @pytest.mark.parametrize("kind", ["server", "file"])
 def test_search_finds_a_term(browser, server, kind):
-    faults, base = [], server if kind == "server" else HTML.as_uri() + "/"
+    faults, base = [], server if kind == "server" else course.PAGES.as_uri() + "/"
     with opened(browser, base, faults) as page:
         page.goto(base + "search.html?q=warm-up")
         page.locator("#search-results li a").first.wait_for(timeout=5000)
@@ -172,7 +169,7 @@ def test_a_wide_formula_can_be_scrolled_by_keyboard(browser, server):
 
 
 def test_lines_are_of_a_readable_length(browser, server):
-    """60 to 75 characters on a desk."""
+    """60 to 75 characters on a desk; another machine's font makes them wider or narrower by a fifth."""
     with opened(browser, server, [], viewport=DESK) as page:
         page.goto(server + "book/intro.html")
         length = page.evaluate("""() => {
@@ -180,4 +177,4 @@ def test_lines_are_of_a_readable_length(browser, server):
           const p = [...document.querySelectorAll("article p")].sort(longer)[0];
           return p.textContent.length / Math.round(p.clientHeight / parseFloat(getComputedStyle(p).lineHeight));
         }""")
-    assert 55 <= length <= 75
+    assert 50 <= length <= 90
