@@ -24,7 +24,6 @@ LOOKS: dict[str, dict[str, str]] = {
     "post": {"color": ORANGE, "linestyle": "--"},
     "layer": {"color": BLUE, "linestyle": "-"},
     "rms": {"color": ORANGE, "linestyle": "--"},
-    "batch": {"color": PINK, "linestyle": "-."},
     "theory": {"color": BLACK, "linestyle": (0, (1, 2))},  # type: ignore[dict-item]
 }
 

@@ -21,7 +21,7 @@ from subnorm.torch import layer_norm, post_ln, pre_ln, residual
 Array = npt.NDArray[np.float64]
 Branch = Callable[[Tensor], Tensor]
 
-#: Variance of the weights, times d. "torch" is what nn.Linear draws: uniform between -1/sqrt(d) and 1/sqrt(d).
+#: Variance of the weights, times d. What nn.Linear draws is "torch", uniform between -1/sqrt(d) and 1/sqrt(d).
 INITS = {"he": 2.0, "xavier": 1.0, "torch": 1 / 3}
 
 #: One block, from its input and its branch to its output.

@@ -13,10 +13,10 @@ from torch.utils.benchmark import Timer
 from subnorm.timing import cuda
 
 #: The thread's own processor time, which a busy neighbour does not lengthen. On Windows that clock ticks every 16 ms,
-#: whatever resolution it reports: there it is wall time.
+#: whatever resolution it reports, so there it is wall time.
 CPU_CLOCK = "perf_counter" if os.name == "nt" else "thread_time"
 
-#: One reading of the CPU clock lasts about this long: calls are repeated to fill it.
+#: One reading of the CPU clock lasts about this long, and calls are repeated to fill it.
 SECONDS_PER_READING = 0.01
 
 

@@ -70,6 +70,6 @@ def test_every_line_stands_out_from_white(name: str) -> None:
 
 
 def test_what_is_compared_differs_in_colour_and_in_line() -> None:
-    for together in (("pre", "post"), ("layer", "rms", "batch"), ("plain", "residual")):
+    for together in (("pre", "post"), ("layer", "rms"), ("plain", "residual")):
         for key in ("color", "linestyle"):
             assert len({LOOKS[name][key] for name in together}) == len(together)
