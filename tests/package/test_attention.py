@@ -154,15 +154,28 @@ def test_lists_are_arrays() -> None:
 @pytest.mark.parametrize("size", [100.0, 300.0])
 def test_large_float16_tokens_do_not_overflow(size: float, rng: np.random.Generator) -> None:
     """Scores of float16 tokens of this size are above 65504, where float16 ends. What comes out is a mean of values."""
-    theirs = builtin()
+    params = {name: value.astype(np.float16) for name, value in arrays_of(builtin()).items()}
     x = (size * rng.normal(size=(B, T, D))).astype(np.float16)
-    y = sn.multi_head_attention(x, arrays_of(theirs), HEADS)
-    expected = sn.multi_head_attention(x.astype(np.float64), arrays_of(theirs), HEADS)
+    y = sn.multi_head_attention(x, params, HEADS)
+    wide = {name: value.astype(np.float64) for name, value in params.items()}
+    expected = sn.multi_head_attention(x.astype(np.float64), wide, HEADS)
     assert y.dtype == np.float16
     # One rounding of the result, of about 1e-3 relative, and the float32 steps before it, far smaller.
     np.testing.assert_allclose(y.astype(np.float64), expected, rtol=2e-3, atol=2e-3 * np.abs(expected).max())
     q = x[..., :4]
-    assert np.isfinite(sn.attention(q, q, q)).all()
+    mixed = sn.attention(q, q, q)
+    assert mixed.dtype == np.float16
+    assert np.isfinite(mixed).all()
+
+
+def test_float16_is_rounded_once_at_the_end(rng: np.random.Generator) -> None:
+    """The steps before are taken in float32, so almost every entry is the float16 next to the exact one."""
+    params = {name: value.astype(np.float16) for name, value in arrays_of(builtin()).items()}
+    x = rng.normal(size=(B, 20, D)).astype(np.float16)
+    wide = {name: value.astype(np.float64) for name, value in params.items()}
+    expected = sn.multi_head_attention(x.astype(np.float64), wide, HEADS)
+    y = sn.multi_head_attention(x, params, HEADS)
+    assert (y == expected.astype(np.float16)).mean() > 0.98
 
 
 # Masks
