@@ -103,7 +103,7 @@ class LanguageModel(nn.Module):
         vocabulary: number of different tokens.
         length: longest sequence, T.
         placement: "pre" or "post".
-        generator: draws the weights: Xavier-normal, embeddings of unit variance.
+        generator: draws the weights: Xavier-normal, token embeddings of standard deviation 1, those of positions 0.5.
         num_blocks: depth L.
         d_model: number of features.
 

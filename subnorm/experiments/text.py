@@ -31,8 +31,7 @@ class Text:
 
     def encode(self, text: str) -> Tensor:
         """Characters to tokens, shape (len(text),)."""
-        number = {character: k for k, character in enumerate(self.characters)}
-        return torch.tensor([number[character] for character in text])
+        return encode(self.characters, text)
 
     def decode(self, tokens: Tensor) -> str:
         """Tokens to characters."""
@@ -52,8 +51,13 @@ def load() -> Text:
     cuts = [len(document) * 9 // 10 for document in documents]
     train = "".join(document[:cut] for document, cut in zip(documents, cuts, strict=True))
     validation = "".join(document[cut:] for document, cut in zip(documents, cuts, strict=True))
-    text = Text(characters, torch.empty(0), torch.empty(0))
-    return Text(characters, text.encode(train), text.encode(validation))
+    return Text(characters, encode(characters, train), encode(characters, validation))
+
+
+def encode(characters: str, text: str) -> Tensor:
+    """Each character of the text as its place in the vocabulary, shape (len(text),)."""
+    number = {character: k for k, character in enumerate(characters)}
+    return torch.tensor([number[character] for character in text])
 
 
 def batch(tokens: Tensor, batch_size: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
