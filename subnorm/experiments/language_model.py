@@ -106,6 +106,7 @@ class LanguageModel(nn.Module):
         generator: draws the weights: Xavier-normal, token embeddings of standard deviation 1, those of positions 0.5.
         num_blocks: depth L.
         d_model: number of features.
+        norm: "layer" or "rms"; the same generator draws the same weights for both.
 
     Raises:
         ValueError: an argument breaks its rule; the message says which.
@@ -119,11 +120,12 @@ class LanguageModel(nn.Module):
         generator: torch.Generator,
         num_blocks: int = 4,
         d_model: int = 32,
+        norm: str = "layer",
     ) -> None:
         super().__init__()
         _rules.size("vocabulary", vocabulary)
         _rules.size("length", length)
-        self.stack = Stack(num_blocks, placement, generator, d_model, num_heads=2)
+        self.stack = Stack(num_blocks, placement, generator, d_model, num_heads=2, norm=norm)
         self.head = nn.Linear(d_model, vocabulary, dtype=torch.float64)
         draw_weights(self.head, generator)
         self.tokens = nn.Parameter(torch.randn(vocabulary, d_model, generator=generator, dtype=torch.float64))
@@ -154,24 +156,26 @@ def train(
     warmup: int = 0,
     num_blocks: int = 4,
     batch_size: int = 16,
+    norm: str = "layer",
 ) -> tuple[LanguageModel, npt.NDArray[np.float64]]:
     """Train a new model with Adam (betas 0.9 and 0.999, no weight decay, no clipping).
 
     Args:
         task: what to learn.
         placement: "pre" or "post".
-        seed: decides the weights and the batches; both placements meet the same batches.
+        seed: decides the weights and the batches; both placements and both norms meet the same batches.
         lr: learning rate after the warm-up.
         steps: number of updates.
         warmup: updates over which the learning rate rises linearly; 0 for none.
         num_blocks: depth L.
         batch_size: sequences in a batch.
+        norm: "layer" or "rms"; with the same seed both start from the same weights.
 
     Returns:
         the model, and the training loss before every update, shape (steps,).
     """
     weights, data = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(1000 + seed)
-    model = LanguageModel(task.vocabulary, task.length, placement, weights, num_blocks)
+    model = LanguageModel(task.vocabulary, task.length, placement, weights, num_blocks, norm=norm)
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
     losses = np.empty(steps)
     for step in range(steps):

@@ -84,6 +84,16 @@ def test_both_placements_train_on_the_same_batches_and_warm_up_changes_the_run()
     assert abs(cold - warm) > 0.01
 
 
+def test_the_norm_is_the_only_difference_between_a_pair() -> None:
+    task = Copy(string=4)
+    (layer, first), (rms, second) = (train(task, "pre", 0, 1e-2, 1, num_blocks=1, norm=n) for n in ("layer", "rms"))
+    names = {name for name, _ in layer.named_parameters()}
+    assert {name for name, _ in rms.named_parameters()} == {
+        name for name in names if not ("norm" in name and name.endswith("bias"))
+    }
+    assert 0 < abs(first[0] - second[0]) < 0.5  # the same weights and batch, another norm
+
+
 def test_a_small_model_learns_to_copy() -> None:
     task = Copy(symbols=4, string=4)
     losses = train(task, "pre", 0, 1e-2, 60, num_blocks=2, batch_size=8)[1]

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from subnorm.experiments.stack import Stack, by_depth, mean_square, random_tokens, token_cosine
 
@@ -32,6 +33,24 @@ def test_the_generator_alone_decides_the_weights() -> None:
     assert all(torch.equal(one[key], same[key]) for key in one)
     assert not torch.equal(one[name], other[name])
     assert float(one[name].var()) == pytest.approx(2 / (64 + 256), rel=0.05)
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_both_norms_start_from_the_same_weights_and_are_what_they_say(placement: str) -> None:
+    layer, rms = (Stack(2, placement, generator(), norm=norm) for norm in ("layer", "rms"))
+    weights = dict(layer.named_parameters())
+    assert all(torch.equal(weights[name], w) for name, w in rms.named_parameters())
+    norms = [m for m in rms.modules() if isinstance(m, (nn.LayerNorm, nn.RMSNorm))]
+    assert len(norms) == (5 if placement == "pre" else 4)
+    assert all(isinstance(m, nn.RMSNorm) and m.eps == 1e-5 for m in norms)
+    y = rms(random_tokens(generator(1)))
+    torch.testing.assert_close(y.square().mean(-1), torch.ones(4, 32, dtype=y.dtype), atol=1e-3, rtol=0)
+    assert y.mean(-1).abs().max() > 0.1  # the mean stays in
+
+
+def test_an_unknown_norm_is_refused() -> None:
+    with pytest.raises(ValueError, match="norm must be one of"):
+        Stack(1, "pre", generator(), norm="batch")
 
 
 def test_token_cosine_of_known_sequences() -> None:
