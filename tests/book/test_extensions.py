@@ -1,49 +1,11 @@
 """The book's own Sphinx extensions, each on a book of one page: a fault warns in the first build and the next."""
 
-import io
-import json
-import sys
-from pathlib import Path
-
 import pytest
-from sphinx.application import Sphinx
-from sphinx.util.docutils import docutils_namespace
+import small_book
+from small_book import build, code, html, page
 
-EXTENSIONS = Path(__file__).parents[2] / "book" / "_ext"
 # 1x1 pixel
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-
-
-@pytest.fixture(autouse=True)
-def extensions_on_path(monkeypatch):
-    monkeypatch.setattr(sys, "path", [str(EXTENSIONS), *sys.path])
-
-
-def build(folder):
-    """All warnings of a build; a second call is an incremental build."""
-    warnings = io.StringIO()
-    settings = {
-        "extensions": ["myst_nb", "prerender", "measured", "alt", "slim"],
-        "root_doc": "index",
-        "html_theme": "basic",
-        "html_math_renderer": "prerender",
-        "katex_macros": {"LN": r"\operatorname{LN}"},
-        "myst_enable_extensions": ["amsmath", "dollarmath"],
-        "nb_execution_mode": "off",
-        "exclude_patterns": ["_build"],
-    }
-    out = folder / "_build" / "html"
-    with docutils_namespace():
-        Sphinx(folder, None, out, out / "tree", "html", settings, status=None, warning=warnings).build()
-    return warnings.getvalue()
-
-
-def page(folder, text):
-    (folder / "index.md").write_text(f"# Title\n\n{text}\n", "utf-8")
-
-
-def html(folder, name="index"):
-    return (folder / "_build" / "html" / f"{name}.html").read_text("utf-8")
 
 
 def display(text, said=None, **more):
@@ -52,17 +14,7 @@ def display(text, said=None, **more):
 
 
 def notebook(folder, *outputs, name="03-norms"):
-    cell = {"cell_type": "code", "id": "a", "execution_count": 1, "metadata": {}, "source": ["f()"]}
-    heading = {"cell_type": "markdown", "id": "b", "metadata": {}, "source": ["# Norms"]}
-    book = {
-        "cells": [heading, cell | {"outputs": list(outputs)}],
-        "metadata": {"kernelspec": {"name": "python3", "display_name": "p"}, "language_info": {"name": "python"}},
-        "nbformat": 4,
-        "nbformat_minor": 5,
-    }
-    path = folder / "notebooks" / f"{name}.ipynb"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(book), "utf-8")
+    small_book.notebook(folder, code(*outputs), name=name)
 
 
 TOC = "```{toctree}\nnotebooks/03-norms\n```"

@@ -1,0 +1,321 @@
+"""The ledger of claims: each sentence the book stands for, with what it rests on.
+
+A claim has an id at the end of its sentence: {claim}`03-ignores-shift`. It rests on
+
+- code cells tagged `claim:03-ignores-shift`, which must assert something;
+- what the role names after the id: `test:tests/package/test_norms.py::test_name`, `bib:ba2016layer`, or
+  `claim:02-sum` for another claim.
+
+The directive {claims} lists them all. A claim without support, a support that is gone and an id used twice are
+warnings in every build.
+"""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+log = logging.getLogger(__name__)
+
+TAG = "claim:"
+NAME = re.compile(r"[0-9a-z]+(-[0-9a-z]+)+")
+KINDS = {"cell": "measured", "test": "tested", "bib": "cited"}
+SENTENCE_END = re.compile(r"[.?!:][\"”’)]*\s+(?=\S)")
+
+
+class claim(nodes.Inline, nodes.TextElement):
+    """The mark at the end of a claim's sentence."""
+
+
+class ledger(nodes.General, nodes.Element):
+    """Where all claims are listed."""
+
+
+class ClaimRole(SphinxRole):
+    def run(self):
+        name, *rests = self.text.split() or [""]
+        node = claim(name=name, rests=rests, ids=[f"claim-{name}"])
+        self.set_source_info(node)
+        return [node], []
+
+
+class Claims(SphinxDirective):
+    def run(self):
+        return [ledger()]
+
+
+# Reading: each page leaves what it claims and what it supports in the environment
+
+
+def collect(app, doctree):
+    env = app.env
+    env.claims[env.docname] = [
+        {"name": node["name"], "rests": node["rests"], "line": node.line, "sentence": sentence(node)}
+        for node in doctree.findall(claim)
+    ]
+    env.claim_cells[env.docname] = [
+        {"name": tag.removeprefix(TAG), "anchor": anchor, "fault": fault}
+        for cell in doctree.findall(nodes.container)
+        if cell.get("nb_element") == "cell_code"
+        for tags, anchor, fault in [support(cell)]
+        for tag in tags
+        if tag.startswith(TAG)
+    ]
+
+
+def support(cell):
+    """The tags of a cell, a place to link to, and what keeps it from supporting anything."""
+    tags = cell["cell_metadata"].get("tags", [])
+    anchor = f"cell-{cell['cell_index']}"
+    source = next((block.astext() for block in cell.findall(nodes.literal_block)), "")
+    fault = None
+    if any(tag.startswith(TAG) for tag in tags):
+        cell["ids"].append(anchor)
+        if not re.search(r"^\s*assert\b", source, flags=re.MULTILINE):
+            fault = "rests on a cell that asserts nothing"
+        if "nbval-ignore-output" in tags:
+            fault = "rests on a cell whose output is not compared"
+    return tags, anchor, fault
+
+
+def sentence(node):
+    """Copies of the nodes that say the claim: a table row, a whole list item, or the last sentence before the mark."""
+    row = closest(node, nodes.row)
+    if row is not None:
+        cells = [entry for entry in row if next(entry.findall(claim), None) is None]
+        parts = [copies([c for child in cell for c in child.children or [child]]) for cell in cells]
+        return [part for i, cell in enumerate(parts) for part in ([nodes.Text(" · ")] if i and cell else []) + cell]
+    before = node.parent.children[: node.parent.index(node)]
+    said = []
+    for part in reversed(before):
+        if isinstance(part, claim) or (isinstance(part, nodes.Text) and not part.strip()):
+            if any(not isinstance(p, nodes.Text) or p.strip() for p in said):
+                break
+            continue
+        if isinstance(part, nodes.Text) and not isinstance(node.parent.parent, nodes.list_item):
+            cut = 0
+            for end in SENTENCE_END.finditer(part.rstrip() if not said else part):
+                cut = end.end()
+            if cut:
+                said.insert(0, nodes.Text(part[cut:]))
+                break
+        said.insert(0, part)
+    said = copies(said)
+    if said and isinstance(said[0], nodes.Text):
+        said[0] = nodes.Text(said[0].lstrip())
+    if said and isinstance(said[-1], nodes.Text):
+        said[-1] = nodes.Text(said[-1].rstrip())
+    return said
+
+
+def closest(node, kind):
+    while node is not None and not isinstance(node, kind):
+        node = node.parent
+    return node
+
+
+def copies(found):
+    """The nodes again, without ids: an id may stand in a book's page only once."""
+    result = []
+    for node in found:
+        copy = node.deepcopy() if isinstance(node, nodes.Element) else nodes.Text(node.astext())
+        if isinstance(copy, nodes.Element):
+            for element in copy.findall(nodes.Element):
+                element["ids"] = []
+        result.append(copy)
+    return result
+
+
+# Checking: in every build, also when no page was read
+
+
+def resolve(app, env):
+    """Every claim by id with where it stands and what supports it, and the faults found."""
+    known, faults = {}, []
+    for doc, rows in env.claims.items():
+        for row in rows:
+            name, where = row["name"], (doc, row["line"])
+            if not NAME.fullmatch(name):
+                faults.append((where, f"claim {name!r} is no id; write it like 03-unit-norm"))
+            elif name in known:
+                faults.append((where, f"claim {name} is stated twice; the other one is on {known[name]['doc']}"))
+            else:
+                known[name] = row | {"doc": doc, "supports": []}
+    for doc, cells in env.claim_cells.items():
+        for cell in cells:
+            if cell["name"] not in known:
+                faults.append(((doc, None), f"claim {cell['name']} is supported by a cell, but no page states it"))
+            elif cell["fault"]:
+                faults.append(((doc, None), f"claim {cell['name']} {cell['fault']}"))
+            else:
+                known[cell["name"]]["supports"].append(("cell", f"{doc}#{cell['anchor']}"))
+    for row in known.values():
+        for pointer in row["rests"]:
+            kind, _, target = pointer.partition(":")
+            if not exists(app, known, kind, target):
+                faults.append((place(row), f"claim {row['name']} rests on {pointer}, which does not exist"))
+            row["supports"].append((kind, target))
+        if not row["supports"]:
+            faults.append((place(row), f"claim {row['name']} has no support"))
+    for row in known.values():
+        if row["supports"] and not kinds(known, row["name"]):
+            faults.append((place(row), f"claim {row['name']} rests only on claims that rest on it"))
+    return known, faults
+
+
+def place(row):
+    return row["doc"], row["line"]
+
+
+def exists(app, known, kind, target):
+    if kind == "test":
+        path, _, function = target.partition("::")
+        return function in tests_in(Path(app.srcdir, path))
+    if kind == "bib":
+        files = [Path(app.srcdir, name) for name in app.config.bibtex_bibfiles]
+        return any(re.search(rf"^@\w+\{{{re.escape(target)},", file.read_text("utf-8"), re.MULTILINE) for file in files)
+    return kind == "claim" and target in known
+
+
+@cache
+def tests_in(path):
+    if not path.is_file():
+        return set()
+    tree = ast.parse(path.read_text("utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+def kinds(known, name, seen=frozenset()):
+    """The kinds of support at the end of the chain of claims, each once."""
+    if name in seen or name not in known:
+        return set()
+    return {
+        last
+        for kind, target in known[name]["supports"]
+        for last in (kinds(known, target, seen | {name}) if kind == "claim" else {kind})
+    }
+
+
+def check(app, env):
+    tests_in.cache_clear()
+    env.known_claims, faults = resolve(app, env)
+    for where, message in faults:
+        log.warning("%s", message, location=where, type="claims")
+    return [doc for doc in env.found_docs if doc in env.ledgers or env.claims.get(doc)]
+
+
+def remember(app, doctree):
+    if next(doctree.findall(ledger), None):
+        app.env.ledgers.add(app.env.docname)
+
+
+# Writing
+
+
+class Fill(SphinxPostTransform):
+    default_priority = 5  # before citations and links are resolved (10), so that copied ones are resolved too
+
+    def run(self):
+        for node in list(self.document.findall(claim)):
+            node.replace_self(self.mark(node["name"]))
+        for cell in self.document.findall(nodes.container):
+            if cell.get("nb_element") == "cell_code":
+                self.name_claims(cell)
+        for node in list(self.document.findall(ledger)):
+            node.replace_self(list(self.pages()))
+
+    def mark(self, name):
+        """A small link to the ledger that says how the claim is supported."""
+        words = self.words(name)
+        link = self.link(self.home(), f"row-{name}", words, reftitle=f"Claim {name}: what it rests on")
+        return nodes.superscript("", "", link, ids=[f"claim-{name}"], classes=["claim"])
+
+    def words(self, name):
+        found = kinds(self.env.known_claims, name)
+        return ", ".join(word for kind, word in KINDS.items() if kind in found) or "claim"
+
+    def home(self):
+        return next(iter(self.env.ledgers), self.env.docname)
+
+    def link(self, doc, anchor, text, **attributes):
+        to = self.app.builder.get_relative_uri(self.env.docname, doc) if doc != self.env.docname else ""
+        return nodes.reference("", text, internal=True, refuri=f"{to}#{anchor}", **attributes)
+
+    def name_claims(self, cell):
+        """Under a supporting cell: which claims it checks."""
+        names = [t.removeprefix(TAG) for t in cell["cell_metadata"].get("tags", []) if t.startswith(TAG)]
+        known = [name for name in names if name in self.env.known_claims]
+        if known:
+            line = nodes.paragraph("", "checks ", classes=["supports"])
+            for i, name in enumerate(known):
+                line += nodes.Text(", ") if i else nodes.Text("")
+                line += self.link(self.env.known_claims[name]["doc"], f"claim-{name}", name)
+            cell += line
+
+    def pages(self):
+        """The ledger: for each page of the book, in the order of the book, what it claims."""
+        for doc in in_order(self.env, self.config.root_doc):
+            rows = [self.row(name) for name, row in self.env.known_claims.items() if row["doc"] == doc]
+            if rows:
+                yield nodes.rubric("", self.env.titles[doc].astext())
+                yield nodes.bullet_list("", *rows, classes=["ledger"])
+
+    def row(self, name):
+        claimed = self.env.known_claims[name]
+        said = nodes.paragraph("", "", *copies(claimed["sentence"]))
+        line = nodes.paragraph("", "", classes=["supports"])
+        line += self.link(claimed["doc"], f"claim-{name}", name)
+        for kind, target in claimed["supports"]:
+            line += nodes.Text(" · ")
+            line += self.rest(kind, target)
+        return nodes.list_item("", said, line, ids=[f"row-{name}"])
+
+    def rest(self, kind, target):
+        if kind == "cell":
+            page, _, anchor = target.partition("#")
+            return [nodes.Text("measured by "), self.link(page, anchor, f"a cell of {Path(page).name}")]
+        if kind == "claim":
+            return [nodes.Text("rests on "), self.link(self.home(), f"row-{target}", target)]
+        if kind == "test":
+            return [nodes.Text("tested by "), nodes.literal("", target.partition("tests/")[2])]
+        cite = addnodes.pending_xref("", nodes.inline("", target), refdomain="cite", reftype="t", reftarget=target)
+        cite["refdoc"] = self.env.docname
+        return [nodes.Text("cited: "), cite]
+
+
+def in_order(env, doc):
+    yield doc
+    for child in env.toctree_includes.get(doc, []):
+        yield from in_order(env, child)
+
+
+def start(app, env, docnames):
+    for name, empty in (("claims", {}), ("claim_cells", {}), ("ledgers", set()), ("known_claims", {})):
+        if not hasattr(env, name):
+            setattr(env, name, empty)
+
+
+def purge(app, env, docname):
+    for table in ("claims", "claim_cells"):
+        getattr(env, table, {}).pop(docname, None)
+    getattr(env, "ledgers", set()).discard(docname)
+
+
+def setup(app):
+    app.add_node(claim)
+    app.add_node(ledger)
+    app.add_role("claim", ClaimRole())
+    app.add_directive("claims", Claims)
+    app.add_post_transform(Fill)
+    app.connect("env-before-read-docs", start)
+    app.connect("env-purge-doc", purge)
+    app.connect("doctree-read", collect)
+    app.connect("doctree-read", remember)
+    app.connect("env-updated", check)
+    return {"env_version": 1, "parallel_read_safe": False, "parallel_write_safe": True}

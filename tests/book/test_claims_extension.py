@@ -1,0 +1,128 @@
+"""The ledger of claims, on a book of three pages: what is listed, and each fault in the first build and the next."""
+
+import pytest
+import small_book
+from bs4 import BeautifulSoup
+from small_book import build, code, html, markdown, page
+
+SOURCE = "assert 1 + 1 == 2"
+CLAIM = "Depth is one thing. Adding $x$ changes nothing. {claim}`03-adds-nothing`"
+TEST = "test:tests/test_norms.py::test_unit"
+
+
+def chapter(folder, *tags, source=SOURCE, text=CLAIM):
+    small_book.notebook(folder, markdown(text), code(source=source, tags=tags))
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A folder with a test, a reference, a notebook with one supported claim, and the ledger."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_norms.py").write_text("def test_unit():\n    pass\n", "utf-8")
+    (tmp_path / "refs.bib").write_text("@misc{ba2016layer,\n author = {Ba, A}, title = {T}, year = {2016}}\n", "utf-8")
+    (tmp_path / "claims.md").write_text("# Claims\n\n```{claims}\n```\n\n```{bibliography}\n```\n", "utf-8")
+    chapter(tmp_path, "claim:03-adds-nothing")
+    write(tmp_path, "")
+    return tmp_path
+
+
+def write(folder, text):
+    page(folder, text + "\n\n```{toctree}\nnotebooks/03-norms\nclaims\n```")
+
+
+def rows(folder):
+    soup = BeautifulSoup(html(folder, "claims"), "html.parser")
+    return {item["id"]: item for item in soup.select("ul.ledger > li")}
+
+
+def test_the_ledger_says_the_sentence_and_links_all_ways(book):
+    assert build(book) == ""
+    (row,) = rows(book).values()
+    assert row["id"] == "row-03-adds-nothing"
+    said, support = row.find_all("p")
+    assert said.text.startswith("Adding ")
+    assert said.text.endswith(" changes nothing.")
+    assert said.select(".katex")
+    assert [a["href"] for a in support.find_all("a")] == [
+        "notebooks/03-norms.html#claim-03-adds-nothing",
+        "notebooks/03-norms.html#cell-2",
+    ]
+    norms = BeautifulSoup(html(book, "notebooks/03-norms"), "html.parser")
+    mark = norms.find("sup", id="claim-03-adds-nothing").a
+    assert (mark.text, mark["href"]) == ("measured", "../claims.html#row-03-adds-nothing")
+    assert norms.find(id="cell-2").select_one("p.supports a")["href"] == "#claim-03-adds-nothing"
+
+
+def test_other_supports(book):
+    write(
+        book,
+        f"Rows have unit size. {{claim}}`a-unit {TEST}` By Ba {{cite}}`ba2016layer`. "
+        "{claim}`a-ba bib:ba2016layer`\n\n"
+        "Both. {claim}`a-both claim:a-unit claim:a-ba`",
+    )
+    assert build(book) == ""
+    assert [row.find("p").text for row in rows(book).values()][:3] == ["Rows have unit size.", "By Ba [Ba16].", "Both."]
+    marks = [mark.text for mark in BeautifulSoup(html(book), "html.parser").select("sup.claim")]
+    assert marks == ["tested", "cited", "tested, cited"]
+    assert rows(book)["row-a-ba"].select(".bibtex-citation a")
+
+
+def test_the_whole_bullet_and_the_whole_row_are_said(book):
+    write(
+        book,
+        f"- One thing. Another thing. {{claim}}`a-bullet {TEST}`\n\n"
+        f"| | LN | BN | claim |\n|---|---|---|---|\n| axis | last | first | {{claim}}`a-row {TEST}` |\n",
+    )
+    assert build(book) == ""
+    said = [row.find("p").text for row in rows(book).values()][:2]
+    assert said == ["One thing. Another thing.", "axis · last · first"]
+
+
+def test_two_claims_for_one_sentence_and_one_after_the_other(book):
+    write(book, f"First. Same. {{claim}}`a-one {TEST}` {{claim}}`a-two {TEST}` Next. {{claim}}`a-three {TEST}`")
+    assert build(book) == ""
+    assert [row.find("p").text for row in rows(book).values()][:3] == ["Same.", "Same.", "Next."]
+
+
+def test_the_ledger_follows_an_edited_sentence(book):
+    build(book)
+    chapter(book, "claim:03-adds-nothing", text="Adding zero changes nothing. {claim}`03-adds-nothing`")
+    assert build(book) == ""
+    assert rows(book)["row-03-adds-nothing"].find("p").text == "Adding zero changes nothing."
+
+
+FAULTS = {
+    "no support": ("No. {claim}`a-b`", "claim a-b has no support"),
+    "test renamed": ("No. {claim}`a-b test:tests/test_norms.py::test_gone`", "test_gone, which does not exist"),
+    "file gone": ("No. {claim}`a-b test:tests/test_gone.py::test_unit`", "which does not exist"),
+    "reference gone": ("No. {claim}`a-b bib:gone2016`", "rests on bib:gone2016, which does not exist"),
+    "claim gone": ("No. {claim}`a-b claim:a-c`", "rests on claim:a-c, which does not exist"),
+    "kind unknown": ("No. {claim}`a-b faith:yes`", "rests on faith:yes, which does not exist"),
+    "said twice": ("No. {claim}`03-adds-nothing`", "claim 03-adds-nothing is stated twice"),
+    "not an id": (f"No. {{claim}}`Unit {TEST}`", "claim 'Unit' is no id"),
+    "a circle": ("No. {claim}`a-b claim:a-c` No. {claim}`a-c claim:a-b`", "rests only on claims that rest on it"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_warns_in_every_build(book, fault):
+    text, message = FAULTS[fault]
+    write(book, text)
+    assert message in build(book)
+    assert message in build(book)
+
+
+CELLS = {
+    "claimed by no page": ({"tags": ["claim:03-adds-nothing", "claim:03-gone"]}, "03-gone is supported by a cell, but"),
+    "asserts nothing": ({"source": "1 + 1"}, "rests on a cell that asserts nothing"),
+    "not compared": ({"tags": ["claim:03-adds-nothing", "nbval-ignore-output"]}, "whose output is not compared"),
+    "not on the page": ({"tags": ["claim:03-adds-nothing", "remove-cell"]}, "claim 03-adds-nothing has no support"),
+}
+
+
+@pytest.mark.parametrize("fault", CELLS)
+def test_a_faulty_cell_warns_in_every_build(book, fault):
+    change, message = CELLS[fault]
+    chapter(book, *change.get("tags", ["claim:03-adds-nothing"]), source=change.get("source", SOURCE))
+    assert message in build(book)
+    assert message in build(book)

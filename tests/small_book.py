@@ -1,0 +1,67 @@
+"""A Sphinx book of a few pages in a temporary folder: what the book's own extensions are tried on."""
+
+import io
+import json
+
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace
+
+EXTENSIONS = ["myst_nb", "sphinxcontrib.bibtex", "prerender", "measured", "claims", "alt", "slim"]
+
+
+def build(folder):
+    """All warnings of a build; a second call is an incremental build."""
+    warnings = io.StringIO()
+    settings = {
+        "extensions": EXTENSIONS,
+        "bibtex_bibfiles": [path.name for path in folder.glob("*.bib")],
+        "root_doc": "index",
+        "html_theme": "basic",
+        "html_math_renderer": "prerender",
+        "katex_macros": {"LN": r"\operatorname{LN}"},
+        "myst_enable_extensions": ["amsmath", "dollarmath"],
+        "nb_execution_mode": "off",
+        "exclude_patterns": ["_build"],
+    }
+    out = folder / "_build" / "html"
+    with docutils_namespace():
+        Sphinx(folder, None, out, out / "tree", "html", settings, status=None, warning=warnings).build()
+    return warnings.getvalue()
+
+
+def page(folder, text):
+    (folder / "index.md").write_text(f"# Title\n\n{text}\n", "utf-8")
+
+
+def html(folder, name="index"):
+    return (folder / "_build" / "html" / f"{name}.html").read_text("utf-8")
+
+
+def notebook(folder, *cells, name="03-norms"):
+    """A notebook of these cells, the first line of its heading being Norms."""
+    heading = {"cell_type": "markdown", "id": "b", "metadata": {}, "source": ["# Norms"]}
+    book = {
+        "cells": [heading, *cells],
+        "metadata": {"kernelspec": {"name": "python3", "display_name": "p"}, "language_info": {"name": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    path = folder / "notebooks" / f"{name}.ipynb"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(book), "utf-8")
+
+
+def markdown(text):
+    return {"cell_type": "markdown", "id": "m", "metadata": {}, "source": [text]}
+
+
+def code(*outputs, source="f()", tags=()):
+    metadata = {"tags": list(tags)} if tags else {}
+    return {
+        "cell_type": "code",
+        "id": "a",
+        "execution_count": 1,
+        "metadata": metadata,
+        "outputs": list(outputs),
+        "source": [source],
+    }
