@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from refresh import chapters
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,6 +62,14 @@ def test_every_reference_says_where_it_was_checked():
 def test_every_reference_can_be_opened():
     entries = (ROOT / "book/references.bib").read_text("utf-8").split("\n@")[1:]
     assert [entry.split(",")[0] for entry in entries if not re.search(r"\b(url|doi)\s*=", entry)] == []
+
+
+def test_every_reference_is_cited():
+    keys = re.findall(r"^@\w+\{(\w+),", (ROOT / "book/references.bib").read_text("utf-8"), flags=re.MULTILINE)
+    pages = [*ROOT.glob("book/*.md"), *chapters()]
+    roles = re.findall(r"\{(?:cite[\w:]*|claim)\}`([^`]+)`", "".join(path.read_text("utf-8") for path in pages))
+    cited = set(re.findall(r"\w+", " ".join(roles)))
+    assert [key for key in keys if key not in cited] == []
 
 
 def test_every_link_of_the_readme_leads_to_a_file():

@@ -1,0 +1,51 @@
+"""Finds the first use of each glossary term in a text, and whether it leads to the glossary."""
+
+import re
+
+# What is not prose: headings, fenced code, formulas, code, roles, the titles of boxes, addresses of links, comments
+NOT_PROSE = re.compile(
+    r"^#+ .*$|^:{3,}.*$|^:\w+:.*$"
+    r"|^```(?:python|text|\{(?:code|raw|math|figure|toctree|bibliography|claims))[\s\S]*?^```"
+    r"|\$\$[\s\S]*?\$\$|\$[^$\n]+\$|\{(?!term)[\w:-]+\}`[^`]*`|(?<!\})`[^`]+`|\]\([^)]*\)|\"[^\"]*\"|<!--[\s\S]*?-->",
+    flags=re.MULTILINE,
+)
+LINKED = re.compile(r"\{term\}`[^`]*`")
+# Everyday words too: only a reader can tell which use is the term
+AMBIGUOUS = {"gain", "shift", "token", "placement", "eps"}
+
+
+def terms(glossary):
+    """The terms of the glossary page."""
+    body = glossary.split("```{glossary}\n")[1].split("\n```")[0]
+    return re.findall(r"^(\S.*)$", body, flags=re.MULTILINE)
+
+
+def pattern(term):
+    """The term as it stands in a sentence: at its start, in the plural, or over a line's end."""
+    words = re.escape(term).replace(r"\ ", r"\s+")
+    return re.compile(rf"(?<![\w-]){words}s?(?![\w-])", re.IGNORECASE)
+
+
+def prose(text):
+    """The text with everything that is not prose blanked out, each character still in its place."""
+    return NOT_PROSE.sub(lambda part: re.sub(r"[^\n]", " ", part[0]), text)
+
+
+def unlinked(text, names):
+    """(term, start, end) of each first use that is not linked."""
+    words = prose(text)
+    links = [match.span() for match in LINKED.finditer(words)]
+    for name in names:
+        if name in AMBIGUOUS:
+            continue
+        longer = [pattern(other) for other in names if name != other and name.lower() in other.lower()]
+        inside = [match.span() for other in longer for match in other.finditer(words)]
+        uses = [u.span() for u in pattern(name).finditer(words) if not within(u.span(), inside)]
+        # a term role that shows other words names its term in angle brackets
+        named = [match.start() for match in LINKED.finditer(words) if re.search(rf"<{re.escape(name)}>", match[0])]
+        if uses and not within(uses[0], links) and not (named and named[0] < uses[0][0]):
+            yield name, *uses[0]
+
+
+def within(span, others):
+    return any(start <= span[0] and span[1] <= end for start, end in others)
