@@ -6,7 +6,7 @@ import json
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
 
-EXTENSIONS = ["myst_nb", "sphinxcontrib.bibtex", "prerender", "measured", "claims", "alt", "slim"]
+EXTENSIONS = ["myst_nb", "sphinxcontrib.bibtex", "prerender", "measured", "claims", "sheet", "alt", "slim"]
 
 
 def build(folder):

@@ -167,3 +167,21 @@ def test_a_picture_of_unknown_size_is_named_in_every_build(tmp_path, source):
     for warnings in (build(tmp_path), build(tmp_path)):
         assert f"index.html: the size of picture {source if ':' in source else '_images/' + source}" in warnings
     assert "decoding" not in html(tmp_path)
+
+
+def test_an_equation_is_shown_again(tmp_path):
+    small_book.notebook(tmp_path, small_book.markdown("$$ a = b + c $$ (eq-sum)"))
+    page(tmp_path, "```{key-equation} eq-sum\n```\n\n" + TOC)
+    assert build(tmp_path) == ""
+    assert "b + c" in html(tmp_path)
+    assert 'href="notebooks/03-norms.html#equation-eq-sum">(1)</a> in <a' in html(tmp_path)
+    assert 'id="equation-eq-sum"' in html(tmp_path, "notebooks/03-norms")
+    small_book.notebook(tmp_path, small_book.markdown("$$ a = b + d $$ (eq-sum)"))
+    assert build(tmp_path) == ""
+    assert "b + d" in html(tmp_path)
+
+
+def test_an_equation_that_no_page_has_warns_in_every_build(tmp_path):
+    page(tmp_path, "```{key-equation} eq-gone\n```")
+    assert "index.md:3: WARNING: no page has an equation eq-gone" in build(tmp_path)
+    assert "no page has an equation eq-gone" in build(tmp_path)
