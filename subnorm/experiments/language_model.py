@@ -133,8 +133,15 @@ class LanguageModel(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Tokens, shape (B, T), to scores of the next token, shape (B, T, vocabulary)."""
-        x = self.tokens[tokens] + self.positions[: tokens.shape[1]]  # (B, T, d)
-        return self.head(self.stack(x))
+        return self.head(self.stack(self.embed(tokens)))
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """The stream before the first block: token plus position, shape (B, T, d_model)."""
+        return self.tokens[tokens] + self.positions[: tokens.shape[1]]
+
+    def states(self, tokens: Tensor) -> list[Tensor]:
+        """The stream before the first block and after each, before the final norm: each of shape (B, T, d_model)."""
+        return self.stack.states(self.embed(tokens))
 
 
 def loss(model: LanguageModel, tokens: Tensor, targets: Tensor) -> Tensor:
