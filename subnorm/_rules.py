@@ -88,6 +88,15 @@ def sequence(shape: Shape, d_model: int) -> None:
         )
 
 
+def memory(shape: Shape, x: Shape) -> None:
+    """Cross-attention reads another sequence: any number of tokens, the other axes as in x."""
+    if len(shape) != len(x) or shape[:-2] != x[:-2] or shape[-1] != x[-1] or shape[-2] == 0:
+        raise ValueError(
+            f"memory must have shape (..., S, d_model) with S at least 1 and the other axes of x, {x}; "
+            f"got shape {shape}. Give every sequence of x a memory of its own, with as many features."
+        )
+
+
 def same_shape(name: str, shape: Shape, other: str, expected: Shape) -> None:
     if shape != expected:
         raise ValueError(
@@ -180,8 +189,8 @@ def mask(is_bool: bool, dtype: object, shape: Shape, scores: Shape) -> None:
     if not fits:
         raise ValueError(
             f"mask must have a row for each query and a column for each key, and broadcast to the scores' shape "
-            f"(..., heads, T, T) = {scores}; got shape {shape}. "
-            f"Give (T, T) for all sequences, or (B, 1, T, T) for one mask each."
+            f"(..., heads, T, S) = {scores}; got shape {shape}. "
+            f"Give (T, S) for all sequences, or (B, 1, T, S) for one mask each; S is T in self-attention."
         )
 
 

@@ -1,7 +1,7 @@
 """The operations of the course as pure functions on NumPy arrays: each is its equation."""
 
 from subnorm.numpy.attention import attention, multi_head_attention, softmax
-from subnorm.numpy.block import attention_sublayer, feed_forward, transformer_block
+from subnorm.numpy.block import attention_sublayer, decoder_block, feed_forward, transformer_block
 from subnorm.numpy.norms import (
     LayerNorm,
     RMSNorm,
@@ -22,6 +22,7 @@ __all__ = [
     "attention_sublayer",
     "batch_norm",
     "batch_norm_backward",
+    "decoder_block",
     "feed_forward",
     "layer_norm",
     "layer_norm_backward",

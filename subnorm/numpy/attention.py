@@ -68,8 +68,12 @@ def attention(q: npt.ArrayLike, k: npt.ArrayLike, v: npt.ArrayLike, mask: Mask |
     return (softmax(scores) @ v).astype(q.dtype)  # (..., T, d_value)
 
 
-def multi_head_attention(x: npt.ArrayLike, params: Params, num_heads: int, mask: Mask | None = None) -> Array:
-    """Self-attention in several heads side by side, each on its own d_model / num_heads features.
+def multi_head_attention(
+    x: npt.ArrayLike, params: Params, num_heads: int, mask: Mask | None = None, memory: npt.ArrayLike | None = None
+) -> Array:
+    """Attention in several heads side by side, each on its own d_model / num_heads features.
+
+    Queries come from x; keys and values come from x too (self-attention), or from a memory (cross-attention).
 
     Args:
         x: input, shape (..., T, d_model).
@@ -77,15 +81,16 @@ def multi_head_attention(x: npt.ArrayLike, params: Params, num_heads: int, mask:
             ``in_proj_bias`` (3 d_model,), ``out_proj.weight`` (d_model, d_model), ``out_proj.bias`` (d_model,):
             the names and shapes of torch.nn.MultiheadAttention.
         num_heads: number of heads; divides d_model.
-        mask: boolean, broadcasts to (..., num_heads, T, T); True where a query may look at a key. None for all.
+        mask: boolean, broadcasts to (..., num_heads, T, S); True where a query may look at a key. None for all.
+        memory: what is attended to, shape (..., S, d_model); None for x itself, and S is T.
 
     Returns:
         y, shape (..., T, d_model), in the dtype of x.
 
     Raises:
-        TypeError: x is not floating-point, or the mask is not boolean.
-        ValueError: x does not fit the parameters, num_heads does not divide d_model, a parameter is missing
-            or misshapen, the mask does not fit, or a query sees no key.
+        TypeError: x or the memory is not floating-point, or the mask is not boolean.
+        ValueError: x does not fit the parameters, the memory does not fit x, num_heads does not divide d_model,
+            a parameter is missing or misshapen, the mask does not fit, or a query sees no key.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2.
 
@@ -107,8 +112,13 @@ def multi_head_attention(x: npt.ArrayLike, params: Params, num_heads: int, mask:
     )
     _rules.heads(d_model, num_heads)
     _rules.sequence(x.shape, d_model)
-    qkv = _wide(x) @ params["in_proj_weight"].T + params["in_proj_bias"]  # (..., T, 3 d_model)
-    q, k, v = (_split_heads(part, num_heads) for part in np.split(qkv, 3, axis=-1))  # (..., heads, T, d_head)
+    source = x if memory is None else _float_array("memory", memory)
+    _rules.memory(source.shape, x.shape)
+    weights, biases = (np.split(params[name], 3) for name in ("in_proj_weight", "in_proj_bias"))
+    q, k, v = (  # (..., heads, T, d_head) and twice (..., heads, S, d_head)
+        _split_heads(_wide(read) @ w.T + b, num_heads)
+        for read, w, b in zip((x, source, source), weights, biases, strict=True)
+    )
     y = _merge_heads(attention(q, k, v, mask))  # (..., T, d_model)
     return (y @ params["out_proj.weight"].T + params["out_proj.bias"]).astype(x.dtype)
 

@@ -1,4 +1,4 @@
-"""The two sublayers of a transformer, and the block they make. Evaluation mode: there is no dropout here.
+"""The sublayers of a transformer, and the blocks they make. Evaluation mode: there is no dropout here.
 
 Parameters come as a dictionary with the names of the PyTorch module's state_dict, for example
 ``{name: tensor.numpy() for name, tensor in subnorm.torch.TransformerBlock(64, 4, 256).state_dict().items()}``.
@@ -126,6 +126,59 @@ def transformer_block(
     self_attn, ffn = _under("self_attn", params), _under("feed_forward", params)
     x = place(x, lambda h: multi_head_attention(h, self_attn, num_heads, mask), _norm("norm1", params, norm, eps))
     return place(x, lambda h: feed_forward(h, ffn), _norm("norm2", params, norm, eps))
+
+
+def decoder_block(
+    x: npt.ArrayLike,
+    memory: npt.ArrayLike,
+    params: Params,
+    num_heads: int,
+    placement: str = "pre",
+    norm: str = "layer",
+    mask: Mask | None = None,
+    memory_mask: Mask | None = None,
+    eps: float = 1e-5,
+) -> Array:
+    """One decoder block: self-attention, cross-attention to the memory, then feed-forward.
+
+    An encoder block is :func:`transformer_block` without a mask; the memory is what the encoder made of its sequence.
+
+    Args:
+        x: input, shape (..., T, d_model).
+        memory: the encoder's output, shape (..., S, d_model). It goes into keys and values as it is, without a norm.
+        params: ``self_attn.…`` and ``multihead_attn.…`` (the cross-attention) as in :func:`multi_head_attention`,
+            ``feed_forward.…`` as in :func:`feed_forward`, and ``weight`` and ``bias`` of ``norm1``, ``norm2`` and
+            ``norm3`` (no biases for RMSNorm).
+        num_heads: number of heads of both attentions; divides d_model.
+        placement: "pre" or "post".
+        norm: "layer" or "rms".
+        mask: boolean, broadcasts to (..., num_heads, T, T); True where a query may look at a key of x. Usually causal.
+        memory_mask: the same for keys of the memory, (..., num_heads, T, S). None for all.
+        eps: of the norms.
+
+    Returns:
+        y, shape (..., T, d_model), in the dtype of x.
+
+    Raises:
+        TypeError: x or the memory is not floating-point, or a mask is not boolean.
+        ValueError: an unknown placement or norm, a missing parameter, or a shape that does not fit.
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1; names as in torch.nn.TransformerDecoderLayer.
+
+    Known mistake: a causal mask on the cross-attention, which hides from a token most of the memory.
+    """
+    x = _float_array("x", x)
+    _rules.choice("placement", placement, PLACEMENTS)
+    place = PLACEMENTS[placement]
+    self_attn, cross_attn = _under("self_attn", params), _under("multihead_attn", params)
+    ffn = _under("feed_forward", params)
+    x = place(x, lambda h: multi_head_attention(h, self_attn, num_heads, mask), _norm("norm1", params, norm, eps))
+    x = place(
+        x,
+        lambda h: multi_head_attention(h, cross_attn, num_heads, memory_mask, memory),
+        _norm("norm2", params, norm, eps),
+    )
+    return place(x, lambda h: feed_forward(h, ffn), _norm("norm3", params, norm, eps))
 
 
 def _under(name: str, params: Params) -> Params:

@@ -9,9 +9,10 @@ from subnorm.torch.norms import _float_tensor
 
 
 class MultiHeadAttention(nn.Module):
-    """Self-attention in several heads side by side, each on its own d_model / num_heads features.
+    """Attention in several heads side by side, each on its own d_model / num_heads features.
 
-    ``softmax(q k^T / sqrt(d_head)) v`` per head, then one linear map over the joined heads.
+    ``softmax(q k^T / sqrt(d_head)) v`` per head, then one linear map over the joined heads. Queries come from x;
+    keys and values come from x too (self-attention), or from a memory (cross-attention).
     A state_dict of ``torch.nn.MultiheadAttention(d_model, num_heads)`` loads.
 
     Args:
@@ -19,9 +20,9 @@ class MultiHeadAttention(nn.Module):
         num_heads: number of heads; divides d_model.
 
     Raises:
-        ValueError: num_heads does not divide d_model; in the forward pass, x or the mask does not fit,
-            or a query sees no key.
-        TypeError: in the forward pass, x is not floating-point, or the mask is not boolean.
+        ValueError: num_heads does not divide d_model; in the forward pass, x, the memory or the mask does not
+            fit, or a query sees no key.
+        TypeError: in the forward pass, x or the memory is not floating-point, or the mask is not boolean.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2.
 
@@ -38,16 +39,26 @@ class MultiHeadAttention(nn.Module):
         nn.init.xavier_uniform_(self.in_proj_weight)
         nn.init.zeros_(self.out_proj.bias)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(..., T, d_model) to the same shape; mask: boolean, True where a query (row) may look at a key (column)."""
+    def forward(self, x: Tensor, mask: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
+        """x, (..., T, d_model), to the same shape; it attends to the memory, (..., S, d_model), or to itself.
+
+        mask: boolean, broadcasts to (..., heads, T, S); True where a query (row) may look at a key (column).
+        """
         d_model = self.out_proj.in_features
         _float_tensor("x", x)
         _rules.sequence(tuple(x.shape), d_model)
-        qkv = F.linear(x, self.in_proj_weight, self.in_proj_bias)  # (..., T, 3 d_model)
-        q, k, v = (self._split_heads(part) for part in qkv.chunk(3, dim=-1))  # (..., heads, T, d_head)
+        if memory is None:
+            q, k, v = F.linear(x, self.in_proj_weight, self.in_proj_bias).chunk(3, dim=-1)  # (..., T, d_model) each
+        else:
+            _float_tensor("memory", memory)
+            _rules.memory(tuple(memory.shape), tuple(x.shape))
+            q = F.linear(x, self.in_proj_weight[:d_model], self.in_proj_bias[:d_model])  # (..., T, d_model)
+            kv = F.linear(memory, self.in_proj_weight[d_model:], self.in_proj_bias[d_model:])  # (..., S, 2 d_model)
+            k, v = kv.chunk(2, dim=-1)
+        q, k, v = (self._split_heads(part) for part in (q, k, v))  # (..., heads, T or S, d_head)
         if mask is not None:
             _rules.tensor("mask", isinstance(mask, Tensor), type(mask))
-            _rules.mask(mask.dtype == torch.bool, mask.dtype, tuple(mask.shape), (*q.shape[:-1], x.shape[-2]))
+            _rules.mask(mask.dtype == torch.bool, mask.dtype, tuple(mask.shape), (*q.shape[:-1], k.shape[-2]))
             _rules.sees_something(bool(mask.any(dim=-1).all()))
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)  # (..., heads, T, d_head)
         return self.out_proj(y.transpose(-2, -3).flatten(-2))  # (..., T, d_model)

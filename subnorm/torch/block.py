@@ -1,4 +1,4 @@
-"""The two sublayers of a transformer as modules, and the block they make."""
+"""The sublayers of a transformer as modules, and the blocks they make."""
 
 import torch
 from torch import Tensor, nn
@@ -127,6 +127,66 @@ class TransformerBlock(nn.Module):
         """(..., T, d_model) to the same shape; mask: boolean, True where a query (row) may look at a key (column)."""
         x = self.place(x, lambda h: self.dropout(self.self_attn(h, mask)), self.norm1)
         return self.place(x, lambda h: self.dropout(self.feed_forward(h)), self.norm2)
+
+
+class DecoderBlock(nn.Module):
+    """One decoder block: self-attention, cross-attention to a memory, then feed-forward.
+
+    "pre":  ``x = x + MHA(norm1(x))``, ``x = x + MHA(norm2(x), memory)``, then ``x + FFN(norm3(x))``.
+    "post": ``x = norm1(x + MHA(x))``, ``x = norm2(x + MHA(x, memory))``, then ``norm3(x + FFN(x))``.
+
+    The same function as ``torch.nn.TransformerDecoderLayer`` with ReLU, norm_first=True and False, in evaluation
+    mode. Its state_dict loads after ``linear1`` and ``linear2`` have become ``feed_forward.linear1`` and so on.
+    An encoder block is a :class:`TransformerBlock` called without a mask.
+
+    Args:
+        d_model: number of features, of x and of the memory.
+        num_heads: number of heads of both attentions; divides d_model.
+        d_ff: width of the feed-forward's hidden layer.
+        placement: "pre" or "post".
+        norm: "layer" or "rms".
+        dropout_p: share of each branch's output set to zero in training.
+        eps: of the norms.
+
+    Raises:
+        ValueError: an argument breaks its rule; the message says which.
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1.
+
+    Known mistake: a memory from "pre" encoder blocks without one more norm at their end.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        placement: str = "pre",
+        norm: str = "layer",
+        dropout_p: float = 0.0,
+        eps: float = 1e-5,
+    ) -> None:
+        super().__init__()
+        _check_choices(dropout_p, placement, norm)
+        self.place = PLACEMENTS[placement]
+        self.self_attn = MultiHeadAttention(d_model, num_heads)
+        self.norm1 = NORMS[norm](d_model, eps)
+        self.multihead_attn = MultiHeadAttention(d_model, num_heads)  # torch.nn's name for the cross-attention
+        self.norm2 = NORMS[norm](d_model, eps)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.norm3 = NORMS[norm](d_model, eps)
+        self.dropout = nn.Dropout(dropout_p)
+
+    def forward(
+        self, x: Tensor, memory: Tensor, mask: Tensor | None = None, memory_mask: Tensor | None = None
+    ) -> Tensor:
+        """x, (..., T, d_model), to the same shape, reading the memory, (..., S, d_model).
+
+        mask, (..., heads, T, T), and memory_mask, (..., heads, T, S): boolean, True where a query may look at a key.
+        """
+        x = self.place(x, lambda h: self.dropout(self.self_attn(h, mask)), self.norm1)
+        x = self.place(x, lambda h: self.dropout(self.multihead_attn(h, memory_mask, memory)), self.norm2)
+        return self.place(x, lambda h: self.dropout(self.feed_forward(h)), self.norm3)
 
 
 def _check_choices(dropout_p: float, placement: str, norm: str) -> None:

@@ -110,6 +110,58 @@ def test_the_module_starts_as_torch_nn_does() -> None:
     assert 0.9 * limit < module.in_proj_weight.abs().max() <= limit
 
 
+# Cross-attention: queries from x, keys and values from a memory of S tokens
+
+S = 7
+MEMORY_MASKS = {
+    "none": lambda rng: None,
+    "any": lambda rng: (rng.random((T, S)) < 0.5) | (np.arange(S) == 0),
+    "padding": lambda rng: np.arange(S)[None, None, None, :] < np.array([4, S])[:, None, None, None],
+}
+
+
+@pytest.mark.parametrize("mask_name", MEMORY_MASKS)
+def test_cross_attention_agrees_with_the_builtin(mask_name: str, rng: np.random.Generator) -> None:
+    x, dy, memory = rng.normal(size=(B, T, D)), rng.normal(size=(B, T, D)), rng.normal(size=(B, S, D))
+    mask = MEMORY_MASKS[mask_name](rng)
+    theirs = builtin()
+    module = ours(theirs)
+
+    def theirs_on(x: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
+        blocked = None
+        if mask is not None:
+            blocked = ~torch.from_numpy(mask).expand(B, HEADS, T, S).reshape(B * HEADS, T, S)
+        return theirs(x, memory, memory, attn_mask=blocked, need_weights=False)[0]
+
+    results = []
+    for m, f in (
+        (theirs, theirs_on),
+        (module, lambda x, memory: module(x, None if mask is None else torch.from_numpy(mask), memory)),
+    ):
+        inputs = [torch.tensor(a, requires_grad=True) for a in (x, memory)]
+        y = f(*inputs)
+        parameters = [p for _, p in sorted(m.named_parameters())]
+        results.append([y.detach(), *torch.autograd.grad(y, [*inputs, *parameters], torch.from_numpy(dy))])
+    for expected, got in zip(*results, strict=True):
+        close(got.numpy(), expected.numpy())
+    close(sn.multi_head_attention(x, arrays_of(theirs), HEADS, mask, memory), results[0][0].numpy())
+
+
+def test_self_attention_is_cross_attention_to_oneself(rng: np.random.Generator) -> None:
+    x, module = rng.normal(size=(B, T, D)), ours(builtin())
+    params, v = arrays_of(module), torch.from_numpy(x)
+    close(sn.multi_head_attention(x, params, HEADS, memory=x), sn.multi_head_attention(x, params, HEADS))
+    close(module(v, memory=v).detach().numpy(), module(v).detach().numpy())
+
+
+def test_a_query_that_sees_one_token_of_the_memory_gets_its_value(rng: np.random.Generator) -> None:
+    """Query t sees token t of a longer memory, and so nothing of x but its own place."""
+    x, memory, params = rng.normal(size=(B, T, D)), rng.normal(size=(B, S, D)), arrays_of(builtin())
+    value = memory @ params["in_proj_weight"][2 * D :].T + params["in_proj_bias"][2 * D :]
+    expected = (value @ params["out_proj.weight"].T + params["out_proj.bias"])[:, :T]
+    close(sn.multi_head_attention(x, params, HEADS, np.eye(T, S, dtype=bool), memory), expected)
+
+
 # Softmax and a single head
 
 

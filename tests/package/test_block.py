@@ -69,6 +69,78 @@ def test_block_is_torch_nn_s_encoder_layer(
     close(sn.transformer_block(x, arrays_of(block), HEADS, placement, "layer", mask, eps), y)
 
 
+S = 7
+MEMORY_MASK = np.arange(S)[None, :] != np.arange(T)[:, None]  # every query may see all tokens of the memory but one
+
+
+@pytest.mark.parametrize("masks", [(None, None), (CAUSAL, None), (None, MEMORY_MASK), (CAUSAL, MEMORY_MASK)])
+@pytest.mark.parametrize("eps", [1e-5, 0.1])
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_decoder_block_is_torch_nn_s_decoder_layer(
+    placement: str, eps: float, masks: tuple[np.ndarray | None, np.ndarray | None], rng: np.random.Generator
+) -> None:
+    (x, dy), memory = rng.normal(1, 2, (2, B, T, D)), rng.normal(size=(B, S, D))
+    theirs = randomised(
+        nn.TransformerDecoderLayer(
+            D, HEADS, D_FF, dropout=0, batch_first=True, norm_first=placement == "pre", layer_norm_eps=eps
+        )
+    )
+    block = st.DecoderBlock(D, HEADS, D_FF, placement, eps=eps).double()
+    block.load_state_dict({renamed(name): p for name, p in theirs.state_dict().items()})
+
+    allowed = [None if mask is None else torch.from_numpy(mask) for mask in masks]
+    blocked = [None if mask is None else ~mask for mask in allowed]  # the opposite convention
+    memories = [torch.tensor(memory, requires_grad=True) for _ in range(2)]
+    got = gradients(block, x, dy, lambda v: block(v, memories[0], *allowed))
+    expected = gradients(theirs, x, dy, lambda v: theirs(v, memories[1], *blocked))
+    for name, value in expected.items():
+        close(got.pop(renamed(name)), value, err_msg=name)
+    assert not got
+    y = torch.from_numpy(dy)
+    dmemory = [
+        torch.autograd.grad(f(torch.from_numpy(x), m, *ms), m, y)[0].numpy()
+        for f, m, ms in ((block, memories[0], allowed), (theirs, memories[1], blocked))
+    ]
+    close(*dmemory)
+    y = sn.decoder_block(x, memory, arrays_of(block), HEADS, placement, "layer", *masks, eps)
+    close(y, expected["y"])
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_a_decoder_block_with_rms_norm_is_its_formula(placement: str, rng: np.random.Generator) -> None:
+    x, memory = rng.normal(1, 2, (B, T, D)), rng.normal(size=(B, S, D))
+    block = randomised(st.DecoderBlock(D, HEADS, D_FF, placement, "rms", eps=0.1))
+    norms = [builtin_norm(norm, 0.1) for norm in (block.norm1, block.norm2, block.norm3)]
+    v, m = torch.from_numpy(x), torch.from_numpy(memory)
+    branches = [block.self_attn, lambda h: block.multihead_attn(h, memory=m), block.feed_forward]
+    with torch.no_grad():
+        expected = v
+        for branch, n in zip(branches, norms, strict=True):
+            expected = expected + branch(n(expected)) if placement == "pre" else n(expected + branch(expected))
+        close(block(v, m).numpy(), expected.numpy())
+    close(sn.decoder_block(x, memory, arrays_of(block), HEADS, placement, "rms", eps=0.1), expected.numpy())
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_what_a_decoder_may_see(placement: str, rng: np.random.Generator) -> None:
+    """A later token of x changes no earlier output; a token of the memory changes them all."""
+    x, memory = rng.normal(size=(B, T, D)), rng.normal(size=(B, S, D))
+    params = arrays_of(randomised(st.DecoderBlock(D, HEADS, D_FF, placement)))
+
+    def changed(x2: np.ndarray, memory2: np.ndarray) -> list[bool]:
+        y, y2 = (sn.decoder_block(a, m, params, HEADS, placement, mask=CAUSAL) for a, m in ((x, memory), (x2, memory2)))
+        return (np.abs(y2 - y).max(axis=(0, 2)) > 1e-9).tolist()
+
+    for token in range(T):
+        other = x.copy()
+        other[:, token] += rng.normal(size=D)
+        assert changed(other, memory) == [t >= token for t in range(T)]
+    for token in range(S):
+        other = memory.copy()
+        other[:, token] += rng.normal(size=D)
+        assert all(changed(x, other))
+
+
 def attention_branch(module: nn.Module, mask: Tensor | None) -> Callable[[Tensor], Tensor]:
     """torch's own attention with the parameters of ours."""
     theirs = nn.MultiheadAttention(D, HEADS, batch_first=True).double()
@@ -150,6 +222,10 @@ def test_defaults_are_pre_ln_layer_norm_and_eps_1e_5(rng: np.random.Generator) -
         params = arrays_of(randomised(module))
         close(f(x, params, HEADS), f(x, params, HEADS, **spelled_out))
         close(module(torch.from_numpy(x)).detach().numpy(), f(x, params, HEADS))
+    decoder, v = randomised(st.DecoderBlock(D, HEADS, D_FF)), torch.from_numpy(x)
+    y = sn.decoder_block(x, x, arrays_of(decoder), HEADS)
+    close(sn.decoder_block(x, x, arrays_of(decoder), HEADS, **spelled_out), y)
+    close(decoder(v, v).detach().numpy(), y)
 
 
 def parameter_count(module: nn.Module) -> int:
@@ -183,6 +259,11 @@ def test_parameter_names_are_those_the_docs_give(norm: str) -> None:
         *(f"feed_forward.{name}" for name in ffn),
         *(f"{n}.{name}" for n in ("norm1", "norm2") for name in entries),
     }
+    assert set(st.DecoderBlock(D, HEADS, D_FF, norm=norm).state_dict()) == {
+        *(f"{a}.{name}" for a in ("self_attn", "multihead_attn") for name in attention),
+        *(f"feed_forward.{name}" for name in ffn),
+        *(f"{n}.{name}" for n in ("norm1", "norm2", "norm3") for name in entries),
+    }
 
 
 # Dropout
@@ -200,7 +281,7 @@ def check_dropped(added: Tensor, branch: Tensor) -> None:
 
 def without_norms(module: nn.Module) -> nn.Module:
     """With the norms out of the way the output shows both paths, whatever the placement."""
-    for name in ("norm", "norm1", "norm2"):
+    for name in ("norm", "norm1", "norm2", "norm3"):
         if hasattr(module, name):
             setattr(module, name, nn.Identity())
     return module
@@ -227,6 +308,21 @@ def test_block_dropout_acts_on_each_branch_in_training_only(silent: str, placeme
         branch = block.self_attn(x) + block.feed_forward(x)
         check_dropped(block.train()(x) - x, branch)
         close((block.eval()(x) - x).numpy(), branch.numpy())
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+@pytest.mark.parametrize("speaking", ["self_attn", "multihead_attn", "feed_forward"])
+def test_decoder_dropout_acts_on_each_branch_in_training_only(speaking: str, placement: str) -> None:
+    block = without_norms(randomised(st.DecoderBlock(D, HEADS, D_FF, placement, dropout_p=P)))
+    for silent in {"self_attn.out_proj", "multihead_attn.out_proj", "feed_forward.linear2"}:
+        if not silent.startswith(speaking):
+            for parameter in block.get_submodule(silent).parameters():
+                nn.init.zeros_(parameter)
+    x, memory = torch.randn(8, 16, D, dtype=torch.float64), torch.randn(8, S, D, dtype=torch.float64)
+    with torch.no_grad():
+        branch = block.multihead_attn(x, memory=memory) + block.self_attn(x) + block.feed_forward(x)
+        check_dropped(block.train()(x, memory) - x, branch)
+        close((block.eval()(x, memory) - x).numpy(), branch.numpy())
 
 
 def test_a_block_has_no_dropout_unless_asked() -> None:

@@ -197,10 +197,65 @@ def test_a_mask_must_fit_the_scores(shape: tuple[int, ...], make) -> None:
     refuses(
         lambda: layers(make)["attention"](make((3, T, D)), make(shape, "bool")),
         ValueError,
-        f"broadcast to the scores' shape (..., heads, T, T) = {(3, HEADS, T, T)}",
+        f"broadcast to the scores' shape (..., heads, T, S) = {(3, HEADS, T, T)}",
         f"got shape {shape}",
-        "Give (T, T) for all sequences",
+        "Give (T, S) for all sequences",
     )
+
+
+def readers(make: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """What reads a memory, each as f(x, memory, memory_mask)."""
+    attention = st.MultiHeadAttention(D, HEADS).double()
+    block = st.DecoderBlock(D, HEADS, D_FF, "post").double()
+    if not isinstance(make(1), np.ndarray):
+        return {
+            "attention": lambda x, memory, mask=None: attention(x, mask, memory),
+            "block": lambda x, memory, mask=None: block(x, memory, memory_mask=mask),
+        }
+    return {
+        "attention": lambda x, memory, mask=None: sn.multi_head_attention(x, params_of(attention), HEADS, mask, memory),
+        "block": lambda x, memory, mask=None: sn.decoder_block(
+            x, memory, params_of(block), HEADS, "post", memory_mask=mask
+        ),
+    }
+
+
+S = 3
+
+
+@pytest.mark.parametrize("shape", [(D,), (S, D), (1, S, D), (2, S, D + 1), (2, 0, D), (1, 2, S, D), ()], ids=str)
+@pytest.mark.parametrize("reader", ["attention", "block"])
+def test_a_memory_must_fit_x(reader: str, shape: tuple[int, ...], make) -> None:
+    """Also where it would broadcast: one memory for several sequences is more often a forgotten axis."""
+    refuses(
+        lambda: readers(make)[reader](make((2, T, D)), make(shape)),
+        ValueError,
+        f"memory must have shape (..., S, d_model) with S at least 1 and the other axes of x, {(2, T, D)}",
+        f"got shape {shape}",
+        "a memory of its own",
+    )
+
+
+@pytest.mark.parametrize("reader", ["attention", "block"])
+def test_a_memory_must_be_floating_point(reader: str, make) -> None:
+    call = partial(readers(make)[reader], make((2, T, D)), make((2, S, D), "int64"))
+    refuses(call, TypeError, "memory " + NOT_FLOAT[0], "int64", NOT_FLOAT[1])
+
+
+@pytest.mark.parametrize("reader", ["attention", "block"])
+def test_a_memory_mask_has_a_column_for_each_token_of_the_memory(reader: str, make) -> None:
+    f, x, memory = readers(make)[reader], make((2, T, D)), make((2, S, D))
+    f(x, memory, make((T, S), "bool"))
+    refuses(
+        lambda: f(x, memory, make((T, T), "bool")),
+        ValueError,
+        f"broadcast to the scores' shape (..., heads, T, S) = {(2, HEADS, T, S)}",
+        f"got shape {(T, T)}",
+        "S is T in self-attention",
+    )
+    blind = make((T, S), "bool")
+    blind[1] = False
+    refuses(lambda: f(x, memory, blind), ValueError, "every query must see at least one key")
 
 
 def test_every_query_must_see_a_key(make) -> None:
@@ -225,6 +280,7 @@ def test_heads_must_divide_d_model(num_heads: int) -> None:
     refuses(lambda: st.MultiHeadAttention(D, num_heads), ValueError, *expected)
     refuses(lambda: st.AttentionSubLayer(D, num_heads), ValueError, *expected)
     refuses(lambda: st.TransformerBlock(D, num_heads, D_FF), ValueError, *expected)
+    refuses(lambda: st.DecoderBlock(D, num_heads, D_FF), ValueError, *expected)
     params = params_of(st.MultiHeadAttention(D, HEADS))
     refuses(lambda: sn.multi_head_attention(np.ones((T, D)), params, num_heads), ValueError, *expected)
 
@@ -245,16 +301,19 @@ def test_feed_forward_needs_d_model_features(shape: tuple[int, ...], make) -> No
     refuses(lambda: f(make((3, D), "int32")), TypeError, "x " + NOT_FLOAT[0], "int32")
 
 
-@pytest.mark.parametrize("build", ["sublayer", "block"])
+@pytest.mark.parametrize("build", ["sublayer", "block", "decoder"])
 def test_placement_and_norm_must_be_known(build: str, make) -> None:
+    call = {
+        "sublayer": partial(st.AttentionSubLayer, D, HEADS),
+        "block": partial(st.TransformerBlock, D, HEADS, D_FF),
+        "decoder": partial(st.DecoderBlock, D, HEADS, D_FF),
+    }[build]
     if isinstance(make(1), np.ndarray):
-        f = {"sublayer": sn.attention_sublayer, "block": sn.transformer_block}[build]
-        module = st.AttentionSubLayer(D, HEADS) if build == "sublayer" else st.TransformerBlock(D, HEADS, D_FF)
-        call = partial(f, np.ones((T, D)), params_of(module), HEADS)
-    else:
+        params, x = params_of(call()), np.ones((T, D))
         call = {
-            "sublayer": partial(st.AttentionSubLayer, D, HEADS),
-            "block": partial(st.TransformerBlock, D, HEADS, D_FF),
+            "sublayer": partial(sn.attention_sublayer, x, params, HEADS),
+            "block": partial(sn.transformer_block, x, params, HEADS),
+            "decoder": partial(sn.decoder_block, x, x, params, HEADS),
         }[build]
     mend = "Choose a name from the list"
     refuses(
@@ -268,6 +327,7 @@ def test_dropout_must_be_a_share(p: Any) -> None:
     expected = ["dropout_p must lie in [0, 1)", f"got {p}", "0 switches dropout off"]
     refuses(lambda: st.AttentionSubLayer(D, HEADS, dropout_p=p), ValueError, *expected)
     refuses(lambda: st.TransformerBlock(D, HEADS, D_FF, dropout_p=p), ValueError, *expected)
+    refuses(lambda: st.DecoderBlock(D, HEADS, D_FF, dropout_p=p), ValueError, *expected)
 
 
 def without(params: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
@@ -282,12 +342,14 @@ def test_a_missing_parameter_is_named() -> None:
         (st.AttentionSubLayer(D, HEADS), lambda p: sn.attention_sublayer(x, p, HEADS)),
         (st.TransformerBlock(D, HEADS, D_FF), lambda p: sn.transformer_block(x, p, HEADS)),
         (st.TransformerBlock(D, HEADS, D_FF, norm="rms"), lambda p: sn.transformer_block(x, p, HEADS, norm="rms")),
+        (st.DecoderBlock(D, HEADS, D_FF), lambda p: sn.decoder_block(x, x, p, HEADS)),
+        (st.DecoderBlock(D, HEADS, D_FF, norm="rms"), lambda p: sn.decoder_block(x, x, p, HEADS, norm="rms")),
     ]
     for module, call in calls:
         params = params_of(module)
         call(params)
         for name in params:
-            short = name.removeprefix("self_attn.").removeprefix("feed_forward.")
+            short = name.removeprefix("self_attn.").removeprefix("multihead_attn.").removeprefix("feed_forward.")
             expected = ["params must hold", f"missing: {short}.", "the PyTorch module's state_dict"]
             refuses(partial(call, without(params, name)), ValueError, *expected)
 
@@ -351,6 +413,7 @@ def test_numpy_arrays_are_refused_by_the_torch_modules() -> None:
     refuses(lambda: st.layer_norm(torch.ones(T, D), np.ones(D)), TypeError, "and gamma must be one", "got ndarray")
     attention = st.MultiHeadAttention(D, HEADS)
     refuses(lambda: attention(torch.ones(T, D), np.ones((T, T), bool)), TypeError, "and mask must be one")
+    refuses(lambda: attention(torch.ones(T, D), memory=np.ones((T, D))), TypeError, "and memory must be one")
 
 
 def test_a_state_dict_serves_numpy_as_it_is() -> None:
