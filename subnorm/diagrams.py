@@ -67,6 +67,26 @@ def skip(ax: Axes, start: Point, end: Point, height: float) -> None:
     arrow(ax, (end[0], top - corner), (end[0], landing), GREEN)
 
 
+def plain_stack() -> Figure:
+    """Layers in a row: the signal goes to the right above, the gradient comes back below, through every one."""
+    fig, ax = canvas(7.4, 1.6)
+    line, step, half = 0.85, 1.5, 0.45
+    ax.text(0.25, line, "$x_0$", ha="center", va="center", fontsize=14)
+    left = 0.45
+    for index, label in enumerate(("$F_1$", "$F_2$", "$\\cdots$", "$F_L$")):
+        middle = 1.5 + step * index
+        arrow(ax, (left, line + 0.12), (middle - half, line + 0.12))
+        arrow(ax, (middle - half, line - 0.12), (left, line - 0.12), ORANGE)
+        box(ax, (middle, line), label, width=2 * half)
+        left = middle + half
+    arrow(ax, (left, line + 0.12), (left + 0.55, line + 0.12))
+    arrow(ax, (left + 0.55, line - 0.12), (left, line - 0.12), ORANGE)
+    ax.text(left + 0.62, line, "loss", va="center", fontsize=12)
+    ax.text(3.75, line + 0.45, "signal", color=BLACK, ha="center", va="bottom")
+    ax.text(3.75, line - 0.45, "gradient", color=ORANGE, ha="center", va="top")
+    return fig
+
+
 def residual_block() -> Figure:
     """One residual connection, ``y = x + F(x)``: the skip path above, the branch below."""
     fig, ax = canvas(6.4, 1.9)

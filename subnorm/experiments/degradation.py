@@ -1,8 +1,8 @@
 """Does a deeper network fit its training data worse? Plain against residual stacks, at several depths.
 
-The networks map 8 numbers to 1 through L blocks of width 32, ``F(h) = W relu(h) + b`` each: plain ``h = F(h)``, or
-residual ``h = h + F(h) / sqrt(L)``. All seeds train side by side: every seed has its own weights, and Adam treats
-each entry alone, so that no seed feels another.
+The networks map 8 numbers to 1 through L blocks of width 32, ``F(h) = W relu(h) + b`` each: plain ``h = F(h)``,
+residual ``h = h + F(h) / sqrt(L)``, or plain with BatchNorm, ``h = BN(W relu(h)) + b``. All seeds train side by side:
+every seed has its own weights, and Adam treats each entry alone, so that no seed feels another.
 """
 
 import math
@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import layer_norm
 
 from subnorm import _rules
 from subnorm.experiments.signal import weights
 
 Array = npt.NDArray[np.float64]
 
-STACKS = ("plain", "residual")
+STACKS = ("plain", "residual", "batch")
 FEATURES, WIDTH, EXAMPLES = 8, 32, 64
 
 
@@ -40,7 +41,8 @@ def train(
     In float64, because training amplifies rounding: in float32 another processor prints other digits.
 
     Args:
-        stack: "plain" or "residual".
+        stack: "plain", "residual" or "batch". BatchNorm uses the statistics of each batch; it has a shift, b, but no
+            gain, which could as well be part of the next W.
         init: "he", "xavier" or "torch", the variance of the weights as in :mod:`subnorm.experiments.signal`;
             biases start at 0.
         depth: number of blocks L.
@@ -63,6 +65,9 @@ def train(
     def forward(x: Tensor) -> Tensor:
         h = x @ first  # (seeds, examples, d)
         for w, b in zip(inner, bias, strict=True):
+            if stack == "batch":  # LayerNorm over the examples, which is BatchNorm
+                h = layer_norm((torch.relu(h) @ w).mT, (EXAMPLES,)).mT + b
+                continue
             branch = torch.baddbmm(b, torch.relu(h), w, beta=scale, alpha=scale)  # scale (W relu(h) + b)
             h = h + branch if stack == "residual" else branch
         return h @ last  # (seeds, examples, 1)

@@ -28,6 +28,7 @@ INITS = {"he": 2.0, "xavier": 1.0, "torch": 1 / 3}
 WIRINGS: dict[str, Callable[[Tensor, Branch], Tensor]] = {
     "plain": lambda x, branch: branch(x),
     "residual": residual,
+    "batch": lambda x, branch: layer_norm(branch(x).mT).mT,  # on the transpose it is BatchNorm, for each seed alone
     "pre": lambda x, branch: pre_ln(x, branch, layer_norm),
     "post": lambda x, branch: post_ln(x, branch, layer_norm),
 }
@@ -85,7 +86,8 @@ def propagate(
     """Send unit-variance noise through a stack, and a random gradient back.
 
     Args:
-        wiring: "plain" ``F(x)``, "residual" ``x + F(x)``, "pre" ``x + F(LN(x))`` or "post" ``LN(x + F(x))``.
+        wiring: "plain" ``F(x)``, "residual" ``x + F(x)``, "batch" ``BN(F(x))`` with the tokens as the batch,
+            "pre" ``x + F(LN(x))`` or "post" ``LN(x + F(x))``.
         init: "he", "xavier" or "torch"; uniform weights of that variance, no biases.
         depth: number of blocks L.
         scale: factor on every W, for example ``1 / sqrt(depth)``.
@@ -122,7 +124,7 @@ def expected_signal(wiring: str, depth: int, gain: float) -> Array:
     """The mean square after 0, 1, …, depth blocks when every branch is independent, with mean zero and this gain.
 
     Plain ``g^l``; residual ``(1 + g)^l``, because the variances of independent terms add; Pre-LN ``1 + g l``, because
-    every branch reads a normalised input; Post-LN 1. A branch scaled by s has gain ``s^2 g``.
+    every branch reads a normalised input; BatchNorm and Post-LN 1. A branch scaled by s has gain ``s^2 g``.
 
     Returns:
         shape (depth + 1,).
@@ -136,6 +138,7 @@ def expected_signal(wiring: str, depth: int, gain: float) -> Array:
         "plain": gain**layers,
         "residual": (1 + gain) ** layers,
         "pre": 1 + gain * layers,
+        "batch": np.ones(depth + 1),
         "post": np.ones(depth + 1),
     }
     return laws[wiring]

@@ -23,6 +23,15 @@ def one_thread():
     torch.set_num_threads(threads)
 
 
+def test_batch_norm_gives_every_feature_spread_one_over_the_examples() -> None:
+    """So the first answer keeps its size at any depth, where the same plain stack has shrunk to nothing."""
+    source = torch.Generator().manual_seed(0)
+    always_zero = batch(source)[1].square().mean().item()
+    first = train("batch", "torch", depth=40, steps=1)[:, 0]
+    assert (np.abs(first - always_zero) > 0.1).all()
+    np.testing.assert_allclose(first, train("batch", "he", depth=40, steps=1)[:, 0], rtol=0.05)  # eps
+
+
 @pytest.mark.parametrize("stack", STACKS)
 def test_a_shallow_network_learns(stack: str) -> None:
     losses = train(stack, "he", depth=2, steps=100, lr=1e-2)
@@ -44,7 +53,7 @@ def test_the_plain_stack_has_no_skip_path() -> None:
 
 
 def test_fifty_plain_blocks_learn_from_he_only_at_the_lower_rate() -> None:
-    """The solution of chapter 02's exercise on the learning rate."""
+    """The solution of chapter 01's exercise on the learning rate."""
     source = torch.Generator().manual_seed(0)
     always_zero = np.mean([batch(source)[1].square().mean().item() for _ in range(100)][-20:])
     low, high = (train("plain", "he", 50, 100, lr, range(2))[:, -20:].mean(axis=1) for lr in (1e-3, 4e-3))

@@ -1,5 +1,7 @@
 """Signal and gradient through untrained stacks: the laws they follow, and that seeds are independent."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -47,9 +49,18 @@ def test_the_doubling_falls_short_by_less_in_a_wider_stack() -> None:
     assert narrow + 0.03 < middle < wide < 2
 
 
+def test_batch_norm_keeps_the_signal_and_lets_the_gradient_grow() -> None:
+    """What ReLU gives all rows in common, BatchNorm takes away, and divides by the rest: 1 - 1 / pi of the square."""
+    depth = 20
+    trace = propagate("batch", "he", depth, seeds=range(4))
+    np.testing.assert_allclose(trace.signal[:, 1:], 1, rtol=1e-3)
+    np.testing.assert_allclose(trace.gradient[:, 0] ** (2 / depth), math.pi / (math.pi - 1), rtol=0.06)
+
+
 def test_laws_written_out() -> None:
     np.testing.assert_allclose(expected_signal("plain", 2, 0.5), [1, 0.5, 0.25])
     np.testing.assert_allclose(expected_signal("residual", 2, 0.5), [1, 1.5, 2.25])
+    np.testing.assert_allclose(expected_signal("batch", 2, 0.5), [1, 1, 1])
     np.testing.assert_allclose(expected_signal("pre", 2, 0.5), [1, 1.5, 2])
     np.testing.assert_allclose(expected_signal("post", 2, 0.5), [1, 1, 1])
 
@@ -81,7 +92,7 @@ def test_a_seeds_weights_do_not_depend_on_the_others() -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"wiring": "highway"}, "wiring must be one of 'plain', 'residual', 'pre', 'post'; got 'highway'"),
+        ({"wiring": "highway"}, "wiring must be one of 'plain', 'residual', 'batch', 'pre', 'post'; got 'highway'"),
         ({"init": "orthogonal"}, "init must be one of 'he', 'xavier', 'torch'; got 'orthogonal'"),
         ({"depth": 0}, "depth must be a whole number, at least 1; got 0"),
     ],
