@@ -181,8 +181,29 @@ def train(
     Returns:
         the model, and the training loss before every update, shape (steps,).
     """
-    weights, data = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(1000 + seed)
+    weights = torch.Generator().manual_seed(seed)
     model = LanguageModel(task.vocabulary, task.length, placement, weights, num_blocks, norm=norm)
+    return model, fit(model, task, seed, lr, steps, warmup, batch_size)
+
+
+def fit(
+    model: LanguageModel, task: Task, seed: int, lr: float, steps: int, warmup: int = 0, batch_size: int = 16
+) -> npt.NDArray[np.float64]:
+    """Train a model that is already there, in place; otherwise as :func:`train`.
+
+    Args:
+        model: what to train.
+        task: what to learn.
+        seed: decides the batches.
+        lr: learning rate after the warm-up.
+        steps: number of updates.
+        warmup: updates over which the learning rate rises linearly; 0 for none.
+        batch_size: sequences in a batch.
+
+    Returns:
+        the training loss before every update, shape (steps,).
+    """
+    data = torch.Generator().manual_seed(1000 + seed)
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
     losses = np.empty(steps)
     for step in range(steps):
@@ -192,4 +213,4 @@ def train(
         batch_loss.backward()
         optimizer.step()
         losses[step] = batch_loss.item()
-    return model, losses
+    return losses
