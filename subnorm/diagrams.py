@@ -4,6 +4,9 @@ Signals flow from left to right. One data unit is the same length on both axes, 
 Each diagram returns a figure for :func:`subnorm.figures.show`.
 """
 
+from collections.abc import Sequence
+from fractions import Fraction
+
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -182,4 +185,59 @@ def placements() -> Figure:
             ax.plot(fork, line, marker="o", color=BLACK, markersize=5)
         arrow(ax, (left, line), (left + 0.35, line))
         ax.text(left + 0.5, line, "$y$", ha="center", va="center", fontsize=14)
+    return fig
+
+
+def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> Figure:
+    """Attention for one token: every value flows into the output, in a line as wide as its weight."""
+    step = 1.6
+    fig, ax = canvas(step * len(values), 2.5)
+    top, line = (step * len(values) / 2, 2.1), 0.4
+    output = sum(value * weight for value, weight in zip(values, weights, strict=True))
+    for index, (value, weight) in enumerate(zip(values, weights, strict=True)):
+        x = step * (index + 0.5)
+        ax.plot([x, top[0]], [line, top[1]], color=BLUE, lw=16 * weight, solid_capstyle="butt", zorder=0)
+        middle = (x + 0.42 * (top[0] - x), line + 0.42 * (top[1] - line))
+        label = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+        ax.text(*middle, str(Fraction(weight).limit_denominator(100)), ha="center", va="center", bbox=label)
+        box(ax, (x, line), f"{value:g}", BLACK, width=0.8)
+    box(ax, top, f"{output:g}", width=0.8)
+    return fig
+
+
+def attention_sublayer() -> Figure:
+    """A Post-LN attention sublayer, step by step, with the shape after each step: 512 features, 8 heads."""
+    fig, ax = canvas(7.4, 3.6)
+    upper, lower, bottom = 3.0, 1.5, 0.35
+    first = [("q, k, v", "(2, 30, 1536)"), ("heads", "3 × (2, 8, 30, 64)"), ("scores", "(2, 8, 30, 30)")]
+    second = [
+        ("mix", "(2, 8, 30, 64)"),
+        ("merge", "(2, 30, 512)"),
+        ("out", "(2, 30, 512)"),
+        ("dropout", "(2, 30, 512)"),
+    ]
+    for line, boxes, left, step in (
+        (upper, [*first, ("weights", "(2, 8, 30, 30)")], 1.55, 1.7),
+        (lower, second, 1.25, 1.3),
+    ):
+        for index, (name, shape) in enumerate(boxes):
+            x = left + step * index
+            box(ax, (x, line), name)
+            ax.text(x, line - 0.34, shape, ha="center", va="top", fontsize=8)
+            if index:
+                arrow(ax, (x - step + 0.5, line), (x - 0.5, line), BLUE)
+    ax.text(0.35, upper, "$x$", ha="center", va="center", fontsize=14)
+    arrow(ax, (0.5, upper), (1.05, upper))
+    turn = (upper + lower) / 2 + 0.02
+    ax.plot([7.15, 7.27, 7.27, 0.55, 0.55], [upper, upper, turn, turn, lower], color=BLUE, lw=2)
+    arrow(ax, (0.55, lower), (0.75, lower), BLUE)
+    sum_at = 6.1
+    arrow(ax, (5.65, lower), (sum_at - PLUS_RADIUS, lower), BLUE)
+    plus(ax, (sum_at, lower))
+    arrow(ax, (sum_at + PLUS_RADIUS, lower), (6.5, lower))
+    box(ax, (6.85, lower), "norm", ORANGE, width=0.7)
+    ax.text(6.85, lower - 0.34, "(2, 30, 512)", ha="center", va="top", fontsize=8)
+    ax.plot([0.35, 0.35, sum_at], [upper - 0.2, bottom, bottom], color=GREEN, lw=2)
+    arrow(ax, (sum_at, bottom), (sum_at, lower - PLUS_RADIUS), GREEN)
+    ax.text(2.0, bottom + 0.07, "skip path", color=GREEN, va="bottom")
     return fig

@@ -11,6 +11,7 @@ import pytest
 from matplotlib import colors, image
 
 import subnorm.figures
+from subnorm import diagrams
 from subnorm.figures import LOOKS, show, use_style
 
 ALT = "One line that rises from 0 to 1."
@@ -73,3 +74,20 @@ def test_what_is_compared_differs_in_colour_and_in_line() -> None:
     for together in (("pre", "post"), ("layer", "rms"), ("plain", "residual")):
         for key in ("color", "linestyle"):
             assert len({LOOKS[name][key] for name in together}) == len(together)
+
+
+def words(fig: plt.Figure) -> list[str]:
+    return [text.get_text() for text in fig.axes[0].texts]
+
+
+def test_a_weighted_mean_is_drawn_with_its_weights_and_its_result() -> None:
+    fig = diagrams.weighted_mean((2, 4, 6, 12), (1 / 8, 1 / 8, 1 / 4, 1 / 2))
+    assert {"2", "12", "1/8", "1/4", "1/2", "8.25"} <= set(words(fig))
+    widths = [line.get_linewidth() for line in fig.axes[0].lines]
+    assert widths[3] == 2 * widths[2] == 4 * widths[0]
+
+
+def test_the_attention_sublayer_names_its_steps_in_order_with_their_shapes() -> None:
+    names = [word for word in words(diagrams.attention_sublayer()) if word.isalpha()]
+    assert [n for n in names if n != "dropout"] == ["heads", "scores", "weights", "mix", "merge", "out", "norm"]
+    assert words(diagrams.attention_sublayer()).count("(2, 8, 30, 30)") == 2
