@@ -1,6 +1,7 @@
 """Block diagrams, drawn by code: one function for each diagram, on a few shapes that they share.
 
-Signals flow from left to right. One data unit is the same length on both axes, so that a circle is round.
+Signals flow from left to right, or from the bottom up where blocks stand side by side. One data unit is the same
+length on both axes, so that a circle is round.
 Each diagram returns a figure for :func:`subnorm.figures.show`.
 """
 
@@ -13,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyBboxPatch, PathPatch, Rectangle
 from matplotlib.path import Path
 
-from subnorm.figures import BLACK, BLUE, GREEN, ORANGE
+from subnorm.figures import BLACK, BLUE, GREEN, ORANGE, PINK
 
 Point = tuple[float, float]
 
@@ -240,4 +241,104 @@ def attention_sublayer() -> Figure:
     ax.plot([0.35, 0.35, sum_at], [upper - 0.2, bottom, bottom], color=GREEN, lw=2)
     arrow(ax, (sum_at, bottom), (sum_at, lower - PLUS_RADIUS), GREEN)
     ax.text(2.0, bottom + 0.07, "skip path", color=GREEN, va="bottom")
+    return fig
+
+
+def _tower(
+    ax: Axes, foot: Point, sublayers: tuple[str, ...], placement: str, side: int, dropout: bool = False
+) -> tuple[Point, dict[str, Point]]:
+    """One block from the bottom up, its skip paths on the left (side -1) or the right (1): top, and where parts are."""
+    order = {"pre": ["norm", "branch", "dropout", "+"], "post": ["branch", "dropout", "+", "norm"]}[placement]
+    x, y = foot
+    below, gap, found = y, 0.24, {}
+    for sublayer in sublayers:
+        fork = below + 0.12
+        y = fork + 0.14
+        for part in order:
+            if part == "+":
+                middle = y + PLUS_RADIUS
+                arrow(ax, (x, below), (x, y), BLUE)
+                reach, corner = x + side * 1.0, 0.25
+                path = [
+                    (Path.MOVETO, (x, fork)),
+                    (Path.LINETO, (reach - side * corner, fork)),
+                    (Path.CURVE3, (reach, fork)),
+                    (Path.CURVE3, (reach, fork + corner)),
+                    (Path.LINETO, (reach, middle - corner)),
+                    (Path.CURVE3, (reach, middle)),
+                    (Path.CURVE3, (reach - side * corner, middle)),
+                ]
+                codes, points = zip(*path, strict=True)
+                ax.add_patch(PathPatch(Path(points, codes), facecolor="none", edgecolor=GREEN, lw=2))
+                arrow(ax, (reach - side * corner, middle), (x + side * PLUS_RADIUS, middle), GREEN)
+                plus(ax, (x, middle))
+                found[f"{sublayer} +"] = (x, middle)
+                below = y + 2 * PLUS_RADIUS
+            elif part != "dropout" or dropout:
+                label = sublayer if part == "branch" else part
+                color = ORANGE if part == "norm" else BLUE
+                arrow(ax, (x, below), (x, y))
+                box(ax, (x, y + BOX_HEIGHT / 2), label, color, 1.5)
+                found[sublayer if part == "branch" else f"{sublayer} {part}"] = (x, y + BOX_HEIGHT / 2)
+                below = y + BOX_HEIGHT
+            else:
+                continue
+            y = below + gap
+        ax.plot(x, fork, marker="o", color=BLACK, markersize=5)
+    return (x, below), found
+
+
+def assembled_block() -> Figure:
+    """A Pre-LN block from the bottom up, with what each part may read beside it."""
+    fig, ax = canvas(5.6, 7.0)
+    (x, top), parts = _tower(ax, (1.6, 0.45), ("attention", "feed-forward"), "pre", side=-1, dropout=True)
+    ax.text(x, 0.25, "$x$", ha="center", va="center", fontsize=14)
+    arrow(ax, (x, top), (x, top + 0.35))
+    ax.text(x, top + 0.5, "$y$", ha="center", va="center", fontsize=14)
+    notes = {
+        "attention norm": "each token on its own",
+        "attention": "each token reads the others",
+        "attention dropout": "training only",
+        "attention +": "the sum: the edit enters the stream",
+        "feed-forward norm": "each token on its own",
+        "feed-forward": "each token on its own",
+        "feed-forward dropout": "training only",
+        "feed-forward +": "the sum",
+    }
+    for part, note in notes.items():
+        ax.text(x + 0.95, parts[part][1], note, va="center", color=BLACK)
+    return fig
+
+
+def encoder_decoder(placement: str = "post") -> Figure:
+    """An encoder block beside a decoder block, from the bottom up, and the arrow of the cross-attention."""
+    fig, ax = canvas(6.4, 7.75)
+    left, right, foot = 1.5, 4.6, 0.45
+    (_, end), _ = _tower(ax, (left, foot), ("attention", "feed-forward"), placement, side=-1)
+    (_, top), parts = _tower(
+        ax, (right, foot), ("masked attention", "cross-attention", "feed-forward"), placement, side=1
+    )
+    for x, name in ((left, "source"), (right, "target")):
+        ax.text(x, 0.25, name, ha="center", va="center")
+    arrow(ax, (right, top), (right, top + 0.35))
+    ax.text(right, top + 0.5, "$y$", ha="center", va="center", fontsize=14)
+    between, corner = (left + right) / 2 + 0.1, 0.25
+    cross = parts["cross-attention"]
+    over = end + 0.35
+    path = [
+        (Path.MOVETO, (left, end)),
+        (Path.LINETO, (left, over - corner)),
+        (Path.CURVE3, (left, over)),
+        (Path.CURVE3, (left + corner, over)),
+        (Path.LINETO, (between - corner, over)),
+        (Path.CURVE3, (between, over)),
+        (Path.CURVE3, (between, over - corner)),
+        (Path.LINETO, (between, cross[1] + corner)),
+        (Path.CURVE3, (between, cross[1])),
+        (Path.CURVE3, (between + corner, cross[1])),
+    ]
+    codes, points = zip(*path, strict=True)
+    ax.add_patch(PathPatch(Path(points, codes), facecolor="none", edgecolor=PINK, lw=2))
+    arrow(ax, (between + corner, cross[1]), (right - 0.75, cross[1]), PINK)
+    ax.text(left, over + 0.12, "memory: keys and values", ha="center", va="bottom")
     return fig

@@ -1,0 +1,56 @@
+"""The diagrams of whole blocks: the parts they name, in the order of the placement, and inside the picture."""
+
+from collections.abc import Iterator
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+
+from subnorm import diagrams
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    mpl.use("Agg")
+    yield
+    plt.close("all")
+
+
+def column(ax: Axes, left: float, right: float) -> list[str]:
+    """What stands between two x coordinates, from the bottom up; a circle is a plus."""
+    words = [(text.get_position(), text.get_text()) for text in ax.texts if text.get_text()]
+    sums = [(patch.center, "+") for patch in ax.patches if isinstance(patch, Circle)]
+    return [what for (x, _), what in sorted(words + sums, key=lambda part: part[0][1]) if left < x < right]
+
+
+def everything_fits(fig: Figure) -> None:
+    (ax,) = fig.axes
+    (width, height) = fig.get_size_inches()
+    for text in ax.texts:
+        x, y = getattr(text, "xy", text.get_position())
+        assert 0 < x < width
+        assert 0 < y < height
+
+
+def test_an_assembled_block_is_two_pre_ln_sublayers_with_dropout_on_the_branch() -> None:
+    fig = diagrams.assembled_block()
+    everything_fits(fig)
+    parts = ["norm", "attention", "dropout", "+", "norm", "feed-forward", "dropout", "+"]
+    assert column(fig.axes[0], 1.5, 1.7) == ["$x$", *parts, "$y$"]
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_encoder_and_decoder_have_a_norm_for_each_sublayer(placement: str) -> None:
+    fig = diagrams.encoder_decoder(placement)
+    everything_fits(fig)
+
+    def stack(*sublayers: str) -> list[str]:
+        pre, post = (["norm"], []) if placement == "pre" else ([], ["norm"])
+        return [part for sublayer in sublayers for part in (*pre, sublayer, "+", *post)]
+
+    encoder, decoder = column(fig.axes[0], 1.4, 1.6), column(fig.axes[0], 4.5, 4.7)
+    assert encoder == ["source", *stack("attention", "feed-forward"), "memory: keys and values"]
+    assert decoder == ["target", *stack("masked attention", "cross-attention", "feed-forward"), "$y$"]
