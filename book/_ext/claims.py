@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 TAG = "claim:"
 NAME = re.compile(r"[0-9a-z]+(-[0-9a-z]+)+")
 KINDS = {"cell": "measured", "test": "tested", "bib": "cited"}
-SENTENCE_END = re.compile(r"[.?!:][\"”’)]*\s+(?=\S)")
+SENTENCE_END = re.compile(r"[.?!][\"”’)]*\s+(?=\S)")
 
 
 class claim(nodes.Inline, nodes.TextElement):
@@ -88,22 +88,19 @@ def sentence(node):
     """Copies of the nodes that say the claim: a table row, a whole list item, or the last sentence before the mark."""
     row = closest(node, nodes.row)
     if row is not None:
-        cells = [entry for entry in row if next(entry.findall(claim), None) is None]
-        parts = [copies([c for child in cell for c in child.children or [child]]) for cell in cells]
-        return [part for i, cell in enumerate(parts) for part in ([nodes.Text(" · ")] if i and cell else []) + cell]
+        return row_as_text(row)
     before = node.parent.children[: node.parent.index(node)]
+    in_list = isinstance(node.parent.parent, nodes.list_item)
     said = []
     for part in reversed(before):
-        if isinstance(part, claim) or (isinstance(part, nodes.Text) and not part.strip()):
-            if any(not isinstance(p, nodes.Text) or p.strip() for p in said):
-                break
-            continue
-        if isinstance(part, nodes.Text) and not isinstance(node.parent.parent, nodes.list_item):
-            cut = 0
-            for end in SENTENCE_END.finditer(part.rstrip() if not said else part):
-                cut = end.end()
-            if cut:
-                said.insert(0, nodes.Text(part[cut:]))
+        if not said and (isinstance(part, claim) or not part.astext().strip()):
+            continue  # another mark of the same sentence
+        if isinstance(part, claim):
+            break
+        if isinstance(part, nodes.Text) and not in_list:
+            ends = [end.end() for end in SENTENCE_END.finditer(part if said else part.rstrip())]
+            if ends:
+                said.insert(0, nodes.Text(part[ends[-1] :]))
                 break
         said.insert(0, part)
     said = copies(said)
@@ -111,6 +108,18 @@ def sentence(node):
         said[0] = nodes.Text(said[0].lstrip())
     if said and isinstance(said[-1], nodes.Text):
         said[-1] = nodes.Text(said[-1].rstrip())
+    return said
+
+
+def row_as_text(row):
+    """A row's cells but the one of the claim, each after the heading of its column."""
+    headings = [cell.astext() for head in row.parent.parent.findall(nodes.thead) for cell in head[0]]
+    said = []
+    for heading, cell in zip(headings, row, strict=True):
+        if next(cell.findall(claim), None) is None:
+            said += [nodes.Text(" · ")] if said else []
+            said += [nodes.Text(f"{heading}: ")] if said and heading else []
+            said += copies([child for block in cell for child in (block.children or [block])])
     return said
 
 
