@@ -132,28 +132,34 @@ def residual_stream(sublayers: tuple[str, ...] = ("attention", "feed-forward", "
     return fig
 
 
-def normalised_axes() -> Figure:
-    """Which entries share one mean and one variance: a row for LayerNorm, a column for BatchNorm."""
-    fig, axes = plt.subplots(1, 2, figsize=(6.4, 3.0))
-    examples, tokens, features = 2, 3, 5
+#: For each norm: its colour, and how many rows and columns share one mean and one variance with the first entry of the
+#: table. The table has two examples of three tokens, and four features in two groups.
+SHARED = {
+    "LayerNorm": (BLUE, 1, 4),
+    "BatchNorm": (ORANGE, 6, 1),
+    "GroupNorm": (GREEN, 3, 2),
+    "InstanceNorm": (PINK, 3, 1),
+}
+
+
+def normalised_axes(norms: tuple[str, ...] = ("LayerNorm", "BatchNorm")) -> Figure:
+    """Which entries share one mean and one variance, one table of tokens and features for each of the norms."""
+    fig, panels = plt.subplots(1, len(norms), figsize=(1.9 * len(norms), 2.9), squeeze=False)
+    examples, tokens, features = 2, 3, 4
     rows = examples * tokens
-    for ax, title, color, (height, width) in (
-        (axes[0], "LayerNorm", BLUE, (1, features)),
-        (axes[1], "BatchNorm", ORANGE, (rows, 1)),
-    ):
+    for ax, norm in zip(panels[0], norms, strict=True):
+        color, height, width = SHARED[norm]
         for row in range(rows):
             for column in range(features):
-                shared = row < height and column < width
-                ax.add_patch(
-                    Rectangle((column, -row), 0.9, 0.9, facecolor=color if shared else "white", edgecolor=BLACK, lw=1)
-                )
+                face = color if row < height and column < width else "white"
+                ax.add_patch(Rectangle((column, -row), 0.9, 0.9, facecolor=face, edgecolor=BLACK, lw=1))
         for example in range(examples):
             middle = 0.95 - tokens * (example + 0.5)
-            ax.text(-0.25, middle, f"example {example + 1}", rotation=90, ha="right", va="center")
-        ax.axhline(0.95 - tokens, color=BLACK, lw=1, linestyle="--")
-        ax.text(features / 2, -rows + 0.75, "features", ha="center", va="top")
-        ax.set_title(title, loc="center")
-        ax.set(xlim=(-1, features), ylim=(-rows + 0.1, 1.1), aspect="equal")
+            ax.text(-0.2, middle, f"example {example + 1}", rotation=90, ha="right", va="center", fontsize=10)
+        ax.plot([-0.7, features], [0.95 - tokens] * 2, color=BLACK, lw=1, linestyle="--")
+        ax.text(features / 2, -rows + 0.75, "features", ha="center", va="top", fontsize=10)
+        ax.set_title(norm, loc="center")
+        ax.set(xlim=(-0.9, features), ylim=(-rows + 0.1, 1.1), aspect="equal")
         ax.axis("off")
     return fig
 

@@ -91,3 +91,13 @@ def test_the_attention_sublayer_names_its_steps_in_order_with_their_shapes() -> 
     names = [word for word in words(diagrams.attention_sublayer()) if word.isalpha()]
     assert [n for n in names if n != "dropout"] == ["heads", "scores", "weights", "mix", "merge", "out", "norm"]
     assert words(diagrams.attention_sublayer()).count("(2, 8, 30, 30)") == 2
+
+
+@pytest.mark.parametrize(
+    ("norm", "shared"), [("LayerNorm", 4), ("BatchNorm", 6), ("GroupNorm", 6), ("InstanceNorm", 3)]
+)
+def test_the_entries_that_share_a_statistic_are_coloured(norm: str, shared: int) -> None:
+    (panel,) = diagrams.normalised_axes((norm,)).axes
+    color = colors.to_rgba(diagrams.SHARED[norm][0])
+    assert [patch.get_facecolor() for patch in panel.patches].count(color) == shared
+    assert len(panel.patches) == 24
