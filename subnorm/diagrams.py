@@ -348,3 +348,38 @@ def encoder_decoder(placement: str = "post") -> Figure:
     arrow(ax, (between + corner, cross[1]), (right - 0.75, cross[1]), PINK)
     ax.text(left, over + 0.12, "memory: keys and values", ha="center", va="bottom")
     return fig
+
+
+def add_or_concatenate() -> Figure:
+    """Two ways to keep x: added to F(x), the features stay as many; put beside it, they become more."""
+    fig, ax = canvas(7.4, 4.6)
+    side = 0.26
+    for line, name in ((3.2, "add"), (0.75, "concatenate")):
+        ax.text(0.1, line + 1.15, name, fontsize=13, weight="bold", va="center")
+        features(ax, (0.5, line), 4, GREEN, side)
+        arrow(ax, (0.75, line), (1.9, line))
+        ax.plot(1.1, line, marker="o", color=BLACK, markersize=5)
+        box(ax, (2.4, line), "$F$")
+        arrow(ax, (2.9, line), (3.55, line), BLUE)
+        features(ax, (3.8, line), 4, BLUE, side)
+    skip(ax, (1.1, 3.2), (4.7, 3.2), height=0.75)
+    arrow(ax, (4.05, 3.2), (4.7 - PLUS_RADIUS, 3.2), BLUE)
+    plus(ax, (4.7, 3.2))
+    arrow(ax, (4.7 + PLUS_RADIUS, 3.2), (5.75, 3.2))
+    features(ax, (6.0, 3.2), 4, BLACK, side)
+    ax.text(6.3, 3.2, "4 features", va="center")
+    over = 0.75 + 3 * side
+    ax.plot([1.1, 1.1], [0.75, over], color=GREEN, lw=2)
+    arrow(ax, (1.1, over), (5.75, over), GREEN)
+    arrow(ax, (4.05, 0.75), (5.75, 0.75), BLUE)
+    features(ax, (6.0, 0.75), 4, BLUE, side)
+    features(ax, (6.0, 0.75 + 4 * side), 4, GREEN, side)
+    ax.text(6.3, 0.75 + 2 * side, "8 features", va="center")
+    return fig
+
+
+def features(ax: Axes, centre: Point, count: int, color: str, side: float) -> None:
+    """A column of squares: the features of one token."""
+    x, y = centre[0] - side / 2, centre[1] - count * side / 2
+    for row in range(count):
+        ax.add_patch(Rectangle((x, y + row * side), side, side, facecolor="white", edgecolor=color, lw=2))

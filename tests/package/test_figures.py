@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib import colors, image
+from matplotlib.patches import Rectangle
 
 import subnorm.figures
 from subnorm import diagrams
@@ -101,3 +102,18 @@ def test_the_entries_that_share_a_statistic_are_coloured(norm: str, shared: int)
     color = colors.to_rgba(diagrams.SHARED[norm][0])
     assert [patch.get_facecolor() for patch in panel.patches].count(color) == shared
     assert len(panel.patches) == 24
+
+
+def test_what_is_added_stays_as_wide_and_what_is_concatenated_does_not() -> None:
+    (ax,) = diagrams.add_or_concatenate().axes
+    squares = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
+    last = max(square.get_x() for square in squares)
+    upper, lower = (
+        [square for square in squares if square.get_x() == last and (square.get_y() > 2.5) == high]
+        for high in (True, False)
+    )
+    assert (len(upper), len(lower)) == (4, 8)
+    assert {colors.to_hex(square.get_edgecolor()).upper() for square in lower} == {
+        subnorm.figures.GREEN,
+        subnorm.figures.BLUE,
+    }
