@@ -34,7 +34,7 @@ def batch(source: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def train(
-    stack: str, init: str, depth: int, steps: int = 300, lr: float = 1e-3, seeds: Sequence[int] = range(5)
+    stack: str, init: str, depth: int, steps: int = 250, lr: float = 1e-3, seeds: Sequence[int] = range(5)
 ) -> Array:
     """Fit new examples at every step with Adam, and keep the loss. Nothing repeats, so nothing can be overfitted.
 
@@ -66,7 +66,7 @@ def train(
         h = x @ first  # (seeds, examples, d)
         for w, b in zip(inner, bias, strict=True):
             if stack == "batch":  # LayerNorm over the examples, which is BatchNorm
-                h = layer_norm((torch.relu(h) @ w).mT, (EXAMPLES,)).mT + b
+                h = layer_norm(w.mT @ torch.relu(h).mT, (EXAMPLES,)).mT + b
                 continue
             branch = torch.baddbmm(b, torch.relu(h), w, beta=scale, alpha=scale)  # scale (W relu(h) + b)
             h = h + branch if stack == "residual" else branch
