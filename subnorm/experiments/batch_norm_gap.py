@@ -1,0 +1,132 @@
+"""Does BatchNorm compute the same in training and in evaluation? A small language model whose norms are BatchNorms.
+
+While it trains, BatchNorm takes the statistics of the batch; in evaluation it takes running averages of those.
+The gap is what the exchange costs on one and the same text. All batch sizes take minutes, so they are a record:
+
+    python -m subnorm.experiments.batch_norm_gap
+
+writes ``records/batch_norm_gap.json`` beside this file. Deep dive 03b reads it back, and measures a part of it anew.
+"""
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from subnorm.experiments.language_model import Characters, LanguageModel, Task, fit, loss
+from subnorm.experiments.parity import windows
+from subnorm.provenance import today, versions
+
+RECORD = files("subnorm.experiments") / "records" / "batch_norm_gap.json"
+
+NORMS = ("layer", "batch")
+SEEDS = range(5)
+BATCH_SIZES = (1, 2, 4, 8, 32)
+TASK, BLOCKS, STEPS, LR = Characters(), 2, 150, 5e-3
+
+#: How many windows of the held-back text are read.
+WINDOWS = 64
+
+
+class TokenBatchNorm(nn.BatchNorm1d):
+    """torch's BatchNorm on tokens: the rows are all tokens of all sequences, (..., d) to the same shape."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.reshape(-1, x.shape[-1])).view_as(x)
+
+
+def language_model(task: Task, norm: str, seed: int, num_blocks: int = BLOCKS) -> LanguageModel:
+    """A Pre-LN language model whose norms are all of one kind; a seed draws the same weights for both kinds.
+
+    Args:
+        task: gives the vocabulary and the length.
+        norm: "layer" or "batch".
+        seed: draws the weights.
+        num_blocks: depth L.
+
+    Raises:
+        ValueError: the norm is neither of the two.
+    """
+    if norm not in NORMS:
+        raise ValueError(f"norm must be 'layer' or 'batch', got {norm!r}. Name one of them.")
+    model = LanguageModel(task.vocabulary, task.length, "pre", torch.Generator().manual_seed(seed), num_blocks)
+    if norm == "batch":
+        d_model = model.head.in_features
+        for block in model.stack.blocks:
+            block.norm1, block.norm2 = (TokenBatchNorm(d_model, dtype=torch.float64) for _ in range(2))
+        model.stack.final_norm = TokenBatchNorm(d_model, dtype=torch.float64)
+    return model
+
+
+@torch.no_grad()
+def loss_in_batches(model: LanguageModel, text: Tensor, batch_size: int, training: bool) -> float:
+    """Mean loss, in nats, over a text read in batches, in one mode or the other. The model is left as it was.
+
+    Args:
+        model: what to judge.
+        text: tokens, shape (N,).
+        batch_size: windows in a batch; what does not fill one is dropped.
+        training: True to normalise each batch by its own statistics, False to use the running averages.
+    """
+    mode, before = model.training, {name: value.clone() for name, value in model.state_dict().items()}
+    model.train(training)
+    tokens, targets = windows(text, len(model.positions))
+    full = len(tokens) // batch_size * batch_size
+    batches = zip(tokens[:full].split(batch_size), targets[:full].split(batch_size), strict=True)
+    losses = [loss(model, x, y).item() for x, y in batches]
+    model.load_state_dict(before)  # training mode has moved the running averages
+    model.train(mode)
+    return float(np.mean(losses))
+
+
+def held_back(norm: str, batch_size: int, seed: int) -> tuple[float, float]:
+    """Train on the frozen text; then read the text held back in both modes.
+
+    Args:
+        norm: "layer" or "batch".
+        batch_size: sequences in a batch, while training and afterwards.
+        seed: decides the weights and the batches; both norms meet the same ones.
+
+    Returns:
+        the loss in training mode and in evaluation mode, in nats.
+    """
+    model = language_model(TASK, norm, seed)
+    fit(model, TASK, seed, LR, STEPS, batch_size=batch_size)
+    text = TASK.text.validation[: WINDOWS * TASK.length + 1]
+    in_training, in_evaluation = (loss_in_batches(model, text, batch_size, mode) for mode in (True, False))
+    return in_training, in_evaluation
+
+
+def take() -> dict[str, Any]:
+    """Measure every norm at every batch size with every seed."""
+    return {
+        "date": today(),
+        "command": "python -m subnorm.experiments.batch_norm_gap",
+        "versions": versions(),
+        "task": repr(TASK),
+        "optimizer": f"Adam, learning rate {LR}",
+        "steps": STEPS,
+        "blocks": BLOCKS,
+        "seeds": list(SEEDS),
+        "batch_sizes": list(BATCH_SIZES),
+        "losses": {
+            norm: [[[round(x, 4) for x in held_back(norm, size, seed)] for size in BATCH_SIZES] for seed in SEEDS]
+            for norm in NORMS
+        },
+    }
+
+
+def recorded() -> dict[str, Any]:
+    """The record; ``["losses"][norm]`` as an array of shape (seeds, batch sizes, 2): training mode, evaluation mode."""
+    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    record["losses"] = {norm: np.array(losses) for norm, losses in record["losses"].items()}
+    return record
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    Path(str(RECORD)).write_text(json.dumps(take()) + "\n", encoding="utf-8", newline="\n")
