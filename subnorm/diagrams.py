@@ -383,3 +383,41 @@ def features(ax: Axes, centre: Point, count: int, color: str, side: float) -> No
     x, y = centre[0] - side / 2, centre[1] - count * side / 2
     for row in range(count):
         ax.add_patch(Rectangle((x, y + row * side), side, side, facecolor="white", edgecolor=color, lw=2))
+
+
+def gradient_routes(sublayers: int = 3) -> Figure:
+    """How the gradient comes back, from right to left: past the norms in Pre-LN, through each of them in Post-LN."""
+    step = 2.2
+    fig, ax = canvas(step * sublayers + 1.0, 3.9)
+    for line, name in ((3.0, "Post-LN"), (1.2, "Pre-LN")):
+        ax.text(0.1, line + 0.55, name, fontsize=13, weight="bold", va="center")
+        ax.text(step * sublayers + 0.8, line, "$dx_L$", ha="center", va="center", fontsize=14)
+        ax.text(0.25, line, "$dx_0$", ha="center", va="center", fontsize=14)
+        right = step * sublayers + 0.5
+        for index in reversed(range(sublayers)):
+            add = 1.35 + step * index + (0.3 if name == "Pre-LN" else 0.0)
+            fork, below = add - 0.75, line - 0.8
+            if name == "Post-LN":
+                norm = add + 0.75
+                arrow(ax, (right, line), (norm + 0.375, line), GREEN)
+                box(ax, (norm, line), "norm", ORANGE, 0.75)
+                right = norm - 0.375
+            arrow(ax, (right, line), (add + PLUS_RADIUS, line), GREEN)
+            plus(ax, (add, line))
+            right = add - PLUS_RADIUS
+            if name == "Pre-LN":
+                fork -= 0.8
+                arrow(ax, (add, line - PLUS_RADIUS), (add, below + BOX_HEIGHT / 2), BLUE)
+                box(ax, (add, below), "$F$", BLUE, 0.5)
+                arrow(ax, (add - 0.25, below), (add - 0.45, below), BLUE)
+                box(ax, (add - 0.83, below), "norm", ORANGE, 0.75)
+                arrow(ax, (add - 0.83, below + BOX_HEIGHT / 2), (fork + 0.72, line - 0.03), BLUE)
+                ax.plot(fork + 0.72, line, marker="o", color=BLACK, markersize=5)
+            else:
+                arrow(ax, (add, line - PLUS_RADIUS), (add, below + BOX_HEIGHT / 2), BLUE)
+                box(ax, (add, below), "$F$", BLUE, 0.5)
+                ax.plot([add - 0.25, fork, fork], [below, below, below + 0.4], color=BLUE, lw=2)
+                arrow(ax, (fork, below + 0.35), (fork, line - 0.03), BLUE)
+                ax.plot(fork, line, marker="o", color=BLACK, markersize=5)
+        arrow(ax, (right, line), (0.5, line), GREEN)
+    return fig
