@@ -4,20 +4,22 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from subnorm.experiments.stack import Stack, mean_square, random_tokens
+from subnorm.experiments.deepnorm import untrained
+from subnorm.experiments.stack import mean_square, random_tokens
 
 STEP = 0.01
 
 
 @torch.no_grad()
-def output_change(placement: str, depths: tuple[int, ...], seeds: range) -> npt.NDArray[np.float64]:
+def output_change(kind: str, depths: tuple[int, ...], seeds: range) -> npt.NDArray[np.float64]:
     """Squared change of the output in multiples of the squared change of the weights: ``E|dy|^2 / (E|y|^2 step^2)``.
 
     Every weight matrix W becomes W + step * std(W) * noise. The output is normalised, so its own size is fixed.
 
     Args:
-        placement: "pre" or "post".
-        depths: numbers of blocks L.
+        kind: "pre", "post" or "deepnorm".
+        depths: numbers of blocks L. For "pre" and "post" a seed draws one stack, the deepest, and the others are its
+            lower parts; DeepNorm's weights depend on L, so it draws anew.
         seeds: one draw of weights, tokens and noise for each.
 
     Returns:
@@ -27,14 +29,17 @@ def output_change(placement: str, depths: tuple[int, ...], seeds: range) -> npt.
     """
     change = np.zeros((len(seeds), len(depths)))
     for row, seed in enumerate(seeds):
-        for column, depth in enumerate(depths):
+        for columns in [[i] for i in range(len(depths))] if kind == "deepnorm" else [range(len(depths))]:
             generator = torch.Generator().manual_seed(seed)
             x = random_tokens(generator)
-            stack = Stack(depth, placement, generator)
-            y = stack(x)
+            stack = untrained(kind, max(depths[column] for column in columns), generator)
+            before = stack.states(x)
             for parameter in stack.parameters():
                 if parameter.ndim == 2:
                     noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
                     parameter.add_(STEP * parameter.std() * noise)
-            change[row, column] = mean_square(stack(x) - y) / (mean_square(y) * STEP**2)
+            after = stack.states(x)
+            for column in columns:
+                y, moved = (stack.final_norm(states[depths[column]]) for states in (before, after))
+                change[row, column] = mean_square(moved - y) / (mean_square(y) * STEP**2)
     return change

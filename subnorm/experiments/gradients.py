@@ -1,4 +1,6 @@
-"""How large is the gradient of the last layer, and does it depend on the depth of the stack below it?"""
+"""How large is the gradient of each layer of an untrained stack, and how does it depend on depth?"""
+
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -6,14 +8,25 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from subnorm import _rules
+from subnorm.experiments.deepnorm import constants, untrained
 from subnorm.experiments.stack import Stack, causal_mask, draw_weights, random_tokens
 from subnorm.torch import TransformerBlock
 
 CLASSES = 64
-SEQUENCES = 16
+SEQUENCES = 8
+
+#: Variance of a weight with so many inputs and outputs. "torch" is that of nn.Linear's own weights.
+INITS = {
+    "xavier": lambda inputs, outputs: 2 / (inputs + outputs),
+    "he": lambda inputs, outputs: 2 / inputs,
+    "torch": lambda inputs, outputs: 1 / (3 * inputs),
+}
+
+Sizes = dict[str, npt.NDArray[np.float64]]
 
 
-def last_layer(placement: str, depths: tuple[int, ...], seeds: range) -> dict[str, npt.NDArray[np.float64]]:
+def last_layer(kind: str, depths: tuple[int, ...], seeds: range) -> Sizes:
     """Size of the gradient of the last feed-forward's second weight matrix, at init, by depth.
 
     The loss is a cross-entropy with random targets, read off the normalised output by a random linear layer.
@@ -21,9 +34,10 @@ def last_layer(placement: str, depths: tuple[int, ...], seeds: range) -> dict[st
     "average" is the loss averaged over all tokens of the batch.
 
     Args:
-        placement: "pre" or "post".
-        depths: numbers of blocks L.
-        seeds: one draw of weights and tokens for each.
+        kind: "pre", "post" or "deepnorm".
+        depths: numbers of blocks L. For "pre" and "post" a seed draws one stack, the deepest, and the others are its
+            lower parts; DeepNorm's weights depend on L, so it draws anew.
+        seeds: one draw of weights, tokens and targets for each.
 
     Returns:
         "one_token" and "average", each of shape (seeds, depths): Frobenius norms.
@@ -33,12 +47,55 @@ def last_layer(placement: str, depths: tuple[int, ...], seeds: range) -> dict[st
     """
     one_token, average = np.zeros((2, len(seeds), len(depths)))
     for row, seed in enumerate(seeds):
-        for column, depth in enumerate(depths):
+        for columns in [[i] for i in range(len(depths))] if kind == "deepnorm" else [range(len(depths))]:
             generator = torch.Generator().manual_seed(seed)
-            losses, weight = _losses(placement, depth, generator)
-            last_token = [_norm(loss, weight) for loss in losses[:, -1]]
-            one_token[row, column] = np.sqrt(np.mean(np.square(last_token)))
-            average[row, column] = _norm(losses.mean(), weight)
+            x = random_tokens(generator, batch_size=SEQUENCES)  # (B, T, d)
+            deepest = max(depths[column] for column in columns)
+            stack = untrained(kind, deepest, generator)
+            head, target = _head(x, generator)
+            with torch.no_grad():
+                states = stack.states(x)
+            for column in columns:
+                block = stack.blocks[depths[column] - 1]
+                weight = _second_matrix(block)
+                top = block(states[depths[column] - 1], causal_mask(x.shape[-2]))
+                losses = _losses(stack.final_norm(top), head, target)  # (B, T)
+                unit = _unit(kind, depths[column])
+                last_token = [_norms(loss, [weight])[0] for loss in losses[:, -1]]
+                one_token[row, column] = unit * np.sqrt(np.mean(np.square(last_token)))
+                average[row, column] = unit * _norms(losses.mean(), [weight])[0]
+    return {"one_token": one_token, "average": average}
+
+
+def by_layer(kind: str, num_blocks: int, seeds: range, init: str = "xavier", sequences: int = 3) -> Sizes:
+    """Size of the gradient of every block's second feed-forward matrix, at init. Losses as in :func:`last_layer`.
+
+    Args:
+        kind: "pre", "post" or "deepnorm".
+        num_blocks: depth L.
+        seeds: one draw of weights, tokens and targets for each.
+        init: a key of :data:`INITS`, for every weight matrix of the stack. DeepNorm's is Xavier's.
+        sequences: number of sequences B, and of single tokens.
+
+    Returns:
+        "one_token" and "average", each of shape (seeds, num_blocks): Frobenius norms, the bottom block first.
+
+    Raises:
+        ValueError: an unknown init.
+    """
+    _rules.choice("init", init, INITS)
+    one_token, average = np.zeros((2, len(seeds), num_blocks))
+    for row, seed in enumerate(seeds):
+        generator = torch.Generator().manual_seed(seed)
+        x = random_tokens(generator, batch_size=sequences)  # (B, T, d)
+        stack = _redraw(untrained(kind, num_blocks, generator), init)
+        head, target = _head(x, generator)
+        losses = _losses(stack(x), head, target)  # (B, T)
+        weights = [_second_matrix(block) for block in stack.blocks]
+        unit = _unit(kind, num_blocks)
+        last_tokens = [_norms(loss, weights) for loss in losses[:, -1]]
+        one_token[row] = unit * np.sqrt(np.mean(np.square(last_tokens), axis=0))
+        average[row] = unit * np.array(_norms(losses.mean(), weights))
     return {"one_token": one_token, "average": average}
 
 
@@ -55,22 +112,37 @@ def log_slopes(depths: tuple[int, ...], sizes: npt.NDArray[np.float64]) -> npt.N
     return np.polyfit(np.log(depths), np.log(sizes).T, 1)[0]
 
 
-def _losses(placement: str, depth: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Loss of every token, shape (B, T), and the weight in question. Only the last block is differentiated."""
-    x = random_tokens(generator, batch_size=SEQUENCES)  # (B, T, d)
-    stack = Stack(depth, placement, generator)
+def _second_matrix(block: nn.Module) -> Tensor:
+    assert isinstance(block, TransformerBlock)
+    return block.feed_forward.linear2.weight
+
+
+def _unit(kind: str, depth: int) -> float:
+    """DeepNorm has a W2 that is alpha times as large for the same function, so its gradient is 1/alpha of ours."""
+    return 1 / constants(depth)[0] if kind == "deepnorm" else 1.0
+
+
+@torch.no_grad()
+def _redraw(stack: Stack, init: str) -> Stack:
+    """Scale the normal weights that Xavier's rule drew to the variance of another rule."""
+    for parameter in stack.parameters():
+        if parameter.ndim == 2:
+            outputs, inputs = parameter.shape
+            parameter.mul_(math.sqrt(INITS[init](inputs, outputs) / INITS["xavier"](inputs, outputs)))
+    return stack
+
+
+def _head(x: Tensor, generator: torch.Generator) -> tuple[nn.Linear, Tensor]:
+    """A random linear layer to read classes off the output, and random targets, shape (B, T)."""
     head = nn.Linear(x.shape[-1], CLASSES, dtype=x.dtype)
     draw_weights(head, generator)
-    target = torch.randint(CLASSES, x.shape[:-1], generator=generator)  # (B, T)
-    with torch.no_grad():
-        below = x if depth == 1 else stack.states(x)[-2]
-    last = stack.blocks[-1]
-    assert isinstance(last, TransformerBlock)
-    logits = head(stack.final_norm(last(below, causal_mask(x.shape[-2]))))  # (B, T, classes)
-    losses = F.cross_entropy(logits.transpose(1, 2), target, reduction="none")
-    return losses, last.feed_forward.linear2.weight
+    return head, torch.randint(CLASSES, x.shape[:-1], generator=generator)
 
 
-def _norm(loss: Tensor, weight: Tensor) -> float:
-    (gradient,) = torch.autograd.grad(loss, weight, retain_graph=True)
-    return float(gradient.norm())
+def _losses(y: Tensor, head: nn.Linear, target: Tensor) -> Tensor:
+    """Loss of every token, shape (B, T)."""
+    return F.cross_entropy(head(y).transpose(1, 2), target, reduction="none")
+
+
+def _norms(loss: Tensor, weights: list[Tensor]) -> list[float]:
+    return [float(gradient.norm()) for gradient in torch.autograd.grad(loss, weights, retain_graph=True)]

@@ -1,13 +1,15 @@
-"""When does warm-up decide? The final loss by learning rate, for Post-LN with and without warm-up, and for Pre-LN.
+"""When does warm-up decide? The final loss by learning rate, for Post-LN and Pre-LN with and without warm-up.
 
-The whole map takes minutes, so it is measured once and kept as a record, with what it depends on:
+Two maps: copying with 4 blocks, and real text with 12. They take minutes, so they are measured once and kept as a
+record, with what it depends on:
 
     python -m subnorm.experiments.warmup
 
-writes ``records/warmup.json`` beside this file. Chapter 05 reads it back, and measures two runs of it anew.
+writes ``records/warmup.json`` beside this file. Deep dive 05b reads it back, and measures some of its runs anew.
 """
 
 import json
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,58 +18,99 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from subnorm.experiments.language_model import Copy, train
+from subnorm.experiments.language_model import Characters, Copy, LanguageModel, Task, train
 from subnorm.provenance import today, versions
 
 RECORD = files("subnorm.experiments") / "records" / "warmup.json"
 
-STEPS = 200
-WARMUP = STEPS // 2
-BLOCKS = 4
-LEARNING_RATES = (2e-3, 5e-3, 1e-2, 2e-2)
 SEEDS = range(5)
 
-#: Placement and warm-up of each curve on the map.
-ARMS = {"post": ("post", 0), "post_warmup": ("post", WARMUP), "pre": ("pre", 0)}
-
-TASK = Copy(string=8)
+#: Placement of each curve on a map, and whether the first half of the run warms up.
+ARMS = {"post": ("post", False), "post_warmup": ("post", True), "pre": ("pre", False), "pre_warmup": ("pre", True)}
 
 
-def final_loss(arm: str, lr: float, seed: int) -> float:
-    """Mean training loss over the last 20 of :data:`STEPS` updates, in nats."""
-    placement, warmup = ARMS[arm]
-    return settled(train(TASK, placement, seed, lr, STEPS, warmup, BLOCKS)[1])
+@dataclass(frozen=True)
+class Setting:
+    """What the runs of a map share.
+
+    Attributes:
+        task: what is learned.
+        steps: updates in a run; an arm with warm-up spends half of them on it.
+        blocks: depth L.
+        batch_size: sequences in a batch.
+        rates: the learning rates of the map.
+    """
+
+    task: Task
+    steps: int
+    blocks: int
+    batch_size: int
+    rates: tuple[float, ...]
+
+
+MAPS = {
+    "copy": Setting(Copy(string=8), steps=200, blocks=4, batch_size=16, rates=(2e-3, 5e-3, 1e-2, 2e-2)),
+    "deep": Setting(Characters(length=16), steps=100, blocks=12, batch_size=8, rates=(1e-3, 2e-3, 5e-3, 1.5e-2)),
+}
+
+
+def run(setting: Setting, arm: str, lr: float, seed: int) -> tuple[LanguageModel, npt.NDArray[np.float64]]:
+    """One training run.
+
+    Args:
+        setting: task, depth and length of the run.
+        arm: a key of :data:`ARMS`.
+        lr: learning rate; with warm-up the one that is reached.
+        seed: decides weights and batches; all arms meet the same ones.
+
+    Returns:
+        the model, and the training loss before every update, shape (steps,).
+    """
+    placement, warm = ARMS[arm]
+    warmup = setting.steps // 2 if warm else 0
+    return train(setting.task, placement, seed, lr, setting.steps, warmup, setting.blocks, setting.batch_size)
 
 
 def settled(losses: npt.NDArray[np.float64]) -> float:
-    """Where a run ended: the mean of its last 20 losses."""
+    """Where a run ended: the mean of its last 20 losses, in nats."""
     return float(losses[-20:].mean())
 
 
+def final_loss(setting: Setting, arm: str, lr: float, seed: int) -> float:
+    """Where the run of :func:`run` ended, in nats."""
+    return settled(run(setting, arm, lr, seed)[1])
+
+
 def take() -> dict[str, Any]:
-    """Measure the whole map."""
+    """Measure both maps."""
     return {
         "date": today(),
         "command": "python -m subnorm.experiments.warmup",
         "versions": versions(),
         "optimizer": "Adam(betas=(0.9, 0.999))",
-        "task": {"name": "copy", "symbols": TASK.symbols, "string": TASK.string},
-        "steps": STEPS,
-        "warmup": WARMUP,
-        "blocks": BLOCKS,
-        "chance": round(TASK.chance, 4),
-        "learning_rates": list(LEARNING_RATES),
         "seeds": list(SEEDS),
-        "final_loss": {
-            arm: [[round(final_loss(arm, lr, seed), 4) for lr in LEARNING_RATES] for seed in SEEDS] for arm in ARMS
+        "maps": {
+            name: {
+                "task": repr(s.task),
+                "steps": s.steps,
+                "blocks": s.blocks,
+                "batch_size": s.batch_size,
+                "chance": round(s.task.chance, 4),
+                "learning_rates": list(s.rates),
+                "final_loss": {
+                    arm: [[round(final_loss(s, arm, lr, seed), 4) for lr in s.rates] for seed in SEEDS] for arm in ARMS
+                },
+            }
+            for name, s in MAPS.items()
         },
     }
 
 
 def recorded() -> dict[str, Any]:
-    """The record, with ``final_loss[arm]`` as an array of shape (seeds, learning rates)."""
+    """The record, with each ``["maps"][name]["final_loss"][arm]`` as an array of shape (seeds, learning rates)."""
     record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
-    record["final_loss"] = {arm: np.array(losses) for arm, losses in record["final_loss"].items()}
+    for measured in record["maps"].values():
+        measured["final_loss"] = {arm: np.array(losses) for arm, losses in measured["final_loss"].items()}
     return record
 
 

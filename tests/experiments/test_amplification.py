@@ -1,27 +1,37 @@
 import numpy as np
 import pytest
+import torch
 
 from subnorm.experiments import amplification
+from subnorm.experiments.deepnorm import untrained
+from subnorm.experiments.stack import random_tokens
 
 
-@pytest.mark.parametrize("placement", ["pre", "post"])
-def test_the_change_is_in_units_of_the_step(placement: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    at_one_per_cent = amplification.output_change(placement, (2,), range(2))
+@pytest.mark.parametrize("kind", ["pre", "post", "deepnorm"])
+def test_the_change_is_in_units_of_the_step(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_one_per_cent = amplification.output_change(kind, (2,), range(2))
     monkeypatch.setattr(amplification, "STEP", 0.002)
-    np.testing.assert_allclose(amplification.output_change(placement, (2,), range(2)), at_one_per_cent, rtol=0.1)
+    np.testing.assert_allclose(amplification.output_change(kind, (2,), range(2)), at_one_per_cent, rtol=0.1)
 
 
-def test_weights_that_do_not_move_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(amplification.torch, "randn", lambda shape, generator, dtype: amplification.torch.zeros(shape))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            amplification, "random_tokens", lambda generator: amplification.torch.ones(1, 4, 64).double().cumsum(-1)
-        )
-        assert amplification.output_change("pre", (1,), range(1)).item() == 0
+@pytest.mark.parametrize("kind", ["pre", "post", "deepnorm"])
+def test_a_lower_part_is_a_stack_of_its_own(kind: str) -> None:
+    change = amplification.output_change(kind, (2,), range(3, 4)).item()
+    with torch.no_grad():
+        generator = torch.Generator().manual_seed(3)
+        x = random_tokens(generator)
+        stack = untrained(kind, 2, generator)
+        y = stack(x)
+        for parameter in stack.parameters():
+            if parameter.ndim == 2:
+                noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+                parameter += 0.01 * parameter.std() * noise
+        expected = float((stack(x) - y).square().mean() / y.square().mean()) / 0.01**2
+    assert change == pytest.approx(expected, rel=1e-9)
 
 
 def test_shape_and_order() -> None:
-    post, pre = (amplification.output_change(placement, (1, 8), range(3)) for placement in ("post", "pre"))
+    post, pre = (amplification.output_change(kind, (1, 8), range(3)) for kind in ("post", "pre"))
     assert post.shape == pre.shape == (3, 2)
     assert (post[:, 1] > post[:, 0]).all()
     assert (post[:, 1] > pre[:, 1]).all()

@@ -5,7 +5,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from subnorm.experiments import gradients
-from subnorm.experiments.stack import Stack, draw_weights, random_tokens
+from subnorm.experiments.deepnorm import constants, untrained
+from subnorm.experiments.stack import Stack, causal_mask, draw_weights, random_tokens
 
 
 def test_log_slopes_of_power_laws() -> None:
@@ -18,6 +19,10 @@ def test_log_slopes_of_power_laws() -> None:
 @pytest.mark.parametrize("depth", [1, 3])
 def test_the_short_cut_gives_the_gradient_of_the_whole_stack(placement: str, depth: int) -> None:
     measured = gradients.last_layer(placement, (depth,), range(5, 6))
+    layers = gradients.by_layer(placement, depth, range(5, 6), sequences=gradients.SEQUENCES)
+    for loss, sizes in layers.items():
+        assert sizes.shape == (1, depth)
+        assert sizes[0, -1] == pytest.approx(measured[loss][0, 0], rel=1e-9)
 
     generator = torch.Generator().manual_seed(5)
     x = random_tokens(generator, batch_size=gradients.SEQUENCES)
@@ -35,3 +40,42 @@ def test_the_short_cut_gives_the_gradient_of_the_whole_stack(placement: str, dep
         for b in range(gradients.SEQUENCES)
     ]
     assert measured["one_token"][0, 0] == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-4)
+
+
+def test_a_lower_part_has_its_own_last_layer() -> None:
+    deep, alone = (gradients.last_layer("post", depths, range(1)) for depths in ((1, 2), (2,)))
+    assert deep["average"][0, 1] == alone["average"][0, 0]
+    assert deep["average"][0, 0] != deep["average"][0, 1]
+
+
+def test_deepnorms_gradient_is_that_of_its_own_weight() -> None:
+    depth = 2
+    measured = gradients.last_layer("deepnorm", (depth,), range(1))["average"].item()
+    generator = torch.Generator().manual_seed(0)
+    x = random_tokens(generator, batch_size=gradients.SEQUENCES)
+    stack, head = untrained("deepnorm", depth, generator), nn.Linear(64, gradients.CLASSES, dtype=x.dtype)
+    draw_weights(head, generator)
+    target = torch.randint(gradients.CLASSES, (gradients.SEQUENCES, 32), generator=generator)
+    last, alpha = stack.blocks[-1], constants(depth)[0]
+    own = (alpha * last.feed_forward.linear2.weight).detach().requires_grad_()
+    mask = causal_mask(32)
+    h = stack.states(x)[-2]
+    h = last.norm1(h + last.self_attn(h, mask))
+    branch = torch.relu(last.feed_forward.linear1(h)) @ own.T  # F(h), with the weight that DeepNorm has
+    y = F.layer_norm(alpha * h + branch, (64,), eps=1e-5 * alpha**2)
+    loss = F.cross_entropy(head(y).flatten(0, 1), target.flatten())
+    assert measured == pytest.approx(float(torch.autograd.grad(loss, own)[0].norm()), rel=1e-6)
+
+
+@pytest.mark.parametrize("init", gradients.INITS)
+def test_redrawn_weights_have_the_variance_of_their_rule(init: str) -> None:
+    stack = gradients._redraw(Stack(2, "pre", torch.Generator().manual_seed(0)), init)
+    for name, weight in stack.named_parameters():
+        if weight.ndim == 2:
+            outputs, inputs = weight.shape
+            assert float(weight.detach().var()) == pytest.approx(gradients.INITS[init](inputs, outputs), rel=0.1), name
+
+
+def test_an_unknown_init_is_refused() -> None:
+    with pytest.raises(ValueError, match="init"):
+        gradients.by_layer("pre", 1, range(1), "zeros")

@@ -1,5 +1,7 @@
+import dataclasses
 import re
 
+import numpy as np
 import pytest
 
 from subnorm.experiments import warmup
@@ -10,21 +12,42 @@ def test_the_record_says_what_it_depends_on_and_fits_the_code() -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
     assert set(record["versions"]) == {"python", "torch", "numpy", "subnorm"}
     assert record["command"] == "python -m subnorm.experiments.warmup"
-    assert record["task"] == {"name": "copy", "symbols": warmup.TASK.symbols, "string": warmup.TASK.string}
-    settings = {"steps": warmup.STEPS, "warmup": warmup.WARMUP, "blocks": warmup.BLOCKS}
-    assert {key: record[key] for key in settings} == settings
-    assert record["chance"] == pytest.approx(warmup.TASK.chance, abs=1e-4)
-    assert tuple(record["learning_rates"]) == warmup.LEARNING_RATES
-    assert set(record["final_loss"]) == set(warmup.ARMS)
-    for losses in record["final_loss"].values():
-        assert losses.shape == (len(warmup.SEEDS), len(warmup.LEARNING_RATES))
-        assert (losses > 0).all()
+    assert record["seeds"] == list(warmup.SEEDS)
+    assert set(record["maps"]) == set(warmup.MAPS)
+    for name, setting in warmup.MAPS.items():
+        measured = record["maps"][name]
+        assert measured["task"] == repr(setting.task)
+        for key in ("steps", "blocks", "batch_size"):
+            assert measured[key] == getattr(setting, key)
+        assert measured["chance"] == pytest.approx(setting.task.chance, abs=1e-4)
+        assert tuple(measured["learning_rates"]) == setting.rates
+        assert set(measured["final_loss"]) == set(warmup.ARMS)
+        for losses in measured["final_loss"].values():
+            assert losses.shape == (len(warmup.SEEDS), len(setting.rates))
+            assert (losses > 0).all()
 
 
-def test_taking_the_map_fills_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_taking_the_maps_fills_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {
+        name: dataclasses.replace(setting, steps=2, blocks=1, rates=(1e-3, 1e-2))
+        for name, setting in warmup.MAPS.items()
+    }
     monkeypatch.setattr(warmup, "SEEDS", range(1))
-    monkeypatch.setattr(warmup, "LEARNING_RATES", (1e-3, 1e-2))
-    monkeypatch.setattr(warmup, "STEPS", 2)
+    monkeypatch.setattr(warmup, "MAPS", small)
     record = warmup.take()
-    assert all(len(rows) == 1 and len(rows[0]) == 2 for rows in record["final_loss"].values())
-    assert record["final_loss"]["post"] != record["final_loss"]["pre"]
+    for measured in record["maps"].values():
+        assert all(len(rows) == 1 and len(rows[0]) == 2 for rows in measured["final_loss"].values())
+        assert measured["final_loss"]["post"] != measured["final_loss"]["pre"]
+
+
+def test_an_arm_with_warm_up_spends_half_its_run_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+    monkeypatch.setattr(warmup, "train", lambda *arguments: given.append(arguments) or (None, np.zeros(30)))
+    for arm in ("post", "pre_warmup"):
+        warmup.run(warmup.MAPS["copy"], arm, 0.1, 4)
+    task = warmup.MAPS["copy"].task
+    assert given == [(task, "post", 4, 0.1, 200, 0, 4, 16), (task, "pre", 4, 0.1, 200, 100, 4, 16)]
+
+
+def test_settled_is_the_mean_of_the_last_twenty() -> None:
+    assert warmup.settled(np.arange(30.0)) == 19.5
