@@ -141,3 +141,25 @@ def test_torch_block_keeps_the_dtype_of_x(placement: str, norm: str, dtype: torc
     y = block(x)
     assert y.dtype == dtype
     assert (y.double() - block.double()(x.double())).abs().max() < 10 * torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", NUMPY_DTYPES)
+def test_numpy_decoder_keeps_the_dtype_of_x(dtype: type, rng: np.random.Generator) -> None:
+    """Also with a memory in float64, which widens the sums and not the result."""
+    params = {name: p.numpy() for name, p in st.DecoderBlock(8, 2, 12, "post").double().state_dict().items()}
+    x, memory = rng.normal(size=(2, 5, 8)).astype(dtype), rng.normal(size=(2, 3, 8))
+    y = sn.decoder_block(x, memory, params, 2, "post")
+    exact = sn.decoder_block(x.astype(np.float64), memory, params, 2, "post")
+    assert y.dtype == dtype
+    assert np.abs(y - exact).max() < 10 * float(np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", TORCH_DTYPES, ids=str)
+def test_torch_decoder_keeps_the_dtype_of_x(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    block = st.DecoderBlock(8, 2, 12, "post").to(dtype)
+    x, memory = torch.randn(2, 5, 8).to(dtype), torch.randn(2, 3, 8).to(dtype)
+    y = block(x, memory)
+    assert y.dtype == dtype
+    exact = block.double()(x.double(), memory.double())
+    assert (y.double() - exact).abs().max() < 10 * torch.finfo(dtype).eps
