@@ -5,6 +5,7 @@ Both are compared here on nbval's own fresh run, so nothing runs twice.
 
 import base64
 import io
+import os
 from collections.abc import Generator
 from typing import Any
 
@@ -12,6 +13,9 @@ import numpy as np
 import pytest
 from matplotlib import image
 from nbval.plugin import IPyNbCell
+
+# The kernels inherit it: NumPy's second thread waits by spinning, and can cost twenty times the CPU time of one.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 BLOCK = 16  # pixels
 LIMIT = 5.0  # of 255; other threads and CPUs stay below 0.4, a point moved by 3 % or one wrong letter is above 12

@@ -13,6 +13,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 HERE = Path(__file__).resolve().parent
+# as in the tests: one thread of NumPy, which the kernels inherit
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def chapters() -> list[Path]:
