@@ -230,7 +230,7 @@ def attention_sublayer() -> Figure:
         for index, (name, shape) in enumerate(boxes):
             x = left + step * index
             box(ax, (x, line), name)
-            ax.text(x, line - 0.34, shape, ha="center", va="top", fontsize=8)
+            ax.text(x, line - 0.34, shape, ha="center", va="top", fontsize=9.5)
             if index:
                 arrow(ax, (x - step + 0.5, line), (x - 0.5, line), BLUE)
     ax.text(0.35, upper, "$x$", ha="center", va="center", fontsize=14)
@@ -243,7 +243,7 @@ def attention_sublayer() -> Figure:
     plus(ax, (sum_at, lower))
     arrow(ax, (sum_at + PLUS_RADIUS, lower), (6.5, lower))
     box(ax, (6.85, lower), "norm", ORANGE, width=0.7)
-    ax.text(6.85, lower - 0.34, "(2, 30, 512)", ha="center", va="top", fontsize=8)
+    ax.text(6.85, lower - 0.34, "(2, 30, 512)", ha="center", va="top", fontsize=9.5)
     ax.plot([0.35, 0.35, sum_at], [upper - 0.2, bottom, bottom], color=GREEN, lw=2)
     arrow(ax, (sum_at, bottom), (sum_at, lower - PLUS_RADIUS), GREEN)
     ax.text(2.0, bottom + 0.07, "skip path", color=GREEN, va="bottom")
