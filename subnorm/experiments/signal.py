@@ -47,6 +47,7 @@ class Trace:
     """What went through a stack: one row for each seed, one column before each block and one after the last."""
 
     signal: Array  # (seeds, depth + 1), mean square of the stream
+    mean: Array  # (seeds, depth + 1), its mean over tokens and features
     gradient: Array  # (seeds, depth + 1), norm of the gradient with respect to the stream; 1 at the last column
 
 
@@ -97,7 +98,7 @@ def propagate(
         seeds: one stack for each.
 
     Returns:
-        signal and gradient at every depth. The gradient is that of ``sum(c * x_L)`` with a random c of norm 1.
+        signal, mean and gradient at every depth. The gradient is that of ``sum(c * x_L)`` with a random c of norm 1.
 
     Raises:
         ValueError: an unknown wiring or init, or a size that is not a positive whole number.
@@ -116,6 +117,7 @@ def propagate(
     gradients = torch.autograd.grad((c * stream[-1]).sum(), stream)
     return Trace(
         signal=np.stack([h.detach().square().mean(dim=(1, 2)).numpy() for h in stream], axis=1),
+        mean=np.stack([h.detach().mean(dim=(1, 2)).numpy() for h in stream], axis=1),
         gradient=np.stack([g.norm(dim=(1, 2)).numpy() for g in gradients], axis=1),
     )
 

@@ -83,6 +83,19 @@ def test_branches_with_a_mean_above_zero_add_up_faster() -> None:
     assert signal.min() > 4 * law
 
 
+def test_the_mean_drifts_only_where_branches_end_in_a_relu() -> None:
+    """relu(z) / sqrt(L) has the mean 1 / sqrt(pi L) if z is normal with variance 2, as He's init makes it."""
+    shape = {"depth": 16, "scale": 0.25, "d": 128, "tokens": 64}
+    straight, rectified = (propagate("residual", ends_in_relu=ends, **shape) for ends in (False, True))  # type: ignore[arg-type]
+    for trace in (straight, rectified):
+        assert (trace.signal >= trace.mean**2).all()
+        np.testing.assert_allclose(trace.mean[:, 0], 0, atol=0.05)
+    assert np.abs(straight.mean).max() < 0.15
+    step = (rectified.mean[:, 1] - rectified.mean[:, 0]).mean()
+    np.testing.assert_allclose(step, 1 / math.sqrt(math.pi * 16), rtol=0.05)
+    assert (np.diff(rectified.mean.mean(axis=0)) > 0).all()
+
+
 def test_a_seeds_weights_do_not_depend_on_the_others() -> None:
     both = weights("he", 2, 8, [3, 5])
     np.testing.assert_array_equal(weights("he", 2, 8, [5]), both[:, 1:])
