@@ -227,11 +227,20 @@ def remember(app, doctree):
 # Writing
 
 
+def stick(node):
+    """A space that does not break before the mark, or it would begin a line of its own."""
+    place = node.parent.index(node) - 1
+    before = node.parent[place] if place >= 0 else None
+    if isinstance(before, nodes.Text) and before[-1:].isspace():
+        node.parent[place] = nodes.Text(before.rstrip() + "\u00a0")
+
+
 class Fill(SphinxPostTransform):
     default_priority = 5  # before citations and links are resolved (10), so that copied ones are resolved too
 
     def run(self):
         for node in list(self.document.findall(claim)):
+            stick(node)
             node.replace_self(self.mark(node["name"]))
         for cell in self.document.findall(nodes.container):
             if cell.get("nb_element") == "cell_code":

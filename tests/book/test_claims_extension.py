@@ -47,6 +47,7 @@ def test_the_ledger_says_the_sentence_and_links_all_ways(book):
         "notebooks/03-norms.html#claim-03-adds-nothing",
         "notebooks/03-norms.html#cell-2",
     ]
+    assert "changes nothing.\u00a0<sup" in html(book, "notebooks/03-norms")
     norms = BeautifulSoup(html(book, "notebooks/03-norms"), "html.parser")
     mark = norms.find("sup", id="claim-03-adds-nothing").a
     assert (mark.text, mark["href"]) == ("measured", "../claims.html#row-03-adds-nothing")
