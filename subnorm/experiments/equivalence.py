@@ -8,94 +8,86 @@ Source: Jiang et al. 2023, arXiv:2305.14858.
 
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from subnorm.torch import NORMS, LayerNorm, RMSNorm, TransformerBlock
+from subnorm.experiments.language_model import LanguageModel
+from subnorm.torch import TransformerBlock
 
 
-class PreNormModel(nn.Module):
-    """A Pre-LN transformer: embedding, blocks, final norm, linear head. In float64, evaluation mode.
+def random_model(
+    norm: str = "layer", num_blocks: int = 4, d_model: int = 32, vocabulary: int = 50, length: int = 16, seed: int = 0
+) -> LanguageModel:
+    """A Pre-LN language model whose gains, shifts and biases are random, as they would be after training.
 
     Args:
         norm: "layer" or "rms", for all norms.
-        depth: number of blocks.
+        num_blocks: depth L, in blocks.
         d_model: number of features.
         vocabulary: number of tokens known.
-        seed: of the random weights. Gains, shifts and biases are random too, as they would be after training.
+        length: longest sequence, T.
+        seed: decides all weights.
     """
-
-    def __init__(self, norm: str, depth: int = 4, d_model: int = 32, vocabulary: int = 50, seed: int = 0) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(vocabulary, d_model)
-        self.blocks = nn.ModuleList(TransformerBlock(d_model, 4, 4 * d_model, "pre", norm) for _ in range(depth))
-        self.norm = NORMS[norm](d_model)
-        self.head = nn.Linear(d_model, vocabulary)
-        self.double()
-        random = torch.Generator().manual_seed(seed)
-        for name, parameter in self.named_parameters():
-            noise = torch.randn(parameter.shape, generator=random, dtype=torch.float64)
-            is_gain = parameter.ndim == 1 and name.endswith("weight")
+    random = torch.Generator().manual_seed(seed)
+    model = LanguageModel(vocabulary, length, "pre", random, num_blocks, d_model, norm)
+    for parameter in model.parameters():
+        if parameter.ndim == 1:
+            noise = 0.2 * torch.randn(parameter.shape, generator=random, dtype=torch.float64)
             with torch.no_grad():
-                parameter.copy_(1 + 0.2 * noise if is_gain else noise * (parameter.shape[-1] ** -0.5))
+                parameter.add_(noise)  # gains were 1, shifts and biases 0
+    return model
 
-    def stream(self, tokens: Tensor) -> Iterator[Tensor]:
-        """The residual stream before the first block and after each, shape (..., T, d_model)."""
-        x = self.embedding(tokens)
-        yield x
-        for block in self.blocks:
-            x = block(x)
-            yield x
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Logits, shape (..., T, vocabulary), for tokens of shape (..., T)."""
-        *_, x = self.stream(tokens)
-        return self.head(self.norm(x))
+def writers(model: LanguageModel) -> Iterator[tuple[str, Tensor, int]]:
+    """What is added to the residual stream: name, parameter, and the axis along which its features lie.
+
+    The embeddings of tokens and positions, and in every block the output projection of attention and the second
+    layer of the feed-forward, each with its bias.
+    """
+    yield "tokens", model.tokens, 1
+    yield "positions", model.positions, 1
+    for number, block in enumerate(model.stack.blocks):
+        assert isinstance(block, TransformerBlock)
+        for name, linear in (("attention", block.self_attn.out_proj), ("feed-forward", block.feed_forward.linear2)):
+            yield f"{name} {number}, weight", linear.weight, 0
+            yield f"{name} {number}, bias", linear.bias, 0
 
 
 @torch.no_grad()
-def centre_writers(model: PreNormModel) -> PreNormModel:
-    """A copy whose every write to the residual stream has mean 0: ``C W`` and ``C b`` with ``C = I - 11^T / d``.
-
-    Writers are the embedding, the output projection of attention, and the second layer of the feed-forward. Position
-    embeddings would be one more; this model has none.
-    """
+def centre_writers(model: LanguageModel) -> LanguageModel:
+    """A copy whose every write to the residual stream has mean 0: ``C W`` and ``C b`` with ``C = I - 11^T / d``."""
     model = deepcopy(model)
-    model.embedding.weight.sub_(model.embedding.weight.mean(dim=1, keepdim=True))  # one row for each token
-    for block in _blocks(model):
-        for linear in (block.self_attn.out_proj, block.feed_forward.linear2):
-            linear.weight.sub_(linear.weight.mean(dim=0, keepdim=True))  # one column for each input
-            linear.bias.sub_(linear.bias.mean())
+    for _, parameter, axis in writers(model):
+        parameter.sub_(parameter.mean(dim=axis, keepdim=True))
     return model
 
 
 @torch.no_grad()
-def swap_norms(model: PreNormModel) -> PreNormModel:
+def swap_norms(model: LanguageModel) -> LanguageModel:
     """A copy with RMSNorm for LayerNorm: gains and eps stay, shifts move into the bias of the layer that reads them.
 
     A reader ``W (gamma * xhat + beta) + b`` is ``W (gamma * xhat) + (b + W beta)``. Only the means are lost.
     """
     model = deepcopy(model)
-    for block in _blocks(model):
-        block.norm1 = _without_shift(block.norm1, block.self_attn.in_proj_weight, block.self_attn.in_proj_bias)
-        block.norm2 = _without_shift(block.norm2, block.feed_forward.linear1.weight, block.feed_forward.linear1.bias)
-    model.norm = _without_shift(model.norm, model.head.weight, model.head.bias)
+    block: Any
+    for block in model.stack.blocks:
+        attention, first = block.self_attn, block.feed_forward.linear1
+        block.norm1 = _without_shift(block.norm1, attention.in_proj_weight, attention.in_proj_bias)
+        block.norm2 = _without_shift(block.norm2, first.weight, first.bias)
+    model.stack.final_norm = _without_shift(model.stack.final_norm, model.head.weight, model.head.bias)
     return model
 
 
-def _blocks(model: PreNormModel) -> list[TransformerBlock]:
-    return cast(list[TransformerBlock], list(model.blocks))
-
-
-def _without_shift(norm: LayerNorm | RMSNorm, weight: Tensor, bias: Tensor) -> RMSNorm:
-    if isinstance(norm, RMSNorm):  # has no shift
+def _without_shift(norm: nn.Module, weight: Tensor, bias: Tensor) -> nn.RMSNorm:
+    if isinstance(norm, nn.RMSNorm):  # has no shift
         return norm
+    assert isinstance(norm, nn.LayerNorm)
     bias.add_(weight @ norm.bias)
-    rms = RMSNorm(weight.shape[1], norm.eps)
+    rms = nn.RMSNorm(weight.shape[1], norm.eps)
     rms.weight = norm.weight
     return rms
 
@@ -106,3 +98,21 @@ def mean_share(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     LayerNorm removes this share, RMSNorm leaves it in. For independent features of mean 0 it is 1/d on average.
     """
     return x.mean(axis=-1) ** 2 / (x * x).mean(axis=-1)
+
+
+def mean_gradients(model: LanguageModel) -> dict[str, float]:
+    """The part of each writer's gradient that would change the means it writes, relative to the whole gradient.
+
+    For the gradients at hand, after a backward pass. Under LayerNorm it is 0: no reader feels a mean, so that no loss
+    asks for another one.
+
+    Returns:
+        for each name of :func:`writers`, a number from 0 (none of the gradient) to 1 (all of it).
+    """
+    parts = {}
+    for name, parameter, axis in writers(model):
+        gradient = parameter.grad
+        assert gradient is not None, "mean_gradients needs a backward pass first"
+        mean = gradient.mean(dim=axis, keepdim=True).expand_as(gradient)
+        parts[name] = float(mean.norm() / gradient.norm())
+    return parts

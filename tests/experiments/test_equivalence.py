@@ -2,7 +2,15 @@ import numpy as np
 import pytest
 import torch
 
-from subnorm.experiments.equivalence import PreNormModel, centre_writers, mean_share, swap_norms
+from subnorm.experiments.equivalence import (
+    centre_writers,
+    mean_gradients,
+    mean_share,
+    random_model,
+    swap_norms,
+    writers,
+)
+from subnorm.experiments.language_model import loss
 
 
 @pytest.fixture
@@ -17,45 +25,55 @@ def difference(one, other, tokens):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_centring_and_swapping_changes_nothing(seed, tokens):
-    layer = PreNormModel("layer", seed=seed)
+    layer = random_model(seed=seed)
     assert difference(layer, centre_writers(layer), tokens) < 1e-12
     assert difference(layer, swap_norms(centre_writers(layer)), tokens) < 1e-12
 
 
 def test_swapping_alone_changes_the_function(tokens):
-    layer = PreNormModel("layer")
+    layer = random_model()
     assert difference(layer, swap_norms(layer), tokens) > 0.1
 
 
-@pytest.mark.parametrize("writer", ["embedding", "out_proj", "linear2", "out_proj bias", "linear2 bias"])
-def test_every_writer_must_be_centred(writer, tokens):
+def test_swapping_again_changes_nothing(tokens):
+    once = swap_norms(random_model())
+    assert difference(once, swap_norms(once), tokens) == 0
+
+
+WRITERS = ["tokens", "positions"] + [
+    f"{sublayer} {block}, {part}"
+    for block in range(4)
+    for sublayer in ("attention", "feed-forward")
+    for part in ("weight", "bias")
+]
+
+
+def test_the_writers_by_name():
+    assert [name for name, _, _ in writers(random_model())] == WRITERS
+
+
+@pytest.mark.parametrize("name", [*WRITERS[:2], *WRITERS[6:10]])
+def test_every_writer_must_be_centred(name, tokens):
     """The check can fail: give one writer its mean back."""
-    layer = PreNormModel("layer")
+    layer = random_model()
     centred = centre_writers(layer)
-    block = centred.blocks[1]
     with torch.no_grad():
-        {
-            "embedding": centred.embedding.weight,
-            "out_proj": block.self_attn.out_proj.weight,
-            "linear2": block.feed_forward.linear2.weight,
-            "out_proj bias": block.self_attn.out_proj.bias,
-            "linear2 bias": block.feed_forward.linear2.bias,
-        }[writer].add_(0.1)
+        next(parameter for one, parameter, _ in writers(centred) if one == name).add_(0.1)
     assert difference(layer, centred, tokens) < 1e-12  # LayerNorm does not mind
     assert difference(layer, swap_norms(centred), tokens) > 1e-3  # RMSNorm does
 
 
 def test_the_stream_of_a_centred_stack_has_no_mean(tokens):
     with torch.no_grad():
-        before = [mean_share(x.numpy()).mean() for x in PreNormModel("layer").stream(tokens)]
-        after = [mean_share(x.numpy()).max() for x in centre_writers(PreNormModel("layer")).stream(tokens)]
+        before = [mean_share(x.numpy()).mean() for x in random_model().states(tokens)]
+        after = [mean_share(x.numpy()).max() for x in centre_writers(random_model()).states(tokens)]
     assert len(before) == len(after) == 5
     assert min(before) > 1e-3
     assert max(after) < 1e-28
 
 
 def test_the_originals_are_left_alone(tokens):
-    layer, untouched = PreNormModel("layer"), PreNormModel("layer")
+    layer, untouched = random_model(), random_model()
     centre_writers(layer)
     swap_norms(layer)
     assert layer.state_dict().keys() == untouched.state_dict().keys()
@@ -63,8 +81,28 @@ def test_the_originals_are_left_alone(tokens):
 
 
 def test_swapped_stack_has_the_parameters_of_an_rms_stack():
-    swapped = {name: p.shape for name, p in swap_norms(PreNormModel("layer")).named_parameters()}
-    assert swapped == {name: p.shape for name, p in PreNormModel("rms").named_parameters()}
+    swapped = {name: p.shape for name, p in swap_norms(random_model()).named_parameters()}
+    assert swapped == {name: p.shape for name, p in random_model("rms").named_parameters()}
+
+
+def test_no_gradient_reaches_a_mean_through_layer_norm_and_some_does_through_rms_norm(tokens):
+    parts = {}
+    for norm in ("layer", "rms"):
+        model = random_model(norm)
+        loss(model, tokens, tokens.flip(0)).backward()
+        parts[norm] = mean_gradients(model)
+    assert list(parts["layer"]) == WRITERS
+    assert max(parts["layer"].values()) < 1e-12
+    assert min(parts["rms"].values()) > 1e-3
+    assert max(parts["rms"].values()) <= 1
+
+
+def test_mean_gradients_of_known_gradients():
+    model = random_model(num_blocks=1)
+    for _, parameter, axis in writers(model):
+        parameter.grad = torch.ones_like(parameter)  # all of it is mean
+        parameter.grad.select(axis, 0).neg_()  # but for one feature: mean 1 - 2/d
+    assert list(mean_gradients(model).values()) == pytest.approx([1 - 2 / 32] * 6)
 
 
 def test_mean_share_closed_forms():
