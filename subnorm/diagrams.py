@@ -144,10 +144,11 @@ SHARED = {
 
 def normalised_axes(norms: tuple[str, ...] = ("LayerNorm", "BatchNorm")) -> Figure:
     """Which entries share one mean and one variance, one table of tokens and features for each of the norms."""
-    fig, panels = plt.subplots(1, len(norms), figsize=(1.9 * len(norms), 2.9), squeeze=False)
+    lines = -(-len(norms) // 2)  # two norms side by side, so that a phone shows them large enough to read
+    fig, panels = plt.subplots(lines, len(norms) // lines, figsize=(3.8, 2.9 * lines), squeeze=False)
     examples, tokens, features = 2, 3, 4
     rows = examples * tokens
-    for ax, norm in zip(panels[0], norms, strict=True):
+    for ax, norm in zip(panels.flat, norms, strict=True):
         color, height, width = SHARED[norm]
         for row in range(rows):
             for column in range(features):

@@ -94,7 +94,7 @@ def layer_norm_backward(
         TypeError: an input is not floating-point.
         ValueError: dy does not have the shape of x, or an input breaks a rule of the forward pass.
 
-    Source: the chain rule, derived line by line in chapter 03.
+    Source: the chain rule, derived line by line in deep dive 03a.
 
     Known mistake: testing it with ``y.sum()``, for which dx is zero whatever the code does when gamma is 1.
     """
