@@ -16,11 +16,13 @@ from subnorm.torch import TransformerBlock
 CLASSES = 64
 SEQUENCES = 8
 
-#: Variance of a weight with so many inputs and outputs. "torch" is that of nn.Linear's own weights.
+#: Variance of a weight with so many inputs and outputs. "torch" is that of nn.Linear's own weights; "square" passes
+#: the mean square on as Xavier's rule does for square matrices.
 INITS = {
     "xavier": lambda inputs, outputs: 2 / (inputs + outputs),
     "he": lambda inputs, outputs: 2 / inputs,
     "torch": lambda inputs, outputs: 1 / (3 * inputs),
+    "square": lambda inputs, outputs: 1 / inputs,
 }
 
 Sizes = dict[str, npt.NDArray[np.float64]]
@@ -67,7 +69,14 @@ def last_layer(kind: str, depths: tuple[int, ...], seeds: range) -> Sizes:
     return {"one_token": one_token, "average": average}
 
 
-def by_layer(kind: str, num_blocks: int, seeds: range, init: str = "xavier", sequences: int = 3) -> Sizes:
+def by_layer(
+    kind: str,
+    num_blocks: int,
+    seeds: range,
+    init: str = "xavier",
+    sequences: int = 3,
+    plain_average: bool = False,
+) -> Sizes:
     """Size of the gradient of every block's second feed-forward matrix, at init. Losses as in :func:`last_layer`.
 
     Args:
@@ -76,12 +85,16 @@ def by_layer(kind: str, num_blocks: int, seeds: range, init: str = "xavier", seq
         seeds: one draw of weights, tokens and targets for each.
         init: a key of :data:`INITS`, for every weight matrix of the stack. DeepNorm's is Xavier's.
         sequences: number of sequences B, and of single tokens.
+        plain_average: with weights of zero for queries and keys, so that attention averages the tokens that it sees.
 
     Returns:
         "one_token" and "average", each of shape (seeds, num_blocks): Frobenius norms, the bottom block first.
 
     Raises:
         ValueError: an unknown init.
+
+    Source: Xiong et al. 2020, arXiv:2002.04745, section 3.3 and appendix F, which has ``init="square"`` and
+    ``plain_average=True``, but no causal mask.
     """
     _rules.choice("init", init, INITS)
     one_token, average = np.zeros((2, len(seeds), num_blocks))
@@ -89,6 +102,8 @@ def by_layer(kind: str, num_blocks: int, seeds: range, init: str = "xavier", seq
         generator = torch.Generator().manual_seed(seed)
         x = random_tokens(generator, batch_size=sequences)  # (B, T, d)
         stack = _redraw(untrained(kind, num_blocks, generator), init)
+        if plain_average:
+            _silence_queries_and_keys(stack)
         head, target = _head(x, generator)
         losses = _losses(stack(x), head, target)  # (B, T)
         weights = [_second_matrix(block) for block in stack.blocks]
@@ -130,6 +145,14 @@ def _redraw(stack: Stack, init: str) -> Stack:
             outputs, inputs = parameter.shape
             parameter.mul_(math.sqrt(INITS[init](inputs, outputs) / INITS["xavier"](inputs, outputs)))
     return stack
+
+
+@torch.no_grad()
+def _silence_queries_and_keys(stack: Stack) -> None:
+    for block in stack.blocks:
+        assert isinstance(block, TransformerBlock)
+        query_key_value = block.self_attn.in_proj_weight  # (3 d, d)
+        query_key_value[: 2 * query_key_value.shape[1]] = 0
 
 
 def _head(x: Tensor, generator: torch.Generator) -> tuple[nn.Linear, Tensor]:

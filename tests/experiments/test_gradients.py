@@ -79,3 +79,26 @@ def test_redrawn_weights_have_the_variance_of_their_rule(init: str) -> None:
 def test_an_unknown_init_is_refused() -> None:
     with pytest.raises(ValueError, match="init"):
         gradients.by_layer("pre", 1, range(1), "zeros")
+
+
+def test_without_queries_and_keys_attention_is_a_plain_average() -> None:
+    stack = Stack(1, "post", torch.Generator().manual_seed(0))
+    gradients._silence_queries_and_keys(stack)
+    attention = stack.blocks[0].self_attn
+    h = random_tokens(torch.Generator().manual_seed(1), batch_size=2, length=5)
+    seen = h.cumsum(1) / torch.arange(1, 6, dtype=h.dtype)[:, None]  # the mean of the tokens up to each one
+    values = seen @ attention.in_proj_weight[128:].T
+    torch.testing.assert_close(attention(h, causal_mask(5)), values @ attention.out_proj.weight.T)
+
+    kept, silent = (gradients.by_layer("post", 2, range(1), "square", 1, average) for average in (False, True))
+    assert (kept["average"] != silent["average"]).all()
+
+
+def test_square_branches_have_the_gain_of_xiongs_theory() -> None:
+    generator = torch.Generator().manual_seed(0)
+    block = gradients._redraw(Stack(1, "post", generator), "square").blocks[0]
+    h = random_tokens(generator, batch_size=64)
+    assert float(block.feed_forward(h).square().mean().detach()) == pytest.approx(1 / 2, rel=0.2)
+    d = h.shape[-1]
+    values = h @ block.self_attn.in_proj_weight[2 * d :].T
+    assert float((values @ block.self_attn.out_proj.weight.T).square().mean().detach()) == pytest.approx(1, rel=0.2)
