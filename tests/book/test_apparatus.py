@@ -1,0 +1,122 @@
+"""What every page for learners has: a box of objectives, predictions, quick checks with each option explained."""
+
+import json
+import re
+
+import pytest
+from refresh import chapters
+
+SECTIONS = ["Quick checks", "Summary", "Exercises", "Further reading"]
+
+
+def text(path):
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+
+
+def faults(page, checks_wanted):
+    box = page.split("\n## ")[0]
+    for promise in ("**You will be able to**", "**You need**", "**Time to read:** {given}`"):
+        if promise not in box:
+            yield f"the box at the top does not say {promise}"
+    if ":class: predict" not in page:
+        yield "nothing is predicted"
+    headings = re.findall(r"^## (.*)$", page, flags=re.MULTILINE)
+    if headings[-len(SECTIONS) :] != SECTIONS:
+        yield f"the page ends with {headings[-len(SECTIONS) :]}, not with {SECTIONS}"
+        return
+    checks = page.split("\n## Quick checks\n")[1].split("\n## Summary\n")[0]
+    answers = re.findall(r":::+\{dropdown\} Answer\n(.*?)\n:::", checks, flags=re.DOTALL)
+    if len(answers) < checks_wanted:
+        yield f"{len(answers)} quick checks, {checks_wanted} are wanted"
+    for answer in answers:
+        options = re.split(r"^- ", answer, flags=re.MULTILINE)[1:]
+        right = [option for option in options if option.startswith("**")]
+        if len(options) < 3 or len(right) != 1:
+            yield f"a quick check has {len(options)} options, {len(right)} of them right: {answer[:60]!r}"
+        yield from (f"an option is not explained: {o[:60]!r}" for o in options if len(explanation(o).split()) < 3)
+    exercises = page.split("\n## Exercises\n")[1].split("\n## Further reading\n")[0]
+    if not re.search(r"^1\. \*\(Level \d, \d+ minutes\)\*", exercises, flags=re.MULTILINE):
+        yield "no exercise says its level and its minutes"
+    if "{dropdown}" not in exercises:
+        yield "no exercise has a folded hint or solution"
+
+
+def explanation(option):
+    """What an option says after the answer itself, which is bold if right and in italics if wrong."""
+    return re.sub(r"\A(\*\*.*?\*\*|\*\"?.*?\"?\*)", "", option, count=1, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_notebook(path):
+    is_chapter = re.match(r"\d\d-", path.name)
+    assert list(faults(text(path), 2 if is_chapter else 1)) == []
+
+
+GOOD = """# Title
+
+:::{admonition} This chapter
+**You will be able to**
+- do it.
+
+**You need** nothing. **Time to read:** {given}`5` minutes.
+:::
+
+## A section
+
+:::{admonition} Predict
+:class: predict
+What?
+:::
+
+## Quick checks
+
+**1.** Which?
+
+:::{dropdown} Answer
+- *"This."* No, it is not that.
+- **"That."** Yes, it is that.
+- *"Both."* No, only one is.
+:::
+
+## Summary
+
+- It is that. {claim}`01-a`
+
+## Exercises
+
+1. *(Level 1, 5 minutes)* Do it.
+   :::{dropdown} Hint
+   Begin.
+   :::
+
+## Further reading
+
+- A book."""
+
+PLANTED = [
+    ("**You need** nothing. ", ""),
+    ("- do it.", "- do it.\n\n## B\n"),
+    (":class: predict\n", ""),
+    ("## Summary", "## In short"),
+    ("## Further reading", "## More"),
+    ('- *"This."* No, it is not that.\n', ""),
+    ('- **"That."** Yes, it is that.', '- *"That."* Yes, it is that.'),
+    ("No, only one is.", ""),
+    ("*(Level 1, 5 minutes)* ", ""),
+    (":::{dropdown} Hint\n   Begin.\n   :::", ""),
+]
+
+
+def test_a_good_page_has_no_fault():
+    assert list(faults(GOOD, 1)) == []
+
+
+@pytest.mark.parametrize(("was", "now"), PLANTED)
+def test_a_planted_fault_is_found(was, now):
+    assert was in GOOD
+    assert list(faults(GOOD.replace(was, now), 1))
+
+
+def test_a_chapter_wants_two_checks():
+    assert list(faults(GOOD, 2)) == ["1 quick checks, 2 are wanted"]
