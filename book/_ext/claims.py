@@ -18,7 +18,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
-from sphinx.util import logging
+from sphinx.util import docname_join, logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 log = logging.getLogger(__name__)
@@ -287,6 +287,10 @@ class Fill(SphinxPostTransform):
     def row(self, name):
         claimed = self.env.known_claims[name]
         said = nodes.paragraph("", "", *copies(claimed["sentence"]))
+        for link in said.findall(addnodes.pending_xref):
+            if link["reftype"] == "doc":
+                link["reftarget"] = "/" + docname_join(claimed["doc"], link["reftarget"])
+            link["refdoc"] = self.env.docname  # links lead on from here, not from where the sentence stands
         line = nodes.paragraph("", "", classes=["supports"])
         line += self.link(claimed["doc"], f"claim-{name}", name)
         for kind, target in claimed["supports"]:

@@ -80,6 +80,14 @@ def test_the_whole_bullet_and_the_whole_row_are_said(book):
     assert said[1] == "axis · LN: last · BN: first"
 
 
+def test_links_in_a_sentence_lead_on_from_the_ledger(book):
+    text = "In {doc}`03-norms`, by {eq}`eq-sum`, it is so. {claim}`03-adds-nothing`\n\n$$ a = b $$ (eq-sum)"
+    chapter(book, "claim:03-adds-nothing", text=text)
+    assert build(book) == ""
+    links = rows(book)["row-03-adds-nothing"].find("p").find_all("a")
+    assert [a["href"] for a in links] == ["notebooks/03-norms.html", "notebooks/03-norms.html#equation-eq-sum"]
+
+
 def test_two_claims_for_one_sentence_and_one_after_the_other(book):
     write(book, f"First. Sa\nme: so. {{claim}}`a-one {TEST}` {{claim}}`a-two {TEST}` Next. {{claim}}`a-three {TEST}`")
     assert build(book) == ""
