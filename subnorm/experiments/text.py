@@ -39,9 +39,14 @@ class Text:
 
     def unigram_loss(self) -> float:
         """Mean loss, in nats, of whoever knows the training text's letter frequencies and nothing else."""
-        count = torch.bincount(self.train, minlength=len(self.characters)).double()
-        share = count[count > 0] / count.sum()
+        share = self.frequencies()
+        share = share[share > 0]
         return float(-(share * share.log()).sum())
+
+    def frequencies(self) -> Tensor:
+        """The share of each character of the vocabulary in the training text, shape (len(characters),)."""
+        count = torch.bincount(self.train, minlength=len(self.characters)).double()
+        return count / count.sum()
 
 
 def load() -> Text:

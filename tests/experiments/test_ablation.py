@@ -12,14 +12,6 @@ from subnorm.numpy import layer_norm, pre_ln, residual
 X = np.array([2.0, 4.0, 6.0, 12.0])
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def reverse(h):
     return h[..., ::-1]
 

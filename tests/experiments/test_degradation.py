@@ -14,15 +14,6 @@ def test_the_target_has_mean_zero_and_variance_one() -> None:
     assert y.square().mean().item() == pytest.approx(1, rel=0.03)
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """On matrices this small, threads only wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def test_batch_norm_gives_every_feature_spread_one_over_the_examples() -> None:
     """So the first answer keeps its size at any depth, where the same plain stack has shrunk to nothing."""
     source = torch.Generator().manual_seed(0)

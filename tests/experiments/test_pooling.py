@@ -11,14 +11,6 @@ from subnorm.experiments import pooling
 from subnorm.experiments.pooling import HEADS, AttentionPool, LastStep, MeanPool, Regressor
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def steps(*shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
