@@ -216,7 +216,15 @@ def check(app, env):
     env.known_claims, faults = resolve(app, env)
     for where, message in faults:
         log.warning("%s", message, location=where, type="claims")
-    return [doc for doc in env.found_docs if doc in env.ledgers or env.claims.get(doc)]
+    before, env.claim_looks = env.claim_looks, {doc: look(env, doc) for doc in env.claims}
+    return [doc for doc, now in env.claim_looks.items() if doc in env.ledgers or now != before.get(doc)]
+
+
+def look(env, doc):
+    """What a page shows of claims that other pages can change: the words of its marks, the homes of what it checks."""
+    marks = [sorted(kinds(env.known_claims, row["name"])) for row in env.claims[doc]]
+    homes = [env.known_claims.get(cell["name"], {}).get("doc") for cell in env.claim_cells[doc]]
+    return marks, homes
 
 
 def remember(app, doctree):
@@ -318,7 +326,13 @@ def in_order(env, doc):
 
 
 def start(app, env, docnames):
-    for name, empty in (("claims", {}), ("claim_cells", {}), ("ledgers", set()), ("known_claims", {})):
+    for name, empty in (
+        ("claims", {}),
+        ("claim_cells", {}),
+        ("ledgers", set()),
+        ("known_claims", {}),
+        ("claim_looks", {}),
+    ):
         if not hasattr(env, name):
             setattr(env, name, empty)
 
@@ -340,4 +354,4 @@ def setup(app):
     app.connect("doctree-read", collect)
     app.connect("doctree-read", remember)
     app.connect("env-updated", check)
-    return {"env_version": 1, "parallel_read_safe": False, "parallel_write_safe": True}
+    return {"env_version": 2, "parallel_read_safe": False, "parallel_write_safe": True}

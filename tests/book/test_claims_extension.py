@@ -101,6 +101,21 @@ def test_the_ledger_follows_an_edited_sentence(book):
     assert rows(book)["row-03-adds-nothing"].find("p").text == "Adding zero changes nothing."
 
 
+def test_a_mark_follows_the_support_on_another_page(book):
+    """The root page would not do: Sphinx writes it whenever a page below it was read."""
+    (book / "other.md").write_text("# Other\n\nSo it is. {claim}`a-b claim:03-adds-nothing`\n", "utf-8")
+    write(book, "```{toctree}\nother\n```")
+    assert build(book) == ""
+    assert mark(book) == "measured"
+    chapter(book, text=CLAIM.replace("nothing`", f"nothing {TEST}`"))
+    assert build(book) == ""
+    assert mark(book) == "tested"
+
+
+def mark(folder):
+    return BeautifulSoup(html(folder, "other"), "html.parser").select_one("sup.claim").text
+
+
 FAULTS = {
     "no support": ("No. {claim}`a-b`", "claim a-b has no support"),
     "test renamed": ("No. {claim}`a-b test:tests/test_norms.py::test_gone`", "test_gone, which does not exist"),
