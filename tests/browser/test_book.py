@@ -1,28 +1,9 @@
 """The book in a real browser: every page, light and dark, on a desk and on a phone, from a server and from a file."""
 
-import threading
-from contextlib import contextmanager
-
 import pytest
-from parts import need
-from playwright.sync_api import sync_playwright
+from visit import DESK, PHONE, opened
 
 import course
-
-DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-OPTIONS = [
-    f"--{name}"
-    for name in (
-        "headless",
-        "no-sandbox",
-        "disable-gpu",
-        "disable-quic",
-        "no-first-run",
-        "disable-background-networking",
-        "disable-component-update",
-        "disable-sync",
-    )
-]
 
 # What the reader must see: nothing wider than the window, formulas and pictures with a size, the colours asked for.
 LOOK = """async () => {
@@ -38,52 +19,6 @@ LOOK = """async () => {
     mathFont: !document.querySelector(".katex") || document.fonts.check("16px KaTeX_Main"),
   }
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = need("chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
-def pages():
-    """All pages of a book that is up to date, but index.html, which only leads to the first one."""
-    assert course.build()
-    paths = [path.relative_to(course.PAGES) for path in sorted(course.PAGES.rglob("*.html"))]
-    return [path.as_posix() for path in paths if path.parts[0] not in ("_static", "index.html")]
-
-
-@pytest.fixture(scope="module")
-def server(pages):
-    """The book from the server that its readers start."""
-    with course.web_server(course.PAGES, 0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-
-
-@contextmanager
-def opened(browser, base, faults, **settings):
-    """A page that writes down what goes wrong: errors, failed requests, and requests that leave the book."""
-    context = browser.new_context(**settings)
-    page = context.new_page()
-    page.on("console", lambda m: faults.append(f"console: {m.text}") if m.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: faults.append(f"error: {error}"))
-    # what is aborted was only overtaken by the next page
-    page.on("requestfailed", lambda r: None if "ABORTED" in r.failure else faults.append(f"failed: {r.url}"))
-    page.on(
-        "request",
-        lambda request: None if request.url.startswith((base, "data:")) else faults.append(f"elsewhere: {request.url}"),
-    )
-    page.on("response", lambda r: faults.append(f"{r.status}: {r.url}") if r.status >= 400 else None)
-    try:
-        yield page
-    finally:
-        context.close()
 
 
 def look(page, name, scheme, faults):

@@ -1,0 +1,37 @@
+"""A browser, the pages of the built book, and the server that its readers start, for every test in this folder."""
+
+import threading
+
+import pytest
+from parts import need
+from playwright.sync_api import sync_playwright
+from visit import OPTIONS
+
+import course
+
+
+# One for each file of tests: a browser for the whole run would leave its event loop to the notebooks' kernels.
+@pytest.fixture(scope="module")
+def browser():
+    path = need("chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def pages():
+    """All pages of a book that is up to date, but index.html, which only leads to the first one."""
+    assert course.build()
+    paths = [path.relative_to(course.PAGES) for path in sorted(course.PAGES.rglob("*.html"))]
+    return [path.as_posix() for path in paths if path.parts[0] not in ("_static", "index.html")]
+
+
+@pytest.fixture(scope="session")
+def server(pages):
+    """The book from the server that its readers start."""
+    with course.web_server(course.PAGES, 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()

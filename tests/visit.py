@@ -1,0 +1,38 @@
+"""How the tests open a page of the book in a real browser. The fixtures are in tests/browser/conftest.py."""
+
+from contextlib import contextmanager
+
+DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+OPTIONS = [
+    f"--{name}"
+    for name in (
+        "headless",
+        "no-sandbox",
+        "disable-gpu",
+        "disable-quic",
+        "no-first-run",
+        "disable-background-networking",
+        "disable-component-update",
+        "disable-sync",
+    )
+]
+
+
+@contextmanager
+def opened(browser, base, faults, **settings):
+    """A page that writes down what goes wrong: errors, failed requests, and requests that leave the book."""
+    context = browser.new_context(**settings)
+    page = context.new_page()
+    page.on("console", lambda m: faults.append(f"console: {m.text}") if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: faults.append(f"error: {error}"))
+    # what is aborted was only overtaken by the next page
+    page.on("requestfailed", lambda r: None if "ABORTED" in r.failure else faults.append(f"failed: {r.url}"))
+    page.on(
+        "request",
+        lambda request: None if request.url.startswith((base, "data:")) else faults.append(f"elsewhere: {request.url}"),
+    )
+    page.on("response", lambda r: faults.append(f"{r.status}: {r.url}") if r.status >= 400 else None)
+    try:
+        yield page
+    finally:
+        context.close()
