@@ -45,6 +45,26 @@ def test_a_figure_is_shown_as_png_with_its_words_and_closed(published: list[dict
     assert np.array_equal(picture[0, 0], [1, 1, 1, 1])  # white, whatever the page's colour is
 
 
+def test_a_picture_of_few_colours_looks_like_the_one_that_was_drawn(published: list[dict[str, Any]]) -> None:
+    drawn = io.BytesIO()
+    for _ in range(2):
+        fig, (left, right) = plt.subplots(1, 2, figsize=(6, 3))
+        left.plot(np.sin(np.arange(50)), color=subnorm.figures.BLUE)
+        right.imshow(np.linspace(0, 1, 1000).reshape(40, 25), cmap="cividis", aspect="auto")
+        fig.savefig(drawn, format="png", dpi=100, facecolor="white")
+        show(fig, ALT, dpi=100)
+    stored, again = (data["image/png"] for data in published)
+    assert stored == again  # a difference in git is a difference in a result
+    assert len(stored) < drawn.tell() / 4  # two drawings
+    few, many = (np.rint(255 * image.imread(io.BytesIO(png))[..., :3]) for png in (stored, drawn.getvalue()))
+    assert len(np.unique(few.reshape(-1, 3), axis=0)) <= 256
+    assert np.array_equal(few[0, 0], [255, 255, 255])
+    assert (few == np.rint(255 * np.array(colors.to_rgb(subnorm.figures.BLUE)))).all(axis=-1).sum() > 100
+    smooth = many[60:240, 360:540]  # inside the heat map
+    assert len(np.unique(smooth.reshape(-1, 3), axis=0)) > 150
+    assert np.abs(few[60:240, 360:540] - smooth).mean() < 1  # levels of 255
+
+
 def test_a_figure_without_words_is_refused(published: list[dict[str, Any]]) -> None:
     with pytest.raises(ValueError, match=r"alt must say what is seen; got 'A plot'.*Name the curves"):
         show(plt.figure(), "A plot")
