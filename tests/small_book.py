@@ -6,10 +6,20 @@ import json
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
 
-EXTENSIONS = ["myst_nb", "sphinxcontrib.bibtex", "prerender", "measured", "claims", "sheet", "alt", "slim"]
+EXTENSIONS = [
+    "myst_nb",
+    "sphinxcontrib.bibtex",
+    "prerender",
+    "measured",
+    "claims",
+    "sheet",
+    "quick_checks",
+    "alt",
+    "slim",
+]
 
 
-def build(folder):
+def build(folder, builder="html"):
     """All warnings of a build; a second call is an incremental build."""
     warnings = io.StringIO()
     settings = {
@@ -19,13 +29,13 @@ def build(folder):
         "html_theme": "basic",
         "html_math_renderer": "prerender",
         "katex_macros": {"LN": r"\operatorname{LN}"},
-        "myst_enable_extensions": ["amsmath", "dollarmath"],
+        "myst_enable_extensions": ["amsmath", "colon_fence", "deflist", "dollarmath"],
         "nb_execution_mode": "off",
         "exclude_patterns": ["_build"],
     }
-    out = folder / "_build" / "html"
+    out = folder / "_build" / builder
     with docutils_namespace():
-        Sphinx(folder, None, out, out / "tree", "html", settings, status=None, warning=warnings).build()
+        Sphinx(folder, None, out, out / "tree", builder, settings, status=None, warning=warnings).build()
     return warnings.getvalue()
 
 

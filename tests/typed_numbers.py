@@ -1,7 +1,8 @@
 """Finds numbers that look like results but were typed by hand: in prose, titles, tables and alt texts.
 
 What passes: a number pasted by {val} or marked as chosen by {given}; a sentence with a citation; what others say, in
-quotation marks; code; a formula with a letter in it; a bare whole number; the number of a section, a version, a paper.
+quotation marks; code; a formula with a letter in it; a bare whole number; the number of a section, a version, a paper;
+the wrong options of a quick check, and the right one if a test computes it from the check's `:value:`.
 """
 
 import ast
@@ -44,6 +45,9 @@ NUMBER_ONLY = re.compile(r"(?:[-+\d.,\s<>=~%()^{}]|\\(?:approx|sim|pm|times|cdot
 QUOTED = re.compile(r'"[^"]*"|“[^”]*”')
 CITED = "\ue000"
 SENTENCE = re.compile(r"(?<=[.!?])[\"”’)*_]*\s+")
+# What an option says, up to its explanation
+OPTIONS_WRONG = re.compile(r"^- \[ \] .*?(?=^  - )", flags=re.MULTILINE | re.DOTALL)
+OPTIONS_COMPUTED = re.compile(r"^- \[[ x]\] .*?(?=^  - )", flags=re.MULTILINE | re.DOTALL)
 # Directives whose body is not prose, or is compared elsewhere
 SILENT = {"code", "code-block", "math", "figure", "image", "raw", "toctree", "bibliography", "eval-rst", "claims"}
 
@@ -62,9 +66,15 @@ def walk(tokens, offset):
         elif token.type in ("fence", "colon_fence"):
             name, _, title = token.info.strip().removeprefix("{").partition("}")
             if token.info.strip().startswith("{") and name not in SILENT:
-                body = re.sub(r"\A(?::[\w-]+:.*\n)+", lambda options: "\n" * options[0].count("\n"), token.content)
+                body = re.sub(r"\A(?::[\w-]+:.*\n)+", blank, token.content)
+                if name == "quick-check":
+                    body = re.sub(OPTIONS_COMPUTED if ":value:" in token.content else OPTIONS_WRONG, blank, body)
                 yield from walk(PARSER.parse(title.strip()), line - 1)
                 yield from walk(PARSER.parse(body), line)
+
+
+def blank(part):
+    return "\n" * part[0].count("\n")
 
 
 def prose(tokens):

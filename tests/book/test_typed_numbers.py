@@ -40,6 +40,9 @@ PLANTED = [
     "Cited. {claim}`03-a bib:ba2016layer` Not cited: 0.5.",
     "Term\n: It is 0.5.",
     'It is "fast": 0.5.',
+    ":::{quick-check} slope\n\nWhat?\n\n- [x] It is 0.5.\n  - So it is.\n:::",
+    ":::{quick-check} slope\n:value: 1 / 2\n\nWhat?\n\n- [x] It is 0.5.\n  - It is 0.5.\n:::",
+    ":::{quick-check} slope\n\nWhat of 0.5?\n\n- [ ] It is 1.\n  - So it is.\n:::",
 ]
 GOOD = [
     "The slope is {val}`03:slope` and the rate {given}`0.5`; {val}`03:share` % of it.",
@@ -54,6 +57,7 @@ GOOD = [
     "Do it three times, on a 64 × 64 matrix.",
     'It is said that it is "about 10 % faster". Is it?',
     "```{math}\n0.5\n```",
+    ":::{quick-check} slope\n:value: 1 / 2\n\nWhat?\n\n- [ ] It is\n  0.4.\n  - No.\n- [x] It is 0.5.\n  - Yes.\n:::",
     "```{figure} a.png\n:width: 50 %\n```",
 ]
 

@@ -1,0 +1,244 @@
+"""Quick checks: a question with options to choose from, each with what is right or tempting about it.
+
+    :::{quick-check} ignores-bias
+
+    A colleague sets `bias=False` in LayerNorm. Is it RMSNorm now?
+
+    - [ ] Yes.
+      - Having no bias is common to both now.
+    - [x] No.
+      - It still subtracts the mean.
+    - [ ] Only with a gain of 1.
+      - The gain has nothing to do with it.
+    :::
+
+The id is unique on its page. With that of the page (04-ignores-bias) it names what a reader's browser remembers, so it
+stays when checks are reordered. Where the right option is a number, the option `:value:` holds the Python expression
+from which a test computes it again. What does not fit is a warning in every build.
+
+The page needs no script: choosing an option shows its explanation. `_static/quick-checks.js` counts and remembers.
+Every text stands on the page once, so that a printed page, a search and another builder have a plain list.
+"""
+
+import hashlib
+import json
+import re
+from html import escape
+from pathlib import Path
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+log = logging.getLogger(__name__)
+
+NAME = re.compile(r"[0-9a-z]+(-[0-9a-z]+)*")
+BOX = re.compile(r"\[([ x])\]\s+")
+
+
+# Each is a kind of what other builders show of it: they know only the base class.
+class quick_check(nodes.container):
+    """A question and its options."""
+
+
+class check_question(nodes.paragraph):
+    """What is asked."""
+
+
+class check_options(nodes.bullet_list):
+    """The options."""
+
+
+class check_option(nodes.list_item):
+    """One option: its label and its explanation."""
+
+
+class check_label(nodes.paragraph):
+    """What an option says."""
+
+
+class check_why(nodes.container):
+    """Why an option is right, or why it tempts and is not."""
+
+
+class checks_head(nodes.General, nodes.Element):
+    """Above the checks of a page: how many are right, and all answers at once."""
+
+
+class checks_done(nodes.General, nodes.Element):
+    """Beside a link to a page: how many of its checks are right."""
+
+
+class QuickCheck(SphinxDirective):
+    # An id is required all the same; but what the parser itself refuses is a warning in the first build only.
+    optional_arguments = 1
+    has_content = True
+    option_spec = {"value": directives.unchanged}  # noqa: RUF012, as docutils has it
+
+    def run(self):
+        body = nodes.Element()
+        self.state.nested_parse(self.content, self.content_offset, body)
+        known = self.env.quick_checks.setdefault(self.env.docname, {})
+        slug = " ".join(self.arguments)
+        name = f"{Path(self.env.docname).name.partition('-')[0]}-{slug}"
+        try:
+            if not NAME.fullmatch(slug):
+                raise ValueError("its id is not of the form ignores-bias")
+            if name in known:
+                raise ValueError("another check of the page has its id")
+            if self.options.get("value") == "":
+                raise ValueError(":value: is empty; it holds a Python expression")
+            check = read(body, name, len(known) + 1)
+        except ValueError as error:
+            log.warning("quick check %r: %s", slug, error, location=self.get_location(), type="checks")
+            self.env.note_reread()
+            return body.children
+        known[name] = next(option["value"] for option in check.findall(check_option) if option["right"])
+        return [check]
+
+
+def read(body, name, number):
+    """The check that the parsed body of a directive stands for."""
+    if not (body.children and isinstance(body[0], nodes.paragraph)):
+        raise ValueError("it does not begin with its question, a paragraph")
+    if not (len(body) == 2 and isinstance(body[1], nodes.bullet_list)):
+        raise ValueError("after its question comes a list of options, and nothing else")
+    question = check_question("", f"{number}. ", *body[0].children)
+    options = [read_option(item, f"check-{name}") for item in body[1]]
+    right = sum(option["right"] for option in options)
+    if len(options) < 3:
+        raise ValueError(f"it has {len(options)} options, and 3 are the least")
+    if right != 1:
+        raise ValueError(f"{right} of its options are right; one must be, marked [x]")
+    if len({option["value"] for option in options}) < len(options):
+        raise ValueError("two of its options are the same")
+    return quick_check("", question, check_options("", *options), ids=[f"check-{name}"])
+
+
+def read_option(item, group):
+    said = item[0].astext()
+    box = isinstance(item[0], nodes.paragraph) and BOX.match(said)
+    if not box:
+        raise ValueError(f"an option does not begin with [ ] or [x]: {said[:60]!r}")
+    if not (len(item) == 2 and isinstance(item[1], nodes.bullet_list) and len(item[1]) == 1):
+        raise ValueError(f"an option is not explained by one point below it: {said[:60]!r}")
+    why = item[1][0].children
+    if not isinstance(why[0], nodes.paragraph):
+        raise ValueError(f"an explanation does not begin with a sentence: {said[:60]!r}")
+    first = item[0][0]
+    item[0].replace(first, nodes.Text(BOX.sub("", first, count=1)))
+    right = box[1] == "x"
+    why[0].insert(0, [nodes.strong("", "Right." if right else "Not quite."), nodes.Text(" ")])
+    # a value of its own words: what a browser remembers neither moves to another option nor outlives an edit
+    value = hashlib.sha256(item[0].astext().encode()).hexdigest()[:8]
+    parts = check_label("", "", *item[0].children), check_why("", *why)
+    return check_option("", *parts, right=right, value=value, group=group)
+
+
+def add_head(app, doctree):
+    checks = app.env.quick_checks.get(app.env.docname)
+    if checks:
+        first = next(doctree.findall(quick_check))
+        first.parent.insert(first.parent.index(first), checks_head(checks=checks))
+
+
+def add_done(app, doctree, docname):
+    """On the first page, in its list of chapters."""
+    if docname == app.config.root_doc:
+        pages = {app.builder.get_relative_uri(docname, doc): c for doc, c in app.env.quick_checks.items() if c}
+        for term in doctree.findall(nodes.term):
+            for link in [link for link in term.findall(nodes.reference) if link.get("refuri") in pages]:
+                term += checks_done(checks=pages[link["refuri"]])
+
+
+def add_script(app, pagename, templatename, context, doctree):
+    if doctree and any(doctree.findall(lambda node: isinstance(node, checks_head | checks_done))):
+        app.add_js_file("quick-checks.js", loading_method="defer")
+
+
+# HTML
+
+
+def visit_check(translator, node):
+    translator.body.append(f'<fieldset class="quick-check" id="{node["ids"][0]}">\n')
+
+
+def visit_option(translator, node):
+    name = f"{node['group']}-{node['value']}"
+    translator.body.append(
+        f'<div class="option">\n<input type="radio" name="{node["group"]}" id="{name}" value="{node["value"]}">\n'
+    )
+
+
+def visit_label(translator, node):
+    translator.body.append(f'<label for="{node.parent["group"]}-{node.parent["value"]}">')
+
+
+def visit_why(translator, node):
+    """A live region that is always there: what appears in it is read out. A description would give the answer away."""
+    kind = " right" if node.parent["right"] else ""
+    translator.body.append(f'<div aria-live="polite"><div class="why{kind}">\n')
+
+
+def done(node):
+    return f'<span class="checks-done" data-checks="{escape(json.dumps(node["checks"]))}"></span>'
+
+
+def visit_head(translator, node):
+    translator.body.append(
+        f'<p class="checks-head">{done(node)}<button type="button" hidden>Start again</button></p>\n'
+        '<input type="checkbox" id="all-answers"><label for="all-answers">Show all answers, explained</label>\n'
+    )
+    raise nodes.SkipNode
+
+
+def visit_done(translator, node):
+    translator.body.append(done(node))
+    raise nodes.SkipNode
+
+
+def skip(translator, node):
+    raise nodes.SkipNode
+
+
+def writes(text):
+    return lambda translator, node: translator.body.append(text)
+
+
+# What the first page shows of the others, in every build
+
+
+def start(app, env, docnames):
+    for name in ("quick_checks", "quick_checks_shown"):
+        if not hasattr(env, name):
+            setattr(env, name, {})
+
+
+def purge(app, env, docname):
+    getattr(env, "quick_checks", {}).pop(docname, None)
+
+
+def check(app, env):
+    shown, env.quick_checks_shown = env.quick_checks_shown, dict(env.quick_checks)
+    return [app.config.root_doc] if shown != env.quick_checks else []
+
+
+def setup(app):
+    app.add_directive("quick-check", QuickCheck)
+    app.add_node(quick_check, html=(visit_check, writes("</fieldset>\n")))
+    app.add_node(check_question, html=(writes("<legend>"), writes("</legend>\n")))
+    app.add_node(check_options, html=(writes(""), writes("")))
+    app.add_node(check_option, html=(visit_option, writes("</div>\n")))
+    app.add_node(check_label, html=(visit_label, writes("</label>\n")))
+    app.add_node(check_why, html=(visit_why, writes("</div></div>\n")))
+    others = dict.fromkeys(("latex", "text", "man", "texinfo"), (skip, None))
+    app.add_node(checks_head, html=(visit_head, None), **others)
+    app.add_node(checks_done, html=(visit_done, None), **others)
+    app.connect("env-before-read-docs", start)
+    app.connect("env-purge-doc", purge)
+    app.connect("doctree-read", add_head)
+    app.connect("env-updated", check)
+    app.connect("doctree-resolved", add_done)
+    app.connect("html-page-context", add_script)
+    return {"env_version": 1, "parallel_read_safe": False, "parallel_write_safe": True}

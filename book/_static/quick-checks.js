@@ -1,0 +1,45 @@
+// Quick checks work without this script. It counts the right answers and remembers the choices in this browser.
+{
+  const key = (check) => `subnorm.quick-check.${check}`;
+  // A browser may refuse to store: then a choice lasts as long as the page.
+  const attempt = (use) => { try { return use(localStorage); } catch { return null; } };
+  const lines = [...document.querySelectorAll("[data-checks]")]
+    .map((line) => ({ line, checks: Object.entries(JSON.parse(line.dataset.checks)) }));
+  const radios = [...document.querySelectorAll(".quick-check input")];
+  const head = document.querySelector(".checks-head");
+  const again = head?.querySelector("button");
+  const checkOf = (radio) => radio.name.replace(/^check-/, "");
+
+  const chosen = (check) => (head
+    ? radios.find((radio) => radio.checked && checkOf(radio) === check)?.value
+    : attempt((store) => store.getItem(key(check))));
+
+  const count = () => {
+    for (const { line, checks } of lines) {
+      const right = checks.filter(([check, value]) => chosen(check) === value).length;
+      const started = checks.some(([check]) => chosen(check));
+      if (head) line.textContent = `${right} of ${checks.length} answered right`;
+      else line.textContent = started ? `${right} of ${checks.length} quick checks` : "";
+      if (again) again.hidden = !started;
+    }
+  };
+
+  for (const radio of radios) {
+    radio.checked = attempt((store) => store.getItem(key(checkOf(radio)))) === radio.value;
+    radio.addEventListener("change", () => {
+      attempt((store) => store.setItem(key(checkOf(radio)), radio.value));
+      count();
+    });
+  }
+  again?.addEventListener("click", () => {
+    for (const radio of radios) {
+      radio.checked = false;
+      attempt((store) => store.removeItem(key(checkOf(radio))));
+    }
+    document.getElementById("all-answers").checked = false;
+    count();
+    radios[0].focus(); // the button goes, and the focus would go with it
+  });
+  count();
+  addEventListener("pageshow", count); // the first page, seen again by the back button
+}

@@ -1,0 +1,151 @@
+"""Quick checks as a reader uses them: by keyboard, again tomorrow, without a script, where nothing may be stored."""
+
+import json
+
+import pytest
+from visit import DESK, PHONE, opened
+
+PAGE = "notebooks/04-rmsnorm.html"
+# What a browser does that is told to block site data
+BLOCKED = """Object.defineProperty(window, "localStorage", {
+  get() { throw new DOMException("The operation is insecure.", "SecurityError") },
+})"""
+TOO_SMALL = """() => [...document.querySelectorAll("#quick-checks :is(label, button)")]
+  .filter((target) => target.checkVisibility() && target.getBoundingClientRect().height < 24).map((t) => t.outerHTML)"""
+
+
+def shown(page):
+    """The first words of each explanation that the reader sees."""
+    return page.locator(".quick-check .why:visible > p:first-child > strong").all_inner_texts()
+
+
+def answers(page):
+    """The value of the right option of each check."""
+    return json.loads(page.locator(".checks-head [data-checks]").get_attribute("data-checks"))
+
+
+def radio(page, check, value):
+    return page.locator(f"input[name=check-{check}][value='{value}']")
+
+
+def choose_all_right(page):
+    for check, value in answers(page).items():
+        radio(page, check, value).check()
+
+
+@pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])
+def test_a_choice_by_keyboard_shows_its_explanation_alone(browser, server, window):
+    faults = []
+    with opened(browser, server, faults, viewport=window) as page:
+        page.goto(server + PAGE)
+        assert shown(page) == []
+        assert page.locator(".checks-head").inner_text() == f"0 of {len(answers(page))} answered right"
+        page.locator("#all-answers").focus()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Space")
+        options = page.locator(".quick-check").first.locator("input")
+        seen = []
+        for i in range(options.count()):
+            assert options.nth(i).evaluate("radio => radio === document.activeElement && radio.checked")
+            assert options.nth(i).evaluate("radio => getComputedStyle(radio).outlineStyle") == "solid"
+            assert page.locator(".quick-check .why:visible").count() == 1
+            assert options.nth(i).locator("xpath=..").locator(".why").is_visible()
+            seen += shown(page)
+            page.keyboard.press("ArrowDown")
+        assert sorted(seen) == ["Not quite."] * (options.count() - 1) + ["Right."]
+        assert page.evaluate(TOO_SMALL) == []
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert faults == []
+
+
+def test_progress_survives_a_reload_and_stands_on_the_first_page(browser, server):
+    faults = []
+    with opened(browser, server, faults) as page:
+        page.goto(server + "book/intro.html")
+        assert set(page.locator("dt .checks-done").all_inner_texts()) == {""}
+        page.goto(server + PAGE)
+        choose_all_right(page)
+        first = next(iter(answers(page)))
+        page.locator(f"input[name=check-{first}]:not(:checked)").first.check()
+        number = len(answers(page))
+        status = f"{number - 1} of {number} answered right"
+        assert page.locator(".checks-done").inner_text() == status
+        page.reload()
+        assert page.locator(".checks-done").inner_text() == status
+        assert sorted(shown(page)) == ["Not quite."] + ["Right."] * (number - 1)
+        page.goto(server + "book/intro.html")
+        marks = page.locator("dt .checks-done").all_inner_texts()
+        assert [mark for mark in marks if mark] == [f"{number - 1} of {number} quick checks"]
+        page.goto(server + "notebooks/03-layer-normalization.html")
+        assert page.locator(".checks-done").inner_text().startswith("0 of ")
+    assert faults == []
+
+
+def test_start_again_forgets_this_page_only(browser, server):
+    with opened(browser, server, []) as page:
+        for name in ("notebooks/03-layer-normalization.html", PAGE):
+            page.goto(server + name)
+            choose_all_right(page)
+        button = page.get_by_role("button", name="Start again")
+        button.press("Enter")
+        assert page.locator(".quick-check input:checked").count() == 0
+        assert page.locator(".checks-done").inner_text().startswith("0 of ")
+        assert shown(page) == []
+        assert not button.is_visible()
+        assert page.evaluate("document.activeElement.type") == "radio"
+        page.reload()
+        assert page.locator(".quick-check input:checked").count() == 0
+        page.goto(server + "notebooks/03-layer-normalization.html")
+        assert page.locator(".quick-check input:checked").count() == len(answers(page))
+
+
+def test_the_back_button_counts_again(browser, server):
+    with opened(browser, server, []) as page:
+        page.goto(server + "book/intro.html")
+        page.locator("dt a[href$='04-rmsnorm.html']").click()
+        choose_all_right(page)
+        page.go_back()
+        page.locator("dt .checks-done", has_text="quick checks").wait_for(timeout=5000)
+
+
+def test_all_answers_at_once(browser, server):
+    with opened(browser, server, []) as page:
+        page.goto(server + PAGE)
+        page.locator("#all-answers").press("Space")
+        assert page.locator(".why:visible").count() == page.locator(".quick-check .option").count()
+        page.locator("#all-answers").press("Space")
+        assert shown(page) == []
+
+
+@pytest.mark.parametrize("media", ["screen", "print"])
+def test_no_script_is_needed(browser, server, media):
+    with opened(browser, server, [], java_script_enabled=False) as page:
+        page.goto(server + PAGE)
+        page.emulate_media(media=media)
+        everything = page.locator(".quick-check .why")
+        if media == "print":
+            assert all(why.is_visible() for why in everything.all())
+            assert not page.locator("#all-answers").is_visible()
+            return
+        assert not any(why.is_visible() for why in everything.all())
+        assert page.locator(".checks-head").inner_text() == ""
+        option = page.locator(".quick-check .option").first
+        option.locator("label").click()
+        assert [why.is_visible() for why in everything.all()].count(True) == 1
+        assert option.locator(".why").is_visible()
+        page.locator("label[for=all-answers]").click()
+        assert all(why.is_visible() for why in everything.all())
+
+
+def test_storage_may_be_blocked(browser, server):
+    """The theme complains of it; what is ours goes on."""
+    with opened(browser, server, []) as page:
+        page.add_init_script(BLOCKED)
+        page.goto(server + PAGE)
+        choose_all_right(page)
+        number = len(answers(page))
+        assert page.locator(".checks-done").inner_text() == f"{number} of {number} answered right"
+        page.get_by_role("button", name="Start again").click()
+        assert shown(page) == []
+        page.goto(server + "book/intro.html")
+        assert set(page.locator("dt .checks-done").all_inner_texts()) == {""}
