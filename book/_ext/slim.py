@@ -18,6 +18,7 @@ THEME = """<script>
   {
     const root = document.documentElement.dataset, mode = localStorage.getItem("mode") || "auto";
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    document.documentElement.classList.add("js"); // controls that only a script can serve are shown from the start
     root.mode = mode;
     root.theme = mode !== "auto" ? mode : dark ? "dark" : "light";
   }
@@ -41,6 +42,10 @@ RULES = [
     (r'(<button class="btn search-button-field[^>]*?) title="Search" aria-label="Search"', r"\1"),
     (r'<div id="pst-primary-sidebar" class', '<div id="pst-primary-sidebar" role="region" aria-label="Sidebar" class'),
     (r'<summary aria-label="Toggle hidden content">', "<summary>"),
+    # the arrow that unfolds a chapter's deep dives has no name of its own
+    (r'(<a class="[^"]*reference internal"[^>]*>([^<]*)</a><details[^>]*><summary)>', r'\1 aria-label="More on \2">'),
+    # an empty corner of a table is no heading
+    (r'<th class="head"><p></p></th>', "<td></td>"),
     # roles that do not fit their children
     (r' role="list"(?= class="citation-list")| role="doc-biblioentry"', ""),
     (r"<script (?![^>]*\b(?:defer|async)\b)(?=[^>]*\bsrc=)", "<script defer "),

@@ -24,16 +24,23 @@ Image.linear_gradient("L").convert("RGB").save(png, format="png")
 publish_display_data({"image/png": png.getvalue(), "text/plain": "a gradient from black to white"})"""
 SAID = """\
 publish_display_data({"text/plain": "slope = 0.72"}, metadata={"said": {"slope": "0.72"}})"""
-LIVE = """\
+TIMES = """\
 import time
 print(time.time())"""
+LIVE = """\
+from subnorm import live
+panel = live.Lines(live.Axis("x"), live.Axis("y"), {"line": live.Curve("a line")})
+live.chart("lines", "A line through two points", [live.slider("k", "slope", [1, 2], 1)], [panel],
+    lambda k: (f"It ends at {k}.", [{"line": ([0, 1], [0.5, k])}]), "A line that rises from left to right.")"""
 SOURCES = {
     "prints": "print('mean 0.725')",
     "draws": FIGURE,
     "draws again": FIGURE,
     "says": SAID,
+    "moves": LIVE,
+    "moves again": LIVE,
     "raises": "raise ValueError('no')",
-    "times": LIVE,
+    "times": TIMES,
 }
 CELL = {name: n for n, name in enumerate(SOURCES)}
 
@@ -47,6 +54,13 @@ def repaint(output, rows, columns, by):
     output["data"]["image/png"] = base64.b64encode(png.getvalue()).decode()
 
 
+def replace(output, was, now):
+    """Changes one row in the table of a live figure."""
+    html = "".join(output["data"]["text/html"])
+    assert html.count(was) == 1, html
+    output["data"]["text/html"] = html.replace(was, now)
+
+
 # cell: (what is planted in its output, what the failure must say)
 PLANTED = {
     "prints": (lambda output: output.update(text=["mean 0.726\n"]), "Cell outputs differ"),
@@ -56,10 +70,13 @@ PLANTED = {
     ),
     "draws again": (lambda output: output["data"].pop("image/png"), "a figure is stored that the cell does not draw"),
     "says": (lambda output: output["metadata"]["said"].update(slope="0.73"), "the stored numbers are"),
+    "moves": (lambda output: replace(output, '"y":[0.5,2]', '"y":[0.501,2]'), "with other data than"),
+    "moves again": (lambda output: replace(output, "It ends at 2.", "It ends at 3."), "with other data than"),
     "raises": (lambda output: output.update(evalue="yes"), "Cell outputs differ"),
 }
 UNSEEN = {
     "draws": lambda output: repaint(output, slice(None), slice(None), 1),  # the noise of another CPU
+    "moves": lambda output: replace(output, '"y":[0.5,2]', '"y":[0.50005,2]'),  # the last digit, on another CPU
     "times": lambda output: output.update(text=["0.0\n"]),
 }
 

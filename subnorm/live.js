@@ -1,0 +1,394 @@
+// The live figures: subnorm/live.py writes their data, this draws them, in the book and in JupyterLab.
+// One renderer for both pictures: Python runs `markup` for the still one, the browser runs it again at every change.
+// A chart only shows rows of the table that the package computed. Only the two norms are computed here.
+globalThis.subnormLive ??= (() => {
+  "use strict";
+
+  // --- the two norms, as in subnorm.numpy, of one token ---
+
+  const mean = (x) => x.reduce((sum, v) => sum + v, 0) / x.length;
+  const meanSquare = (x) => mean(x.map((v) => v * v));
+
+  /** What LayerNorm ("layer") or RMSNorm ("rms") does to x, step by step. */
+  function steps(norm, x, gamma, beta, eps) {
+    const shift = norm === "layer" ? mean(x) : 0;
+    const centred = x.map((v) => v - shift);
+    const rstd = 1 / Math.sqrt(meanSquare(centred) + eps);
+    const xhat = centred.map((v) => v * rstd);
+    const y = xhat.map((v) => gamma * v + (norm === "layer" ? beta : 0));
+    return { mean: shift, centred, rstd, xhat, y };
+  }
+
+  // --- text and numbers ---
+
+  const escape = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
+  const superscript = (n) => String(n).replace(/./g, (c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c]));
+  const minus = (text) => text.replace(/-/g, "−");
+
+  /** A number as a reader wants it: three digits, powers of ten beyond 0.001 and 100 000. */
+  function short(v) {
+    if (v === 0 || (Math.abs(v) >= 1e-3 && Math.abs(v) < 1e5)) return minus(String(Number(v.toPrecision(3))));
+    const [digits, power] = v.toExponential(1).split("e");
+    return `${minus(digits).replace(/\.0$/, "")} × 10${superscript(Number(power))}`;
+  }
+
+  /** A number below a bar: two decimals at most. */
+  const brief = (v) => minus(String(Number(v.toFixed(Math.abs(v) < 10 ? 2 : 1))));
+
+  // --- scales and ticks ---
+
+  /** Round steps between low and high, at most `most` of them. */
+  function linearTicks(low, high, most) {
+    const rough = (high - low) / most;
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = power * [1, 2, 5, 10].find((k) => k * power >= rough * (1 - 1e-9));
+    const first = Math.ceil(low / step - 1e-9);
+    const last = Math.floor(high / step + 1e-9);
+    return Array.from({ length: last - first + 1 }, (_, k) => {
+      const at = Number(((first + k) * step).toPrecision(12));
+      return { at, label: minus(String(at)) };
+    });
+  }
+
+  function logTicks(low, high, most) {
+    const first = Math.ceil(Math.log10(low) - 1e-9);
+    const last = Math.floor(Math.log10(high) + 1e-9);
+    if (last - first < 1) return linearTicks(low, high, most);
+    const step = Math.ceil((last - first + 1) / most);
+    const powers = Array.from({ length: last - first + 1 }, (_, k) => first + k).filter((p) => p % step === 0);
+    const plain = (p) => (p >= -2 && p <= 4 ? String(10 ** p) : `10${superscript(p)}`);
+    return powers.map((p) => ({ at: 10 ** p, label: plain(p) }));
+  }
+
+  /** From data to pixels; what lies beyond the limits is drawn at the limit. */
+  function scale({ limits: [low, high], log, ticks }, start, end, most) {
+    const f = log ? Math.log : (v) => v;
+    const to = (v) => start + ((f(Math.min(Math.max(v, low), high)) - f(low)) / (f(high) - f(low))) * (end - start);
+    to.ticks = ticks
+      ? ticks.map(([at, label]) => ({ at, label }))
+      : log ? logTicks(low, high, most) : linearTicks(low, high, most);
+    return to;
+  }
+
+  // --- shapes; colours are variables, so that they follow the page into the dark ---
+
+  const fixed = (v) => Number(v.toFixed(1));
+  const text = (x, y, words, anchor = "start", more = "") =>
+    `<text x="${fixed(x)}" y="${fixed(y)}" text-anchor="${anchor}"${more}>${escape(words)}</text>`;
+  const rule = (x1, y1, x2, y2, name) =>
+    `<line class="${name}" x1="${fixed(x1)}" y1="${fixed(y1)}" x2="${fixed(x2)}" y2="${fixed(y2)}"/>`;
+  const width = (words) => 6.9 * String(words).length; // of 13 px type, roughly
+  const colour = (name) => `var(--live-${name})`;
+
+  const SIDE = { left: 46, right: 14, top: 46, bottom: 42 };
+  const ROW = 20; // a line of the legend
+
+  /** Legend: pairs of sample and name, in as many rows as they need. */
+  function legend(entries, x, y, right) {
+    let [at, row] = [x, 0];
+    const drawn = entries.map(({ sample, label }) => {
+      const wide = 34 + width(label);
+      if (at > x && at + wide - 12 > right) [at, row] = [x, row + 1];
+      const here = `<g transform="translate(${fixed(at)},${fixed(y + row * ROW)})">${sample}${text(28, 4, label)}</g>`;
+      at += wide;
+      return here;
+    });
+    return { svg: drawn.join(""), rows: entries.length ? row + 1 : 0 };
+  }
+
+  const stroke = ({ colour: name, dash }) =>
+    `fill="none" stroke="${colour(name)}" stroke-width="2.2"${dash ? ` stroke-dasharray="${dash}"` : ""}`;
+
+  /** One curve: a line with its band, or points. A missing value interrupts it. */
+  function curve(look, { x, y, low, high }, px, py) {
+    const seen = (k) => y[k] !== null && y[k] !== undefined;
+    const runs = [];
+    y.forEach((v, k) => {
+      if (!seen(k)) return;
+      if (k > 0 && seen(k - 1)) runs.at(-1).push(k);
+      else runs.push([k]);
+    });
+    const points = (ks, values) => ks.map((k) => `${fixed(px(x[k]))},${fixed(py(values[k]))}`).join(" ");
+    const band = (ks) => `<polygon fill="${colour(look.colour)}" fill-opacity=".18" points="${points(ks, high)} ${
+      points([...ks].reverse(), low)}"/>`;
+    const dots = (ks) => ks.map((k) =>
+      `<circle cx="${fixed(px(x[k]))}" cy="${fixed(py(y[k]))}" r="4" fill="${colour(look.colour)}"/>`).join("");
+    return runs.map((ks) => (low ? band(ks) : "") + (look.marks ? dots(ks) : "") + (look.marks === "only" ? "" :
+      `<polyline ${stroke(look)} points="${points(ks, y)}"/>`)).join("");
+  }
+
+  /** A panel of curves over one pair of axes. */
+  function linesPanel(panel, data, { x, y, w, h }) {
+    const entries = panel.curves.filter(({ name }) => data[name]).map((look) => ({
+      label: look.label,
+      sample: look.marks === "only" ? `<circle cx="12" cy="0" r="4" fill="${colour(look.colour)}"/>`
+        : `<line x1="0" x2="24" y1="0" y2="0" ${stroke(look)}/>`,
+    }));
+    const key = legend(entries, x, y + 34, x + w);
+    const top = y + SIDE.top + key.rows * ROW - 8;
+    const box = { left: x + SIDE.left, right: x + w - SIDE.right, top, bottom: y + h - SIDE.bottom };
+    const px = scale(panel.x, box.left, box.right, w < 340 ? 5 : 8);
+    const py = scale(panel.y, box.bottom, box.top, 6);
+    const grid = py.ticks.map(({ at, label }) => rule(box.left, py(at), box.right, py(at), "grid") +
+      text(box.left - 6, py(at) + 4, label, "end"));
+    const marks = px.ticks.map(({ at, label }) => rule(px(at), box.bottom, px(at), box.bottom + 4, "axis") +
+      text(px(at), box.bottom + 18, label, "middle"));
+    const curves = panel.curves.filter(({ name }) => data[name]).map((look) => curve(look, data[look.name], px, py));
+    return [
+      text(x, y + 14, panel.y.label, "start", ' class="title"'), key.svg, ...grid, ...marks,
+      rule(box.left, box.bottom, box.right, box.bottom, "axis"), ...curves,
+      text((box.left + box.right) / 2, y + h - 6, panel.x.label, "middle"),
+    ].join("");
+  }
+
+  /** A panel of cells; the stronger the colour, the larger the value. Two colours if there are two signs. */
+  function heatPanel(panel, data, { x, y, w, h }) {
+    const { rows, columns, limits: [low, high], colours, digits } = panel;
+    const left = x + Math.max(...rows.map(width), 0) + 10;
+    const [top, bottom] = [y + 26, y + h - SIDE.bottom];
+    const [cw, ch] = [(x + w - left) / columns.length, (bottom - top) / rows.length];
+    const most = digits === null ? 1 : 0.5; // a number in the cell must stay readable
+    const strength = (v) => (colours.length === 2 ? Math.abs(v) / high : (v - low) / (high - low));
+    const cell = (v, r, c) => v === null ? "" :
+      `<rect x="${fixed(left + c * cw)}" y="${fixed(top + r * ch)}" width="${fixed(cw - 1)}" height="${fixed(ch - 1)}" ` +
+      `fill="${colour(colours.length === 2 && v < 0 ? colours[1] : colours[0])}" ` +
+      `fill-opacity="${(most * Math.min(Math.max(strength(v), 0), 1)).toFixed(3)}"/>` +
+      (digits === null ? "" : text(left + (c + 0.5) * cw, top + (r + 0.5) * ch + 4, v.toFixed(digits), "middle"));
+    const every = Math.ceil(Math.max(...columns.map((c) => width(c) + 8)) / cw);
+    return [
+      text(x, y + 14, panel.title, "start", ' class="title"'),
+      ...data.cells.map((line, r) => line.map((v, c) => cell(v, r, c)).join("")),
+      ...rows.map((label, r) => text(left - 6, top + (r + 0.5) * ch + 4, label, "end")),
+      ...columns.map((label, c) => (c % every ? "" : text(left + (c + 0.5) * cw, bottom + 16, label, "middle"))),
+      text((left + x + w) / 2, y + h - 6, panel.x.label, "middle"),
+    ].join("");
+  }
+
+  // --- the two kinds of figure: each gives its picture, its sentence and its numbers for a state ---
+
+  const PANELS = { lines: linesPanel, heat: heatPanel };
+
+  const chart = {
+    height: (spec, narrow) => narrow
+      ? spec.panels.reduce((sum, panel) => sum + panel.height, 0)
+      : Math.max(...spec.panels.map((panel) => panel.height)) * Math.ceil(spec.panels.length / spec.side),
+
+    /** The row of the table that belongs to the position of every control. */
+    frame(spec, state) {
+      const k = spec.controls.reduce((at, control) => at * control.values.length + state[control.name], 0);
+      return spec.frames[k];
+    },
+
+    show(spec, state, w, narrow) {
+      const { panels, say } = chart.frame(spec, state);
+      const side = narrow ? 1 : spec.side;
+      const gap = 18;
+      const wide = (w - gap * (side - 1)) / side;
+      const tall = Math.max(...spec.panels.map((panel) => panel.height));
+      let below = 0;
+      const drawn = spec.panels.map((panel, k) => {
+        const box = side === 1 ? { x: 0, y: below, w, h: panel.height }
+          : { x: (k % side) * (wide + gap), y: Math.floor(k / side) * tall, w: wide, h: tall };
+        below += panel.height;
+        return PANELS[panel.kind](panel, panels[k], box);
+      });
+      return { svg: drawn.join(""), say, numbers: panels };
+    },
+  };
+
+  const REACH = 14; // of a feature's bar; as far as its slider goes
+  const ROW_HEIGHT = 190; // px
+  const NAMES = { layer: "LayerNorm", rms: "RMSNorm" };
+
+  const norms = {
+    height: (spec, narrow) => spec.rows.length * (narrow ? 2 : 1) * ROW_HEIGHT + 6,
+
+    numbers(spec, state) {
+      const drawn = spec.x.map((_, k) => state[`x${k + 1}`]);
+      const x = drawn.map((v) => state.scale * v + state.shift);
+      const eps = 10 ** state.eps;
+      const before = { gamma: state.gamma, beta: state.beta, eps };
+      const rows = Object.fromEntries(spec.rows.map((norm) => [norm, steps(norm, x, ...Object.values(before))]));
+      const ghosts = Object.fromEntries(spec.rows.map((norm) => [norm, steps(norm, drawn, ...Object.values(before))]));
+      return { x, drawn, rows, ghosts };
+    },
+
+    show(spec, state, w, narrow) {
+      const { x, drawn, rows, ghosts } = norms.numbers(spec, state);
+      const across = narrow ? 2 : 4;
+      const [cw, ch] = [w / across, ROW_HEIGHT];
+      const reach = { raw: REACH, out: 3 };
+      const svg = spec.rows.map((norm, r) => {
+        const { centred, xhat, y } = rows[norm];
+        const ghost = ghosts[norm];
+        const parts = [
+          { title: "token x", bars: x, ghost: drawn, reach: reach.raw, drag: true },
+          { title: norm === "layer" ? "x − mean" : "x, not centred", bars: centred, ghost: ghost.centred, reach: reach.raw },
+          { title: "times rstd", bars: xhat, ghost: ghost.xhat, reach: reach.out },
+          { title: norm === "layer" ? "gamma, beta" : "gamma", bars: y, ghost: ghost.y, reach: reach.out },
+        ];
+        return parts.map((part, k) => bars({ ...part, norm }, {
+          x: (k % across) * cw, w: cw - 10, h: ch,
+          y: (r * (narrow ? 2 : 1) + Math.floor(k / across)) * ch,
+        }, k === 0 ? NAMES[norm] : "")).join("");
+      }).join("");
+      const say = spec.rows.map((norm) => norms.sentence(norm, rows[norm], ghosts[norm])).join(" ");
+      return { svg, say, numbers: Object.fromEntries(spec.rows.map((norm) => [norm, rows[norm]])) };
+    },
+
+    sentence(norm, { mean, rstd, y }, ghost) {
+      const moved = Math.max(...y.map((v, k) => Math.abs(v - ghost.y[k])));
+      const statistic = norm === "layer" ? `mean ${short(mean)}, rstd ${short(rstd)}` : `rstd ${short(rstd)}`;
+      const answer = moved < 5e-4 ? "the output has not moved" : `the output has moved by up to ${short(moved)}`;
+      return `${NAMES[norm]}: ${statistic}; with shift and scale ${answer}.`;
+    },
+  };
+
+  /** One bar for each feature; a hollow bar where it stood before shift and scale. */
+  function bars({ norm, title, bars: values, ghost, reach, drag }, { x, y, w, h }, name) {
+    const [top, bottom] = [y + 44, y + h - 26];
+    const at = scale({ limits: [-reach, reach] }, bottom, top, 4);
+    const step = w / values.length;
+    const zero = at(0);
+    const block = (v, k, more) => `<rect x="${fixed(x + k * step + 3)}" y="${fixed(Math.min(at(v), zero))}" ` +
+      `width="${fixed(step - 6)}" height="${fixed(Math.max(Math.abs(at(v) - zero), 1))}" ${more}/>`;
+    return [
+      text(x, y + 12, name, "start", ' class="title"'), text(x, y + 32, title),
+      ...values.map((v, k) => block(v, k, `class="bar ${norm}${Math.abs(v) > reach ? " beyond" : ""}"`)),
+      ...ghost.map((v, k) => block(v, k, 'class="ghost"')),
+      rule(x, zero, x + w, zero, "axis"),
+      ...values.map((v, k) => text(x + (k + 0.5) * step, y + h - 8, brief(v), "middle", ' class="small"')),
+      drag ? `<rect class="drag" data-x="${fixed(x)}" data-step="${fixed(step)}" data-zero="${fixed(zero)}" ` +
+        `data-reach="${fixed(zero - at(reach))}" x="${fixed(x)}" y="${fixed(top)}" width="${fixed(w)}" ` +
+        `height="${fixed(bottom - top)}"/>` : "",
+    ].join("");
+  }
+
+  const KINDS = { chart, norms };
+  const NARROW = 480; // px; panels stand below each other
+
+  /** The picture of a figure in a state, `w` pixels wide. */
+  function picture(spec, state, w) {
+    const narrow = w < NARROW;
+    const kind = KINDS[spec.kind];
+    const shown = kind.show(spec, state, w, narrow);
+    const h = kind.height(spec, narrow);
+    const svg = `<svg viewBox="0 0 ${w} ${h}" role="img" aria-label="${escape(spec.alt)}">${shown.svg}</svg>`;
+    return { ...shown, svg };
+  }
+
+  /** Where every control stands at first. */
+  const start = (spec) => Object.fromEntries(spec.controls.map(({ name, start }) => [name, start]));
+
+  // --- the page ---
+
+  const label = (control, value) => control.values ? control.values[value] : control.log
+    ? `10${superscript(value)}` : short(value);
+
+  function controlMarkup(control, id) {
+    if (control.kind === "choice") {
+      const options = control.values.map((words, k) => `<label><input type="radio" name="${id}-${control.name}" ` +
+        `value="${k}"${k === control.start ? " checked" : ""}> ${escape(words)}</label>`);
+      return `<fieldset data-control="${control.name}"><legend>${escape(control.label)}</legend>${options.join("")}</fieldset>`;
+    }
+    const [low, high, step] = control.range ?? [0, control.values.length - 1, 1];
+    return `<label data-control="${control.name}"><span>${escape(control.label)}</span> <input type="range" min="${low}" ` +
+      `max="${high}" step="${step}" value="${control.start}" aria-valuetext="${escape(label(control, control.start))}"> ` +
+      `<output>${escape(label(control, control.start))}</output></label>`;
+  }
+
+  const STILL = 608; // px, the width of a text column
+
+  /** Everything inside the figure but its data. Python stores it, so the page is complete before a script runs. */
+  function markup(spec) {
+    const { svg, say } = picture(spec, start(spec), STILL);
+    const kind = KINDS[spec.kind];
+    return `<div class="live-picture" style="--wide:${kind.height(spec, false)}px;--narrow:${kind.height(spec, true)}px">${svg}</div>` +
+      `<div class="live-controls" role="group" aria-label="${escape(spec.title)}: controls">` +
+      spec.controls.map((control) => controlMarkup(control, spec.name)).join("") +
+      '<button type="button">Start again</button></div>' +
+      `<p class="live-say">${escape(say)}</p><p class="live-heard" role="status"></p>` +
+      `<figcaption>${escape(spec.title)}</figcaption>`;
+  }
+
+  function mount(figure) {
+    const spec = JSON.parse(figure.querySelector("script").textContent);
+    const [holder, panel, said, heard] = ["picture", "controls", "say", "heard"]
+      .map((name) => figure.querySelector(`.live-${name}`));
+    let state = start(spec);
+
+    function draw() {
+      const { svg, say, numbers } = picture(spec, state, Math.round(holder.clientWidth) || STILL);
+      holder.innerHTML = svg;
+      said.textContent = say;
+      figure.dataset.state = JSON.stringify({ state, numbers });
+    }
+
+    /** Set the controls to the state; needed when the state comes from elsewhere than the controls. */
+    function place() {
+      for (const control of spec.controls) {
+        const box = panel.querySelector(`[data-control="${control.name}"]`);
+        if (control.kind === "choice") box.querySelectorAll("input")[state[control.name]].checked = true;
+        else {
+          const [input, shown] = [box.querySelector("input"), box.querySelector("output")];
+          input.value = state[control.name];
+          shown.textContent = label(control, state[control.name]);
+          input.setAttribute("aria-valuetext", shown.textContent);
+        }
+      }
+    }
+
+    panel.addEventListener("input", (event) => {
+      state[event.target.closest("[data-control]").dataset.control] = Number(event.target.value);
+      place();
+      draw();
+    });
+    // a screen reader hears the sentence when the reader has let go, not at every step
+    panel.addEventListener("change", () => (heard.textContent = said.textContent));
+    panel.querySelector("button").addEventListener("click", () => {
+      state = start(spec);
+      place();
+      draw();
+      heard.textContent = said.textContent;
+    });
+    figure.addEventListener("keydown", (event) => event.stopPropagation()); // JupyterLab takes the arrow keys
+
+    // a feature can be dragged by its bar; its slider does the same for the keyboard
+    holder.addEventListener("pointerdown", (event) => {
+      const area = event.target.closest(".drag");
+      if (!area) return;
+      const { x, step, zero, reach } = Object.fromEntries(Object.entries(area.dataset).map(([k, v]) => [k, Number(v)]));
+      const at = (e) => new DOMPoint(e.clientX, e.clientY)
+        .matrixTransform(holder.querySelector("svg").getScreenCTM().inverse());
+      const feature = Math.min(Math.max(Math.floor((at(event).x - x) / step), 0), spec.x.length - 1);
+      const control = spec.controls.find(({ name }) => name === `x${feature + 1}`);
+      const follow = (e) => {
+        const [low, high, grain] = control.range;
+        const value = (((zero - at(e).y) / reach) * REACH - state.shift) / state.scale;
+        state[control.name] = Math.min(Math.max(Math.round(value / grain) * grain, low), high);
+        place();
+        draw();
+      };
+      holder.setPointerCapture(event.pointerId);
+      event.preventDefault();
+      follow(event);
+      holder.addEventListener("pointermove", follow);
+      const end = () => {
+        holder.removeEventListener("pointermove", follow);
+        heard.textContent = said.textContent;
+      };
+      holder.addEventListener("pointerup", end, { once: true });
+      holder.addEventListener("pointercancel", end, { once: true });
+    });
+
+    place(); // a reload may bring back old positions
+    draw();
+    new ResizeObserver(draw).observe(holder);
+    figure.classList.add("live-on");
+  }
+
+  const mountAll = () => document.querySelectorAll("figure[data-live]:not(.live-on)").forEach(mount);
+
+  return { steps, markup, picture, mountAll };
+})();
+if (typeof document !== "undefined") subnormLive.mountAll();

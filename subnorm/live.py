@@ -1,0 +1,333 @@
+"""Figures with controls: the package computes every picture beforehand, the page picks one.
+
+A chart is a table with one row for each position of its controls; ``live.js`` draws the row that is asked for, in the
+book and in JupyterLab. The figure of the norms is the one exception: its controls are continuous, so the script
+computes LayerNorm and RMSNorm itself, and a test holds it to :mod:`subnorm.numpy`. What is stored in a notebook is
+complete without a script: the same code draws the first state while the cell runs.
+"""
+
+import functools
+import itertools
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from IPython.display import publish_display_data
+
+from subnorm import figures
+
+HERE = Path(__file__).parent
+SCRIPT = HERE / "live.js"
+STYLE = HERE / "live.css"
+
+#: The variables of ``live.css`` that stand for the colours of the still figures.
+COLOURS = {
+    figures.BLUE: "blue",
+    figures.ORANGE: "orange",
+    figures.GREEN: "green",
+    figures.PINK: "pink",
+    figures.GREY: "grey",
+    figures.BLACK: "black",
+}
+DASHES = {"-": "", "--": "7 4", ":": "2 4", "-.": "8 3 2 3"}
+DIGITS = 5  # more than a picture can show
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Control:
+    """A slider or a choice among values; build it with :func:`slider` or :func:`choice`."""
+
+    kind: str
+    name: str
+    label: str
+    options: Mapping[str, Any]
+    start: int
+
+    def spec(self) -> dict[str, Any]:
+        base = {"kind": self.kind, "name": self.name, "label": self.label}
+        return {**base, "values": list(self.options), "start": self.start}
+
+
+def slider(name: str, label: str, values: Sequence[Any] | Mapping[str, Any], start: Any) -> Control:
+    """A slider over ordered values. A mapping gives each value the text that the reader sees.
+
+    Raises:
+        ValueError: fewer than two values, or a start that is none of them.
+    """
+    return _control("slider", name, label, values, start)
+
+
+def choice(name: str, label: str, values: Sequence[Any] | Mapping[str, Any], start: Any) -> Control:
+    """A choice among a few values, all of them visible. Arguments and errors are those of :func:`slider`."""
+    return _control("choice", name, label, values, start)
+
+
+def _control(kind: str, name: str, label: str, values: Sequence[Any] | Mapping[str, Any], start: Any) -> Control:
+    options = dict(values) if isinstance(values, Mapping) else {str(value): value for value in values}
+    if not re.fullmatch("[a-z][a-z0-9_]*", name):
+        raise ValueError(f"a control's name is an argument of `frame`: letters, digits, underscores; got {name!r}.")
+    if len(options) < 2:
+        raise ValueError(f"control {name!r} needs at least two values to choose from; got {list(options)}.")
+    if start not in list(options.values()):
+        raise ValueError(f"control {name!r} starts at one of its values {list(options.values())}; got {start!r}.")
+    return Control(kind, name, label, options, list(options.values()).index(start))
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis; limits that are not given hold the data of all states. ``ticks`` maps places to labels."""
+
+    label: str
+    log: bool = False
+    limits: tuple[float, float] | None = None
+    ticks: Mapping[float, str] | None = None
+
+    def spec(self, data: Sequence[Array]) -> dict[str, Any]:
+        ticks = None if self.ticks is None else [[at, label] for at, label in self.ticks.items()]
+        return {"label": self.label, "log": self.log, "limits": self.limits or self._around(data), "ticks": ticks}
+
+    def _around(self, data: Sequence[Array]) -> tuple[float, float]:
+        seen = np.concatenate([values[np.isfinite(values)].ravel() for values in data])
+        low, high = float(seen.min()), float(seen.max())
+        if not self.log:
+            room = 0.04 * (high - low) or 1.0
+            return _round(low - room), _round(high + room)
+        if low <= 0:
+            raise ValueError(f"a logarithmic axis needs values above 0; {self.label!r} has {low:g}. Clip them first.")
+        return 10.0 ** np.floor(np.log10(low)), 10.0 ** np.ceil(np.log10(high) + 1e-9)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How a curve looks, in matplotlib's words, so that ``Curve("plain", **figures.LOOKS["plain"])`` works."""
+
+    label: str
+    color: str = figures.BLUE
+    linestyle: Any = "-"
+    marks: str | None = None  # "only" or "too": a dot at every value, without or with the line
+
+    def spec(self, name: str) -> dict[str, Any]:
+        dash = DASHES.get(self.linestyle) if isinstance(self.linestyle, str) else " ".join(map(str, self.linestyle[1]))
+        if self.color not in COLOURS or dash is None:
+            raise ValueError(
+                f"curve {self.label!r} needs a colour of subnorm.figures and a line style of {list(DASHES)} or "
+                f"(0, dashes); got {self.color!r}, {self.linestyle!r}."
+            )
+        return {"name": name, "label": self.label, "colour": COLOURS[self.color], "dash": dash, "marks": self.marks}
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A panel of curves. A frame gives ``{name: (x, y)}``; y of shape (seeds, n) is drawn as median and range."""
+
+    x: Axis
+    y: Axis
+    curves: Mapping[str, Curve]
+    height: int = 300
+
+    def data(self, given: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]) -> dict[str, dict[str, Array]]:
+        if unknown := given.keys() - self.curves.keys():
+            raise ValueError(f"a frame draws the curves {sorted(unknown)}; this panel has {sorted(self.curves)}.")
+        return {name: _curve(name, *given[name]) for name in self.curves if name in given}
+
+    def spec(self, frames: Sequence[dict[str, dict[str, Array]]]) -> dict[str, Any]:
+        drawn = [curve for frame in frames for curve in frame.values()]
+        return {
+            "kind": "lines",
+            "height": self.height,
+            "x": self.x.spec([curve["x"] for curve in drawn]),
+            "y": self.y.spec([values for curve in drawn for key, values in curve.items() if key != "x"]),
+            "curves": [curve.spec(name) for name, curve in self.curves.items()],
+        }
+
+
+def _curve(name: str, x: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, Array]:
+    at, values = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if values.shape[-1:] != at.shape or values.ndim > 2:
+        raise ValueError(
+            f"curve {name!r} needs x of shape (n,) and y of shape (n,) or (seeds, n); "
+            f"got {at.shape} and {values.shape}."
+        )
+    if values.ndim == 1:
+        return {"x": at, "y": values}
+    return {"x": at, "y": np.median(values, axis=0), "low": values.min(axis=0), "high": values.max(axis=0)}
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A panel of coloured cells. A frame gives an array of shape (rows, columns).
+
+    One colour grows from the lower limit to the upper one; with two, the first stands for positive values and the
+    second for negative ones. With ``digits`` the values are written into the cells. ``nan`` leaves a cell empty.
+    """
+
+    title: str
+    x: Axis
+    rows: Sequence[str]
+    columns: Sequence[str]
+    limits: tuple[float, float]
+    colors: Sequence[str] = (figures.BLUE,)
+    digits: int | None = None
+    height: int = 300
+
+    def data(self, given: npt.ArrayLike) -> dict[str, Array]:
+        cells = np.asarray(given, dtype=np.float64)
+        if cells.shape != (len(self.rows), len(self.columns)):
+            raise ValueError(
+                f"panel {self.title!r} has {len(self.rows)} rows and {len(self.columns)} columns; got {cells.shape}."
+            )
+        return {"cells": cells}
+
+    def spec(self, frames: Sequence[Any]) -> dict[str, Any]:
+        return {
+            "kind": "heat",
+            "height": self.height,
+            "title": self.title,
+            "x": {"label": self.x.label},
+            "rows": list(self.rows),
+            "columns": list(self.columns),
+            "limits": self.limits,
+            "colours": [COLOURS[color] for color in self.colors],
+            "digits": self.digits,
+        }
+
+
+def chart(
+    name: str,
+    title: str,
+    controls: Sequence[Control],
+    panels: Sequence[Lines | Heat],
+    frame: Callable[..., tuple[str, Sequence[Any]]],
+    alt: str,
+    side: int = 1,
+) -> None:
+    """Show a figure whose controls choose among pictures that are all computed now.
+
+    Args:
+        name: short name, unique on the page: lower-case words with dashes.
+        title: what the figure shows, in one sentence; its caption.
+        controls: sliders and choices. With k and m values there are k m pictures.
+        panels: what is drawn, in order.
+        frame: called once for every position of the controls, with their values by name; returns the sentence under
+            the picture, and the data of each panel.
+        alt: what is seen in the first picture, for readers who cannot see it.
+        side: how many panels stand side by side where there is room.
+
+    Raises:
+        ValueError: a name or a text that is missing or too short, or data that does not fit its panel.
+    """
+    states = list(itertools.product(*(control.options.values() for control in controls)))
+    says: list[str] = []
+    datas: list[list[Any]] = []
+    for state in states:
+        say, given = frame(**dict(zip([control.name for control in controls], state, strict=True)))
+        if len(given) != len(panels):
+            raise ValueError(f"a frame gives data for every panel: {len(panels)} panels, got {len(given)}.")
+        says.append(say)
+        datas.append([panel.data(data) for panel, data in zip(panels, given, strict=True)])
+    spec = {
+        "kind": "chart",
+        "controls": [control.spec() for control in controls],
+        "panels": [panel.spec([data[k] for data in datas]) for k, panel in enumerate(panels)],
+        "side": side,
+        "frames": [{"panels": data, "say": say} for data, say in zip(datas, says, strict=True)],
+    }
+    _publish(name, title, alt, spec)
+
+
+@dataclass(frozen=True)
+class _Dial:
+    """A control of the figure of the norms: continuous, or the power of ten of eps."""
+
+    name: str
+    label: str
+    range: tuple[float, float, float]  # low, high, step
+    start: float
+    kind: str = field(default="slider")
+    log: bool = field(default=False)
+
+
+#: The token that all chapters compute with.
+TOKEN = (2.0, 4.0, 6.0, 12.0)
+
+
+def norms(name: str, title: str, rows: Sequence[str], alt: str, shift: float = 0.0, scale: float = 1.0) -> None:
+    """Show LayerNorm or RMSNorm or both step by step, for a token whose features can be dragged.
+
+    Args:
+        name: as in :func:`chart`.
+        title: as in :func:`chart`.
+        rows: "layer", "rms", or both.
+        alt: as in :func:`chart`.
+        shift: what is added to every feature at first.
+        scale: what every feature is multiplied by at first.
+
+    Raises:
+        ValueError: a name or a text that is missing or too short, or an unknown norm.
+    """
+    if not rows or set(rows) - {"layer", "rms"}:
+        raise ValueError(f'rows are "layer", "rms" or both; got {list(rows)}.')
+    dials = [_Dial(f"x{k}", f"feature {k}", (-14.0, 14.0, 0.5), value) for k, value in enumerate(TOKEN, 1)]
+    dials += [
+        _Dial("shift", "shift, added to all", (-8.0, 8.0, 0.5), shift),
+        _Dial("scale", "scale, times all", (0.25, 3.0, 0.25), scale),
+        _Dial("gamma", "gamma, of all", (-2.0, 2.0, 0.1), 1.0),
+    ]
+    if "layer" in rows:
+        dials.append(_Dial("beta", "beta, of all", (-2.0, 2.0, 0.1), 0.0))
+    dials.append(_Dial("eps", "eps", (-8.0, 2.0, 1.0), -5.0, log=True))
+    _publish(
+        name, title, alt, {"kind": "norms", "rows": list(rows), "x": TOKEN, "controls": [asdict(d) for d in dials]}
+    )
+
+
+@functools.cache
+def renderer() -> Any:
+    """``live.js`` in a JavaScript engine that a wheel brings."""
+    from py_mini_racer import MiniRacer  # only those who draw a live figure need the engine
+
+    engine = MiniRacer()
+    engine.eval(SCRIPT.read_text("utf-8"))
+    return engine
+
+
+def _publish(name: str, title: str, alt: str, spec: dict[str, Any]) -> None:
+    if not re.fullmatch("[a-z][a-z0-9-]*", name):
+        raise ValueError(f"a figure's name is lower-case words with dashes, unique on its page; got {name!r}.")
+    for what, text in (("title", title), ("alt", alt)):
+        if len(text) < 20:
+            raise ValueError(f"{what} must say what is seen; got {text!r}. Name the curves, and what they do.")
+    spec = {"name": name, "title": title, "alt": alt, **spec}
+    data = json.dumps(_plain(spec), ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    inside = renderer().eval(f"subnormLive.markup({data})")
+    html = (
+        f'<figure class="live" data-live="{spec["kind"]}" id="live-{name}">{inside}'
+        f'<script type="application/json">{data}</script></figure>'
+    )
+    if not os.environ.get("SUBNORM_STORED"):  # a page of the book has both once, not in every output
+        html += f"<style>{STYLE.read_text('utf-8')}</style><script>{SCRIPT.read_text('utf-8')}</script>"
+    publish_display_data({"text/html": html, "text/plain": alt})
+
+
+def _plain(value: Any) -> Any:
+    """Arrays as lists, numbers with few digits; what is not a number becomes null."""
+    if isinstance(value, Mapping):
+        return {key: _plain(child) for key, child in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(child) for child in value]
+    if isinstance(value, float | np.floating):
+        return _round(float(value)) if np.isfinite(value) else None
+    return value
+
+
+def _round(value: float) -> float | int:
+    rounded = float(f"{value:.{DIGITS}g}")
+    return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e6 else rounded
