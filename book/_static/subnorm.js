@@ -12,5 +12,6 @@
     }
   });
   addEventListener("load", mark);
+  addEventListener("load", () => document.fonts.ready.then(mark)); // the fonts of formulas come late, and are wider
   addEventListener("resize", mark);
 }
