@@ -230,7 +230,7 @@ def chart(
     for state in states:
         say, given = frame(**dict(zip([control.name for control in controls], state, strict=True)))
         if len(given) != len(panels):
-            raise ValueError(f"a frame gives data for every panel: {len(panels)} panels, got {len(given)}.")
+            raise ValueError(f"a frame gives data for each of the {len(panels)} panels; got {len(given)}.")
         says.append(say)
         datas.append([panel.data(data) for panel, data in zip(panels, given, strict=True)])
     spec = {

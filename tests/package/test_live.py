@@ -1,0 +1,146 @@
+"""Live figures from the side of Python: what is stored, and what bad input is told."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from subnorm import live
+from subnorm.figures import BLUE, LOOKS, ORANGE
+
+ALT = "A line that rises from left to right, twice as steep at the end of the slider."
+TITLE = "A line through two points, with a slope to choose"
+SLOPE = live.slider("slope", "slope of the line", [1, 2, 4], 2)
+SIGN = live.choice("sign", "direction", {"up": 1, "down": -1}, 1)
+PANEL = live.Lines(live.Axis("x"), live.Axis("y"), {"line": live.Curve("a line", **LOOKS["pre"])})
+
+
+def frame(slope, sign):
+    return f"The slope is {slope * sign}.", [{"line": ([0, 1, 2], sign * slope * np.array([0, 1, np.nan]))}]
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What is published: a list of {MIME type: content}."""
+    published = []
+    monkeypatch.setattr(live, "publish_display_data", published.append)
+    monkeypatch.setenv("SUBNORM_STORED", "1")
+    return published
+
+
+def spec(output):
+    return json.loads(re.search(r'<script type="application/json">(.*)</script>', output["text/html"])[1])
+
+
+def chart(**changes):
+    arguments = {
+        "name": "slope",
+        "title": TITLE,
+        "controls": [SLOPE, SIGN],
+        "panels": [PANEL],
+        "frame": frame,
+        "alt": ALT,
+    }
+    live.chart(**{**arguments, **changes})
+
+
+def test_a_chart_has_a_frame_for_every_position_of_its_controls(shown):
+    chart()
+    stored = spec(shown[0])
+    assert [control["values"] for control in stored["controls"]] == [["1", "2", "4"], ["up", "down"]]
+    assert [control["start"] for control in stored["controls"]] == [1, 0]
+    assert [f["say"] for f in stored["frames"]] == [f"The slope is {k}." for k in (1, -1, 2, -2, 4, -4)]
+    assert stored["frames"][2]["panels"] == [{"line": {"x": [0, 1, 2], "y": [0, 2, None]}}]
+
+
+def test_what_is_stored_is_complete_without_a_script(shown):
+    chart()
+    html = shown[0]["text/html"]
+    assert "<style>" not in html
+    assert html.count("<script") == 1
+    assert html.count("<svg") == 1
+    assert "The slope is 2.</p>" in html
+    assert TITLE in html
+    assert shown[0]["text/plain"] == ALT
+
+
+def test_elsewhere_it_brings_its_script_and_its_style(shown, monkeypatch):
+    monkeypatch.delenv("SUBNORM_STORED")
+    chart()
+    assert live.SCRIPT.read_text("utf-8") in shown[0]["text/html"]
+    assert live.STYLE.read_text("utf-8") in shown[0]["text/html"]
+
+
+def test_the_axes_hold_the_data_of_all_states(shown):
+    chart()
+    low, high = spec(shown[0])["panels"][0]["y"]["limits"]
+    assert low < -4
+    assert high > 4
+    log = live.Lines(live.Axis("x"), live.Axis("y", log=True), PANEL.curves)
+    chart(panels=[log], frame=lambda slope, sign: ("It rises.", [{"line": ([0, 1], [0.03 * slope, 700])}]))
+    assert spec(shown[1])["panels"][0]["y"]["limits"] == [0.01, 1000]
+
+
+def test_seeds_are_drawn_as_median_and_range(shown):
+    chart(frame=lambda slope, sign: ("Three seeds.", [{"line": ([0, 1], [[1, 2], [2, 4], [9, 3]])}]))
+    assert spec(shown[0])["frames"][0]["panels"][0]["line"] == {"x": [0, 1], "y": [2, 3], "low": [1, 2], "high": [9, 4]}
+
+
+def test_five_digits_are_stored(shown):
+    chart(frame=lambda slope, sign: ("Pi.", [{"line": ([0, 1], [np.pi, 1e-7 * np.pi])}]))
+    assert spec(shown[0])["frames"][0]["panels"][0]["line"]["y"] == [3.1416, 3.1416e-7]
+
+
+def test_a_text_cannot_end_the_script(shown):
+    chart(frame=lambda slope, sign: ("</script><b>", [{"line": ([0, 1], [0, 1])}]))
+    html = shown[0]["text/html"]
+    assert html.count("</script>") == 1
+    assert "<b>" not in html.split("<script")[0]
+    assert spec(shown[0])["frames"][0]["say"] == "</script><b>"
+
+
+def heat(cells, **changes):
+    look = {"limits": (-2, 2), "colors": (BLUE, ORANGE), "digits": 1}
+    panel = live.Heat("cells", live.Axis("column"), ["a", "b"], ["1", "2", "3"], **{**look, **changes})
+    chart(panels=[panel], frame=lambda slope, sign: ("Six cells.", [cells]))
+
+
+def test_cells_are_coloured_by_sign_and_say_their_value(shown):
+    heat([[1, -2, 0], [0.5, np.nan, 2]])
+    svg = shown[0]["text/html"].split("</svg>")[0]
+    assert svg.count("<rect") == 5
+    assert svg.count("var(--live-blue)") == 4
+    assert svg.count("var(--live-orange)") == 1
+    assert ">-2.0<" in svg or ">−2.0<" in svg
+
+
+FAULTS = {
+    "a start that is no value": lambda: live.slider("slope", "slope", [1, 2], 3),
+    "one value": lambda: live.choice("slope", "slope", [1], 1),
+    "a name that is no argument": lambda: live.slider("the slope", "slope", [1, 2], 1),
+    "a name with capitals": lambda: chart(name="Slope"),
+    "a short title": lambda: chart(title="A line"),
+    "a short alt": lambda: chart(alt="A line"),
+    "an unknown curve": lambda: chart(frame=lambda slope, sign: ("It rises.", [{"arc": ([0, 1], [0, 1])}])),
+    "a panel without data": lambda: chart(frame=lambda slope, sign: ("It rises.", [])),
+    "x and y of two lengths": lambda: chart(frame=lambda slope, sign: ("It rises.", [{"line": ([0, 1], [0, 1, 2])}])),
+    "zero on a logarithmic axis": lambda: chart(
+        panels=[live.Lines(live.Axis("x"), live.Axis("y", log=True), PANEL.curves)],
+        frame=lambda slope, sign: ("It rises.", [{"line": ([0, 1], [0, 1])}]),
+    ),
+    "cells of another shape": lambda: heat([[1, 2], [3, 4]]),
+    "a colour of another palette": lambda: chart(
+        panels=[live.Lines(live.Axis("x"), live.Axis("y"), {"line": live.Curve("a line", color="red")})],
+        frame=lambda slope, sign: ("It rises.", [{"line": ([0, 1], [0, 1])}]),
+    ),
+    "an unknown norm": lambda: live.norms("steps", TITLE, ["batch"], ALT),
+    "no norm": lambda: live.norms("steps", TITLE, [], ALT),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_bad_input_is_told(shown, fault):
+    with pytest.raises(ValueError, match=r"; got .+\.|has 0\. Clip them|this panel has"):
+        FAULTS[fault]()
+    assert shown == []
