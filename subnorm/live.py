@@ -2,11 +2,14 @@
 
 A chart is a table with one row for each position of its controls; ``live.js`` draws the row that is asked for, in the
 book and in JupyterLab. The figure of the norms is the one exception: its controls are continuous, so the script
-computes LayerNorm and RMSNorm itself, and a test holds it to :mod:`subnorm.numpy`. What is stored in a notebook is
-complete without a script: the same code draws the first state while the cell runs.
+computes LayerNorm and RMSNorm itself, and a test holds it to :mod:`subnorm.numpy`.
+
+What is stored in a notebook is a still picture of the first state, with the table beside it; the book makes the live
+figure of both (``book/_ext/live_figures.py``). In a kernel of your own the output brings its script with it.
 """
 
 import functools
+import io
 import itertools
 import json
 import os
@@ -16,6 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 from IPython.display import publish_display_data
@@ -36,6 +40,7 @@ COLOURS = {
     figures.BLACK: "black",
 }
 DASHES = {"-": "", "--": "7 4", ":": "2 4", "-.": "8 3 2 3"}
+SVG = "http://www.w3.org/2000/svg"
 DIGITS = 5  # more than a picture can show
 
 Array = npt.NDArray[np.float64]
@@ -289,14 +294,69 @@ def norms(name: str, title: str, rows: Sequence[str], alt: str, shift: float = 0
     )
 
 
+SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: float) -> str:
+    """A measured number for a frame's sentence: two digits, with a power of ten below 0.001 and from 10 000 on.
+
+    Raises:
+        ValueError: the number is not finite.
+    """
+    if not np.isfinite(value):
+        raise ValueError(f"a number in a sentence must be finite; got {value}. Look at what was measured.")
+    rounded = float(f"{value:.1e}")
+    if rounded == 0 or 1e-3 <= abs(rounded) < 1e4:
+        return f"{rounded:g}".replace("-", "−")
+    digits, power = f"{rounded:.1e}".split("e")
+    return f"{digits.removesuffix('.0')} × 10{str(int(power)).translate(SUPERSCRIPT)}".replace("-", "−")
+
+
 @functools.cache
 def renderer() -> Any:
     """``live.js`` in a JavaScript engine that a wheel brings."""
-    from py_mini_racer import MiniRacer  # only those who draw a live figure need the engine
+    from py_mini_racer import MiniRacer  # only the pages and what is stored need the engine
 
     engine = MiniRacer()
     engine.eval(SCRIPT.read_text("utf-8"))
     return engine
+
+
+def markup(spec: str) -> str:
+    """The HTML of a figure in its first state, complete before a script runs; ``spec`` is its table as JSON."""
+    inside = renderer().eval(f"subnormLive.markup({spec})")
+    kind, name = json.loads(spec)["kind"], json.loads(spec)["name"]
+    data = spec.replace("</", "<\\/")
+    return (
+        f'<figure class="live" data-live="{kind}" id="live-{name}">{inside}'
+        f'<script type="application/json">{data}</script></figure>'
+    )
+
+
+def still(spec: str) -> bytes:
+    """The first state as a PNG: for code hosts and for notebooks that nobody has run yet."""
+    import resvg_py  # only what is stored needs it
+
+    style = STYLE.read_text("utf-8")
+    light = {**dict(re.findall(r"(--live-\w+): (#\w+)", style.split("}")[0])), "currentColor": "#222"}
+    rules = re.findall(r"^\.live-picture ([^{]+\{[^}]+\})", style, re.MULTILINE)
+    fonts = Path(mpl.get_data_path(), "fonts", "ttf")  # the same picture on every machine
+    svg = renderer().eval(f"subnormLive.picture({spec}).svg").replace("<svg ", f'<svg xmlns="{SVG}" ', 1)
+    png = resvg_py.svg_to_bytes(
+        svg_string=_coloured(svg, light),
+        style_sheet=_coloured("\n".join(rules), light),
+        font_family="DejaVu Sans",
+        font_files=[str(fonts / "DejaVuSans.ttf"), str(fonts / "DejaVuSans-Bold.ttf")],
+        skip_system_fonts=True,
+        background="white",
+        zoom=1.5,
+    )
+    return figures.with_palette(io.BytesIO(bytes(png)))
+
+
+def _coloured(text: str, values: Mapping[str, str]) -> str:
+    """Variables replaced by their values, which this renderer does not know."""
+    return re.sub(r"var\((--live-\w+)\)|(currentColor)", lambda match: values[match[1] or match[2]], text)
 
 
 def _publish(name: str, title: str, alt: str, spec: dict[str, Any]) -> None:
@@ -306,15 +366,13 @@ def _publish(name: str, title: str, alt: str, spec: dict[str, Any]) -> None:
         if len(text) < 20:
             raise ValueError(f"{what} must say what is seen; got {text!r}. Name the curves, and what they do.")
     spec = {"name": name, "title": title, "alt": alt, **spec}
-    data = json.dumps(_plain(spec), ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
-    inside = renderer().eval(f"subnormLive.markup({data})")
-    html = (
-        f'<figure class="live" data-live="{spec["kind"]}" id="live-{name}">{inside}'
-        f'<script type="application/json">{data}</script></figure>'
-    )
-    if not os.environ.get("SUBNORM_STORED"):  # a page of the book has both once, not in every output
-        html += f"<style>{STYLE.read_text('utf-8')}</style><script>{SCRIPT.read_text('utf-8')}</script>"
-    publish_display_data({"text/html": html, "text/plain": alt})
+    data = json.dumps(_plain(spec), ensure_ascii=False, separators=(",", ":"))
+    if os.environ.get("SUBNORM_STORED"):
+        publish_display_data({"image/png": still(data), "text/plain": alt}, metadata={"live": data})
+    else:
+        style, script = STYLE.read_text("utf-8"), SCRIPT.read_text("utf-8")
+        html = f"{markup(data)}<style>{style}</style><script>{script}</script>"
+        publish_display_data({"text/html": html, "text/plain": alt})
 
 
 def _plain(value: Any) -> Any:
