@@ -144,7 +144,7 @@ def add_head(app, doctree):
 
 
 def add_done(app, doctree, docname):
-    """On the first page, in its list of chapters."""
+    """On the first page, in its list of chapters. Sphinx writes that page whenever it writes another."""
     if docname == app.config.root_doc:
         pages = {app.builder.get_relative_uri(docname, doc): c for doc, c in app.env.quick_checks.items() if c}
         for term in doctree.findall(nodes.term):
@@ -206,22 +206,13 @@ def writes(text):
     return lambda translator, node: translator.body.append(text)
 
 
-# What the first page shows of the others, in every build
-
-
 def start(app, env, docnames):
-    for name in ("quick_checks", "quick_checks_shown"):
-        if not hasattr(env, name):
-            setattr(env, name, {})
+    if not hasattr(env, "quick_checks"):
+        env.quick_checks = {}
 
 
 def purge(app, env, docname):
     getattr(env, "quick_checks", {}).pop(docname, None)
-
-
-def check(app, env):
-    shown, env.quick_checks_shown = env.quick_checks_shown, dict(env.quick_checks)
-    return [app.config.root_doc] if shown != env.quick_checks else []
 
 
 def setup(app):
@@ -238,7 +229,6 @@ def setup(app):
     app.connect("env-before-read-docs", start)
     app.connect("env-purge-doc", purge)
     app.connect("doctree-read", add_head)
-    app.connect("env-updated", check)
     app.connect("doctree-resolved", add_done)
     app.connect("html-page-context", add_script)
     return {"env_version": 1, "parallel_read_safe": False, "parallel_write_safe": True}
