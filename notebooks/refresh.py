@@ -15,7 +15,7 @@ from nbclient.exceptions import CellExecutionError
 HERE = Path(__file__).resolve().parent
 # as in the tests: one thread of NumPy, which the kernels inherit
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# what is stored of a live figure has no script: the book brings it once
+# what is stored of a live figure is a still picture with its table
 os.environ["SUBNORM_STORED"] = "1"
 
 

@@ -141,25 +141,47 @@ globalThis.subnormLive ??= (() => {
     ].join("");
   }
 
+  /** Cells that touch; those of one shade are one path, so that a picture of many cells stays small. */
+  function mosaic(lines, paint, { left, top, cw, ch }) {
+    const paths = new Map();
+    const px = (c) => Math.round(left + c * cw);
+    const py = (r) => Math.round(top + r * ch);
+    lines.forEach((line, r) => {
+      const shades = line.map((v) => (v === null ? null : paint(v)));
+      for (let c = 0, end; c < line.length; c = end) {
+        for (end = c + 1; shades[end] === shades[c]; end += 1);
+        const box = `M${px(c)} ${py(r)}h${px(end) - px(c)}v${py(r + 1) - py(r)}h${px(c) - px(end)}z`;
+        if (shades[c] !== null) paths.set(shades[c], (paths.get(shades[c]) ?? "") + box);
+      }
+    });
+    const drawn = [...paths].map(([shade, d]) => `<path ${shade} d="${d}"/>`);
+    return `<g shape-rendering="crispEdges">${drawn.join("")}</g>`;
+  }
+
   /** A panel of cells; the stronger the colour, the larger the value. Two colours if there are two signs. */
   function heatPanel(panel, data, { x, y, w, h }) {
     const { rows, columns, limits: [low, high], colours, digits } = panel;
-    const left = x + Math.max(...rows.map(width), 0) + 10;
+    const named = rows.some((label) => label);
+    const left = x + (named ? Math.max(...rows.map(width)) + 10 : 0);
     const [top, bottom] = [y + 26, y + h - SIDE.bottom];
     const [cw, ch] = [(x + w - left) / columns.length, (bottom - top) / rows.length];
     const most = digits === null ? 1 : 0.5; // a number in the cell must stay readable
     const strength = (v) => (colours.length === 2 ? Math.abs(v) / high : (v - low) / (high - low));
-    const cell = (v, r, c) => v === null ? "" :
+    const paint = (v) => `fill="${colour(colours.length === 2 && v < 0 ? colours[1] : colours[0])}" ` +
+      `fill-opacity="${(most * Math.min(Math.max(strength(v), 0), 1)).toFixed(2)}"`;
+    const numbered = (v, r, c) => v === null ? "" :
       `<rect x="${fixed(left + c * cw)}" y="${fixed(top + r * ch)}" width="${fixed(cw - 1)}" height="${fixed(ch - 1)}" ` +
-      `fill="${colour(colours.length === 2 && v < 0 ? colours[1] : colours[0])}" ` +
-      `fill-opacity="${(most * Math.min(Math.max(strength(v), 0), 1)).toFixed(3)}"/>` +
-      (digits === null ? "" : text(left + (c + 0.5) * cw, top + (r + 0.5) * ch + 4, v.toFixed(digits), "middle"));
-    const every = Math.ceil(Math.max(...columns.map((c) => width(c) + 8)) / cw);
+      `${paint(v)}/>` +
+      text(left + (c + 0.5) * cw, top + (r + 0.5) * ch + 4, v.toFixed(digits), "middle");
+    // where some columns have no label on purpose, the others are all wanted
+    const every = columns.includes("") ? 1 : Math.ceil(Math.max(...columns.map((c) => width(c) + 8)) / cw);
     return [
       text(x, y + 14, panel.title, "start", ' class="title"'),
-      ...data.cells.map((line, r) => line.map((v, c) => cell(v, r, c)).join("")),
-      ...rows.map((label, r) => text(left - 6, top + (r + 0.5) * ch + 4, label, "end")),
-      ...columns.map((label, c) => (c % every ? "" : text(left + (c + 0.5) * cw, bottom + 16, label, "middle"))),
+      ...(digits === null ? [mosaic(data.cells, paint, { left, top, cw, ch }),
+        `<rect class="grid" fill="none" x="${fixed(left)}" y="${top}" width="${fixed(x + w - left)}" height="${fixed(bottom - top)}"/>`]
+        : data.cells.map((line, r) => line.map((v, c) => numbered(v, r, c)).join(""))),
+      ...rows.map((label, r) => label && text(left - 6, top + (r + 0.5) * ch + 4, label, "end")),
+      ...columns.map((label, c) => (c % every || !label ? "" : text(left + (c + 0.5) * cw, bottom + 16, label, "middle"))),
       text((left + x + w) / 2, y + h - 6, panel.x.label, "middle"),
     ].join("");
   }
@@ -266,9 +288,10 @@ globalThis.subnormLive ??= (() => {
 
   const KINDS = { chart, norms };
   const NARROW = 480; // px; panels stand below each other
+  const STILL = 608; // px, the width of a text column
 
   /** The picture of a figure in a state, `w` pixels wide. */
-  function picture(spec, state, w) {
+  function picture(spec, state = start(spec), w = STILL) {
     const narrow = w < NARROW;
     const kind = KINDS[spec.kind];
     const shown = kind.show(spec, state, w, narrow);
@@ -297,11 +320,9 @@ globalThis.subnormLive ??= (() => {
       `<output>${escape(label(control, control.start))}</output></label>`;
   }
 
-  const STILL = 608; // px, the width of a text column
-
   /** Everything inside the figure but its data. Python stores it, so the page is complete before a script runs. */
   function markup(spec) {
-    const { svg, say } = picture(spec, start(spec), STILL);
+    const { svg, say } = picture(spec);
     const kind = KINDS[spec.kind];
     return `<div class="live-picture" style="--wide:${kind.height(spec, false)}px;--narrow:${kind.height(spec, true)}px">${svg}</div>` +
       `<div class="live-controls" role="group" aria-label="${escape(spec.title)}: controls">` +

@@ -15,6 +15,7 @@ EXTENSIONS = [
     "sheet",
     "quick_checks",
     "alt",
+    "live_figures",
     "slim",
 ]
 

@@ -1,17 +1,69 @@
-"""Brings the script and the style of the live figures into the book, once for all pages.
+"""Puts live figures where a notebook stored their still pictures.
 
-They belong to the package (`subnorm/live.js`, `subnorm/live.css`), because the same cell is live in JupyterLab.
+`subnorm.live` stores a picture of the first state, and in the output's metadata the table behind all states. The page
+gets the figure that `live.js` draws from it, complete without a script; script and style come once for all pages, from
+the package, because the same cell is live in JupyterLab.
 """
 
+import json
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[2] / "subnorm"
-FILES = [str(PACKAGE / name) for name in ("live.js", "live.css")]
+from docutils import nodes
+from sphinx.util import logging
+
+from subnorm import live
+
+log = logging.getLogger(__name__)
+
+
+def stored(path):
+    """All live figures of a notebook, {name: table as JSON}, in their order."""
+    found = {}
+    for cell in json.loads(Path(path).read_text("utf-8"))["cells"]:
+        for output in cell.get("outputs", []):
+            if table := output.get("metadata", {}).get("live"):
+                name = json.loads(table)["name"]
+                if name in found:
+                    raise ValueError(f"two live figures are named {name!r}; give each its own name")
+                found[name] = table
+    return found
+
+
+def figure(table):
+    return nodes.raw("", live.markup(table), format="html")
+
+
+def enliven(app, doctree):
+    path = Path(app.env.doc2path(app.env.docname))
+    if path.suffix != ".ipynb":
+        return
+    try:
+        lost = put(doctree, list(stored(path).values()))
+    except ValueError as error:
+        lost = [str(error)]
+    for fault in lost:
+        log.warning("%s", fault, location=app.env.docname, type="live")
+        app.env.note_reread()
+
+
+def put(doctree, tables):
+    """Put each figure in the place of its picture, which has the same alt text; what is wrong with those left over."""
+    for bundle in list(doctree.findall(nodes.container)):
+        if bundle.get("nb_element") == "mime_bundle":
+            alt = "".join(child.astext() for child in bundle if child.get("mime_type") == "text/plain")
+            table = next((table for table in tables if json.loads(table)["alt"] == alt), None)
+            if table:
+                tables.remove(table)
+                bundle.replace_self(figure(table))
+    return [
+        f"the live figure {json.loads(table)['name']!r} is stored, but the page does not show it" for table in tables
+    ]
 
 
 def setup(app):
-    # Sphinx takes a single file too; the folder would bring the whole package
-    app.connect("builder-inited", lambda app: app.config.html_static_path.extend(FILES))
-    app.add_css_file("live.css")
-    app.add_js_file("live.js", loading_method="defer")
+    app.connect("doctree-read", enliven, priority=400)  # before Sphinx collects the pictures
+    files = [str(file) for file in (live.SCRIPT, live.STYLE)]
+    app.connect("builder-inited", lambda app: app.config.html_static_path.extend(files))
+    app.add_css_file(live.STYLE.name)
+    app.add_js_file(live.SCRIPT.name, loading_method="defer")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

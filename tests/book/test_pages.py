@@ -73,8 +73,9 @@ def raw_math(soup, _path):
 
 def silent_pictures(soup, _path):
     pictures = [tag for tag in soup.find_all("img") if not usable(tag.get("alt", ""))]
-    drawings = [tag for tag in soup.select("article svg:not(.katex svg, [aria-hidden=true])") if not tag.find("title")]
-    return [str(tag)[:120] for tag in pictures + drawings]
+    drawings = soup.select("article svg:not(.katex svg, [aria-hidden=true])")
+    silent = [tag for tag in drawings if not (tag.find("title") or usable(tag.get("aria-label", "")))]
+    return [str(tag)[:120] for tag in pictures + silent]
 
 
 def usable(alt):

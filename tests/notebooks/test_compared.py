@@ -56,9 +56,8 @@ def repaint(output, rows, columns, by):
 
 def replace(output, was, now):
     """Changes one row in the table of a live figure."""
-    html = "".join(output["data"]["text/html"])
-    assert html.count(was) == 1, html
-    output["data"]["text/html"] = html.replace(was, now)
+    assert output["metadata"]["live"].count(was) == 1
+    output["metadata"]["live"] = output["metadata"]["live"].replace(was, now)
 
 
 # cell: (what is planted in its output, what the failure must say)

@@ -1,10 +1,12 @@
 """Live figures from the side of Python: what is stored, and what bad input is told."""
 
+import io
 import json
 import re
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from subnorm import live
 from subnorm.figures import BLUE, LOOKS, ORANGE
@@ -22,15 +24,15 @@ def frame(slope, sign):
 
 @pytest.fixture
 def shown(monkeypatch):
-    """What is published: a list of {MIME type: content}."""
+    """What is published: a list of ({MIME type: content}, metadata)."""
     published = []
-    monkeypatch.setattr(live, "publish_display_data", published.append)
+    monkeypatch.setattr(live, "publish_display_data", lambda data, metadata=None: published.append((data, metadata)))
     monkeypatch.setenv("SUBNORM_STORED", "1")
     return published
 
 
 def spec(output):
-    return json.loads(re.search(r'<script type="application/json">(.*)</script>', output["text/html"])[1])
+    return json.loads(output[1]["live"])
 
 
 def chart(**changes):
@@ -54,22 +56,34 @@ def test_a_chart_has_a_frame_for_every_position_of_its_controls(shown):
     assert stored["frames"][2]["panels"] == [{"line": {"x": [0, 1, 2], "y": [0, 2, None]}}]
 
 
-def test_what_is_stored_is_complete_without_a_script(shown):
+def test_what_is_stored_is_a_picture_and_a_table(shown):
     chart()
-    html = shown[0]["text/html"]
-    assert "<style>" not in html
-    assert html.count("<script") == 1
-    assert html.count("<svg") == 1
+    data, _ = shown[0]
+    assert set(data) == {"image/png", "text/plain"}
+    assert data["text/plain"] == ALT
+    picture = np.array(Image.open(io.BytesIO(data["image/png"])).convert("RGB")).reshape(-1, 3)
+    blue = [int(BLUE[k : k + 2], 16) for k in (1, 3, 5)]
+    assert 300 < np.sum(np.abs(picture - blue).max(axis=1) < 4) < 5000  # the line, drawn in its colour
+    assert np.all(picture[0] == 255)
+
+
+def test_a_page_is_complete_without_a_script(shown):
+    chart()
+    html = live.markup(shown[0][1]["live"])
+    assert html.count("<svg") == html.count("<script") == 1
     assert "The slope is 2.</p>" in html
     assert TITLE in html
-    assert shown[0]["text/plain"] == ALT
+    assert html.count('type="radio"') == 2
+    assert html.count('type="range"') == 1
 
 
 def test_elsewhere_it_brings_its_script_and_its_style(shown, monkeypatch):
     monkeypatch.delenv("SUBNORM_STORED")
     chart()
-    assert live.SCRIPT.read_text("utf-8") in shown[0]["text/html"]
-    assert live.STYLE.read_text("utf-8") in shown[0]["text/html"]
+    html = shown[0][0]["text/html"]
+    assert live.SCRIPT.read_text("utf-8") in html
+    assert live.STYLE.read_text("utf-8") in html
+    assert 'data-live="chart"' in html
 
 
 def test_the_axes_hold_the_data_of_all_states(shown):
@@ -94,10 +108,11 @@ def test_five_digits_are_stored(shown):
 
 def test_a_text_cannot_end_the_script(shown):
     chart(frame=lambda slope, sign: ("</script><b>", [{"line": ([0, 1], [0, 1])}]))
-    html = shown[0]["text/html"]
+    html = live.markup(shown[0][1]["live"])
     assert html.count("</script>") == 1
     assert "<b>" not in html.split("<script")[0]
-    assert spec(shown[0])["frames"][0]["say"] == "</script><b>"
+    inside = re.search(r'<script type="application/json">(.*)</script>', html)[1]
+    assert json.loads(inside)["frames"][0]["say"] == "</script><b>"
 
 
 def heat(cells, **changes):
@@ -108,11 +123,11 @@ def heat(cells, **changes):
 
 def test_cells_are_coloured_by_sign_and_say_their_value(shown):
     heat([[1, -2, 0], [0.5, np.nan, 2]])
-    svg = shown[0]["text/html"].split("</svg>")[0]
+    svg = live.markup(shown[0][1]["live"]).split("</svg>")[0]
     assert svg.count("<rect") == 5
     assert svg.count("var(--live-blue)") == 4
     assert svg.count("var(--live-orange)") == 1
-    assert ">-2.0<" in svg or ">−2.0<" in svg
+    assert ">−2.0<" in svg
 
 
 FAULTS = {

@@ -1,0 +1,96 @@
+"""From the stored picture to the live figure on a page, and what is wrong with one that gets lost."""
+
+import base64
+import io
+import json
+import re
+
+import pytest
+from conftest import LIMIT, pixels, worst_block
+from PIL import Image
+from refresh import chapters
+from small_book import build, html, notebook, page
+
+from subnorm import live
+
+ALT = "A line that rises from left to right."
+
+
+def table(name="rise", alt=ALT):
+    """A chart of one state, as JSON."""
+    lines = {
+        "kind": "lines",
+        "height": 200,
+        "curves": [{"name": "line", "label": "line", "colour": "blue", "dash": ""}],
+    }
+    axis = {"label": "x", "log": False, "limits": [0, 1], "ticks": None}
+    frames = [{"panels": [{"line": {"x": [0, 1], "y": [0, 1]}}], "say": "It rises."}]
+    panel = {**lines, "x": axis, "y": axis}
+    chart = {"kind": "chart", "name": name, "title": "A line", "alt": alt, "controls": [], "side": 1}
+    return json.dumps({**chart, "panels": [panel], "frames": frames})
+
+
+def cell(*tables, tags=()):
+    png = io.BytesIO()
+    Image.new("RGB", (40, 20), "white").save(png, "png")
+    picture = base64.b64encode(png.getvalue()).decode()
+    outputs = [
+        {
+            "output_type": "display_data",
+            "data": {"image/png": picture, "text/plain": json.loads(table)["alt"]},
+            "metadata": {"live": table},
+        }
+        for table in tables
+    ]
+    return {
+        "cell_type": "code",
+        "id": "c",
+        "execution_count": 1,
+        "metadata": {"tags": list(tags)},
+        "outputs": outputs,
+        "source": ["draw()"],
+    }
+
+
+def test_a_page_shows_the_live_figure_and_not_the_picture(tmp_path):
+    page(tmp_path, "```{toctree}\nnotebooks/03-norms\n```")
+    notebook(tmp_path, cell(table()))
+    assert build(tmp_path) == ""
+    shown = html(tmp_path, "notebooks/03-norms")
+    assert 'id="live-rise"' in shown
+    assert "It rises.</p>" in shown
+    assert "<img" not in shown
+    assert re.search(r'<script defer[^>]* src="[^"]*live\.js', shown)
+    assert "live.css" in shown
+
+
+def test_two_figures_may_have_one_alt_text(tmp_path):
+    page(tmp_path, "```{toctree}\nnotebooks/03-norms\n```")
+    notebook(tmp_path, cell(table(), table(name="again")))
+    assert build(tmp_path) == ""
+    assert re.findall('id="live-([a-z]+)"', html(tmp_path, "notebooks/03-norms")) == ["rise", "again"]
+
+
+LOST = {
+    "the live figure 'rise' is stored, but the page does not show it": [cell(table(), tags=["remove-output"])],
+    "two live figures are named 'rise'": [cell(table(), table(alt="Another line, that rises too."))],
+}
+
+
+@pytest.mark.parametrize("fault", LOST)
+def test_a_figure_that_gets_lost_is_a_warning_in_every_build(tmp_path, fault):
+    page(tmp_path, "```{toctree}\nnotebooks/03-norms\n```")
+    notebook(tmp_path, *LOST[fault])
+    for _ in range(2):
+        assert fault in build(tmp_path)
+
+
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_stored_pictures_are_what_the_script_draws_now(path):
+    """Nobody needs to run a chapter again to see that `live.js` has changed under its pictures."""
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    outputs = [output for c in cells for output in c.get("outputs", []) if "live" in output.get("metadata", {})]
+    for output in outputs:
+        fresh = base64.b64encode(live.still(output["metadata"]["live"])).decode()
+        worst = worst_block(pixels(output["data"]["image/png"]), pixels(fresh))
+        assert worst <= LIMIT, f"{output['data']['text/plain']} Run: python3 course.py refresh"
