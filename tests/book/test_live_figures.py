@@ -6,11 +6,11 @@ import json
 import re
 
 import pytest
-from conftest import LIMIT, pixels, worst_block
 from PIL import Image
 from refresh import chapters
 from small_book import build, html, notebook, page
 
+from conftest import LIMIT, pixels, worst_block
 from subnorm import live
 
 ALT = "A line that rises from left to right."
