@@ -172,7 +172,7 @@ globalThis.subnormLive ??= (() => {
     const numbered = (v, r, c) => v === null ? "" :
       `<rect x="${fixed(left + c * cw)}" y="${fixed(top + r * ch)}" width="${fixed(cw - 1)}" height="${fixed(ch - 1)}" ` +
       `${paint(v)}/>` +
-      text(left + (c + 0.5) * cw, top + (r + 0.5) * ch + 4, v.toFixed(digits), "middle");
+      text(left + (c + 0.5) * cw, top + (r + 0.5) * ch + 4, minus(v.toFixed(digits)), "middle");
     // where some columns have no label on purpose, the others are all wanted
     const every = columns.includes("") ? 1 : Math.ceil(Math.max(...columns.map((c) => width(c) + 8)) / cw);
     return [

@@ -34,7 +34,7 @@ WIRINGS: dict[str, Callable[[Tensor, Branch], Tensor]] = {
 }
 
 
-def _linear_last(x: Tensor, w: Tensor) -> Tensor:
+def linear_last(x: Tensor, w: Tensor) -> Tensor:
     return torch.relu(x) @ w.mT  # (seeds, T, d)
 
 
@@ -111,7 +111,7 @@ def propagate(
     c = torch.randn(len(seeds), tokens, d, generator=source, dtype=torch.float64)
     stream = [x]
     for w in matrices:  # (seeds, d, d)
-        branch = partial(_rectified if ends_in_relu else _linear_last, w=scale * w)
+        branch = partial(_rectified if ends_in_relu else linear_last, w=scale * w)
         stream.append(block(stream[-1], branch))
     c = c / c.norm(dim=(1, 2), keepdim=True)
     gradients = torch.autograd.grad((c * stream[-1]).sum(), stream)
