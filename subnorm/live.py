@@ -309,7 +309,8 @@ def number(value: float) -> str:
     if rounded == 0 or 1e-3 <= abs(rounded) < 1e4:
         return f"{rounded:g}".replace("-", "−")
     digits, power = f"{rounded:.1e}".split("e")
-    return f"{digits.removesuffix('.0')} × 10{str(int(power)).translate(SUPERSCRIPT)}".replace("-", "−")
+    times_ten = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}10"  # else a line could end inside the number
+    return digits.removesuffix(".0").replace("-", "−") + times_ten + str(int(power)).translate(SUPERSCRIPT)
 
 
 @functools.cache
