@@ -15,3 +15,13 @@
   addEventListener("load", () => document.fonts.ready.then(mark)); // the fonts of formulas come late, and are wider
   addEventListener("resize", mark);
 }
+
+// Paper is light, whatever the screen shows.
+{
+  const root = document.documentElement.dataset;
+  let shown;
+  matchMedia("print").addEventListener("change", ({ matches: printing }) => {
+    if (printing) shown = root.theme;
+    root.theme = printing ? "light" : shown;
+  });
+}
