@@ -181,7 +181,8 @@ globalThis.subnormLive ??= (() => {
         `<rect class="grid" fill="none" x="${fixed(left)}" y="${top}" width="${fixed(x + w - left)}" height="${fixed(bottom - top)}"/>`]
         : data.cells.map((line, r) => line.map((v, c) => numbered(v, r, c)).join(""))),
       ...rows.map((label, r) => label && text(left - 6, top + (r + 0.5) * ch + 4, label, "end")),
-      ...columns.map((label, c) => (c % every || !label ? "" : text(left + (c + 0.5) * cw, bottom + 16, label, "middle"))),
+      ...columns.map((label, c) => (c % every || !label ? ""
+        : text(Math.min(left + (c + 0.5) * cw, x + w - width(label) / 2), bottom + 16, label, "middle"))),
       text((left + x + w) / 2, y + h - 6, panel.x.label, "middle"),
     ].join("");
   }

@@ -3,6 +3,7 @@
 The stacks are those of :mod:`subnorm.experiments.signal`, which measures sizes; here is the hidden vector itself.
 """
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -18,9 +19,8 @@ Array = npt.NDArray[np.float64]
 
 def travel(
     wiring: str,
-    init: str = "he",
+    gain: float = 1.0,
     depth: int = 24,
-    scale: float = 1.0,
     d: int = 128,
     seeds: Sequence[int] = range(8),
 ) -> Array:
@@ -31,9 +31,8 @@ def travel(
 
     Args:
         wiring: as in :func:`subnorm.experiments.signal.propagate`, but "batch" needs more than one token.
-        init: "he", "xavier" or "torch".
+        gain: mean square out of ``W relu(x)`` for each unit of mean square in; 1 is He's init.
         depth: number of blocks.
-        scale: factor on every W.
         d: number of features.
         seeds: one token and one stack for each.
 
@@ -41,14 +40,16 @@ def travel(
         shape (seeds, d, depth + 1).
 
     Raises:
-        ValueError: an unknown wiring or init, or a size that is not a positive whole number.
+        ValueError: an unknown wiring, a negative gain, or a size that is not a positive whole number.
     """
     _rules.choice("wiring", wiring, [name for name in WIRINGS if name != "batch"])
-    matrices = weights(init, depth, d, seeds)
+    if gain < 0:
+        raise ValueError(f"gain must be at least 0; got {gain}. He's init has 1, Xavier's 0.5.")
+    matrices = math.sqrt(gain) * weights("he", depth, d, seeds)
     draws = [torch.randn(1, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) for seed in seeds]
     stream = [torch.stack(draws)]  # (seeds, 1, d)
     for w in matrices:  # (seeds, d, d)
-        stream.append(WIRINGS[wiring](stream[-1], partial(linear_last, w=scale * w)))
+        stream.append(WIRINGS[wiring](stream[-1], partial(linear_last, w=w)))
     vectors = torch.cat(stream, dim=1)  # (seeds, depth + 1, d)
     order = vectors[:, 0].argsort(dim=-1, descending=True)  # (seeds, d)
     return np.asarray(vectors.mT.gather(1, order[..., None].expand(-1, -1, depth + 1)))

@@ -9,13 +9,13 @@ from subnorm.experiments.signal import expected_signal
 
 @pytest.mark.parametrize("wiring", ["plain", "residual", "pre", "post"])
 def test_a_token_has_the_size_that_the_law_of_its_stack_says(wiring: str) -> None:
-    vectors = travel(wiring, "he", depth=3, scale=0.5, d=256, seeds=range(48))
+    vectors = travel(wiring, gain=0.25, depth=3, d=256, seeds=range(48))
     size = (vectors**2).mean(axis=1) / (vectors[..., :1] ** 2).mean(axis=1)
     np.testing.assert_allclose(size.mean(axis=0), expected_signal(wiring, 3, 0.25), rtol=0.1)
 
 
 def test_the_features_are_sorted_by_the_input_and_keep_their_rows() -> None:
-    vectors = travel("residual", depth=3, scale=0.0, d=16, seeds=[4])
+    vectors = travel("residual", gain=0.0, depth=3, d=16, seeds=[4])
     assert vectors.shape == (1, 16, 4)
     assert (np.diff(vectors[0, :, 0]) < 0).all()
     np.testing.assert_array_equal(vectors, vectors[..., :1].repeat(4, axis=-1))
@@ -37,7 +37,7 @@ def test_a_seed_does_not_depend_on_the_others() -> None:
     ("bad", "message"),
     [
         ({"wiring": "batch"}, "wiring must be one of 'plain', 'residual', 'pre', 'post'; got 'batch'"),
-        ({"init": "orthogonal"}, "init must be one of 'he', 'xavier', 'torch'; got 'orthogonal'"),
+        ({"gain": -1.0}, "gain must be at least 0; got -1"),
         ({"depth": 0}, "depth must be a whole number, at least 1; got 0"),
         ({"d": 1.5}, "d must be a whole number, at least 1; got 1.5"),
     ],
