@@ -346,7 +346,7 @@ def still(spec: str) -> bytes:
     png = resvg_py.svg_to_bytes(
         svg_string=_coloured(svg, light),
         style_sheet=_coloured("\n".join(rules), light),
-        font_family="DejaVu Sans",
+        sans_serif_family="DejaVu Sans",  # the last family of the style; without it there is no text, and no error
         font_files=[str(fonts / "DejaVuSans.ttf"), str(fonts / "DejaVuSans-Bold.ttf")],
         skip_system_fonts=True,
         background="white",

@@ -77,6 +77,13 @@ def test_a_page_is_complete_without_a_script(shown):
     assert html.count('type="range"') == 1
 
 
+def test_the_still_picture_shows_its_words(shown):
+    for label in ("x", "steps"):
+        chart(panels=[live.Lines(live.Axis(label), live.Axis("y"), PANEL.curves)])
+    one, other = (output[0]["image/png"] for output in shown)
+    assert one != other
+
+
 def test_elsewhere_it_brings_its_script_and_its_style(shown, monkeypatch):
     monkeypatch.delenv("SUBNORM_STORED")
     chart()
