@@ -3,13 +3,22 @@
 `subnorm.live` stores a picture of the first state, and in the output's metadata the table behind all states. The page
 gets the figure that `live.js` draws from it, complete without a script; script and style come once for all pages, from
 the package, because the same cell is live in JupyterLab.
+
+Any page can show the figure too, under the name that its notebook gave it:
+
+    ```{live} 01:token
+    ```
+
+A figure that is not there is a warning in every build, and the page is read again when the notebook has changed.
 """
 
 import json
 from pathlib import Path
 
+import measured
 from docutils import nodes
 from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
 
 from subnorm import live
 
@@ -60,7 +69,25 @@ def put(doctree, tables):
     ]
 
 
+class Live(SphinxDirective):
+    required_arguments = 1
+
+    def run(self):
+        number, _, name = self.arguments[0].partition(":")
+        try:
+            path = measured.notebook(self.env, number)
+            figures = stored(path)
+            if name not in figures:
+                raise ValueError(f"{path.name} has no {name!r}; it has {', '.join(sorted(figures)) or 'none'}")
+        except ValueError as error:
+            log.warning("live %r: %s", self.arguments[0], error, location=self.get_location(), type="live")
+            self.env.note_reread()
+            return []
+        return [figure(figures[name])]
+
+
 def setup(app):
+    app.add_directive("live", Live)
     app.connect("doctree-read", enliven, priority=400)  # before Sphinx collects the pictures
     files = [str(file) for file in (live.SCRIPT, live.STYLE)]
     app.connect("builder-inited", lambda app: app.config.html_static_path.extend(files))

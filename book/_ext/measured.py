@@ -31,6 +31,15 @@ def said(notebook):
     return found
 
 
+def notebook(env, number):
+    """The one notebook that a page quotes by its number; the page is read again when it has changed."""
+    paths = sorted(Path(env.srcdir, "notebooks").glob(f"{number}-*.ipynb"))
+    if len(paths) != 1:
+        raise ValueError(f"{len(paths)} notebooks are named notebooks/{number}-*.ipynb; there must be one")
+    env.note_dependency(str(paths[0]))
+    return paths[0]
+
+
 class Val(SphinxRole):
     def run(self):
         number, _, name = self.text.partition(":")
@@ -43,13 +52,10 @@ class Val(SphinxRole):
         return [nodes.inline(self.rawtext, text, classes=["measured"])], []
 
     def look_up(self, number, name):
-        paths = sorted(Path(self.env.srcdir, "notebooks").glob(f"{number}-*.ipynb"))
-        if len(paths) != 1:
-            raise ValueError(f"{len(paths)} notebooks are named notebooks/{number}-*.ipynb; there must be one")
-        self.env.note_dependency(str(paths[0]))
-        numbers = said(json.loads(paths[0].read_text("utf-8")))
+        path = notebook(self.env, number)
+        numbers = said(json.loads(path.read_text("utf-8")))
         if name not in numbers:
-            raise ValueError(f"{paths[0].name} says no {name!r}; it says {', '.join(sorted(numbers)) or 'nothing'}")
+            raise ValueError(f"{path.name} says no {name!r}; it says {', '.join(sorted(numbers)) or 'nothing'}")
         return numbers[name]
 
 
