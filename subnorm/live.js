@@ -77,10 +77,10 @@ globalThis.subnormLive ??= (() => {
     `<text x="${fixed(x)}" y="${fixed(y)}" text-anchor="${anchor}"${more}>${escape(words)}</text>`;
   const rule = (x1, y1, x2, y2, name) =>
     `<line class="${name}" x1="${fixed(x1)}" y1="${fixed(y1)}" x2="${fixed(x2)}" y2="${fixed(y2)}"/>`;
-  const width = (words) => 6.9 * String(words).length; // of 13 px type, roughly
+  const width = (words) => 7.7 * String(words).length; // of 13 px type, at most, roughly
   const colour = (name) => `var(--live-${name})`;
 
-  const SIDE = { left: 46, right: 14, top: 46, bottom: 42 };
+  const SIDE = { right: 14, top: 46, bottom: 42 };
   const ROW = 20; // a line of the legend
 
   /** Legend: pairs of sample and name, in as many rows as they need. */
@@ -126,9 +126,11 @@ globalThis.subnormLive ??= (() => {
     }));
     const key = legend(entries, x, y + 34, x + w);
     const top = y + SIDE.top + key.rows * ROW - 8;
-    const box = { left: x + SIDE.left, right: x + w - SIDE.right, top, bottom: y + h - SIDE.bottom };
+    const bottom = y + h - SIDE.bottom;
+    const py = scale(panel.y, bottom, top, 6);
+    const left = x + 10 + Math.max(...py.ticks.map(({ label }) => width(label)));
+    const box = { left, right: x + w - SIDE.right, top, bottom };
     const px = scale(panel.x, box.left, box.right, w < 340 ? 5 : 8);
-    const py = scale(panel.y, box.bottom, box.top, 6);
     const grid = py.ticks.map(({ at, label }) => rule(box.left, py(at), box.right, py(at), "grid") +
       text(box.left - 6, py(at) + 4, label, "end"));
     const marks = px.ticks.map(({ at, label }) => rule(px(at), box.bottom, px(at), box.bottom + 4, "axis") +
