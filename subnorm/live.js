@@ -253,7 +253,7 @@ globalThis.subnormLive ??= (() => {
           { title: norm === "layer" ? "gamma, beta" : "gamma", bars: y, ghost: ghost.y, reach: reach.out },
         ];
         return parts.map((part, k) => bars({ ...part, norm }, {
-          x: (k % across) * cw, w: cw - 10, h: ch,
+          x: (k % across) * cw, w: cw - 6, h: ch,
           y: (r * (narrow ? 2 : 1) + Math.floor(k / across)) * ch,
         }, k === 0 ? NAMES[norm] : "")).join("");
       }).join("");

@@ -282,8 +282,8 @@ def norms(name: str, title: str, rows: Sequence[str], alt: str, shift: float = 0
         raise ValueError(f'rows are "layer", "rms" or both; got {list(rows)}.')
     dials = [_Dial(f"x{k}", f"feature {k}", (-14.0, 14.0, 0.5), value) for k, value in enumerate(TOKEN, 1)]
     dials += [
-        _Dial("shift", "shift, added to all", (-8.0, 8.0, 0.5), shift),
-        _Dial("scale", "scale, times all", (0.25, 3.0, 0.25), scale),
+        _Dial("shift", "shift, of all", (-8.0, 8.0, 0.5), shift),
+        _Dial("scale", "scale, of all", (0.25, 3.0, 0.25), scale),
         _Dial("gamma", "gamma, of all", (-2.0, 2.0, 0.1), 1.0),
     ]
     if "layer" in rows:
