@@ -45,7 +45,7 @@ def deep_norm(stack: Stack) -> Stack:
 
 
 def untrained(kind: str, num_blocks: int, generator: torch.Generator) -> Stack:
-    """An untrained stack by name: "pre", "post", or "deepnorm", which is the "post" stack with its weights scaled."""
+    """An untrained stack by name: a placement of :class:`Stack`, or "deepnorm": "post" with its weights scaled."""
     if kind == "deepnorm":
         return deep_norm(Stack(num_blocks, "post", generator))
     return Stack(num_blocks, kind, generator)

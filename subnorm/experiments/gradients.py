@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from subnorm import _rules
 from subnorm.experiments.deepnorm import constants, untrained
-from subnorm.experiments.stack import Stack, causal_mask, draw_weights, random_tokens
+from subnorm.experiments.stack import Stack, causal_mask, draw_weights, mean_square, random_tokens, token_cosine
 from subnorm.torch import TransformerBlock
 
 CLASSES = 64
@@ -112,6 +112,44 @@ def by_layer(
         one_token[row] = unit * np.sqrt(np.mean(np.square(last_tokens), axis=0))
         average[row] = unit * np.array(_norms(losses.mean(), weights))
     return {"one_token": one_token, "average": average}
+
+
+def block_by_block(kind: str, depths: tuple[int, ...], seeds: range) -> dict[int, Sizes]:
+    """The stream, its tokens and the gradient at every height of untrained stacks.
+
+    Args:
+        kind: "pre", "post", "branch" or "deepnorm".
+        depths: numbers of blocks L; lower parts of one stack, as in :func:`last_layer`.
+        seeds: one draw of weights, tokens and targets for each.
+
+    Returns:
+        for each depth "mean_square" and "token_cosine", shape (seeds, L + 1), at the input and after each block, and
+        "one_token", shape (seeds, L), as in :func:`by_layer`, of two sequences.
+    """
+    found = {
+        depth: {
+            "mean_square": np.zeros((len(seeds), depth + 1)),
+            "token_cosine": np.zeros((len(seeds), depth + 1)),
+            "one_token": np.zeros((len(seeds), depth)),
+        }
+        for depth in depths
+    }
+    for row, seed in enumerate(seeds):
+        for drawn in [(depth,) for depth in depths] if kind == "deepnorm" else [depths]:
+            generator = torch.Generator().manual_seed(seed)
+            stack = untrained(kind, max(drawn), generator)
+            x = random_tokens(generator)  # (B, T, d)
+            head, target = _head(x, generator)
+            states = stack.states(x)
+            for depth in drawn:
+                passed = [h.detach() for h in states[: depth + 1]]
+                found[depth]["mean_square"][row] = [mean_square(h) for h in passed]
+                found[depth]["token_cosine"][row] = [token_cosine(h) for h in passed]
+                losses = _losses(stack.final_norm(states[depth]), head, target)  # (B, T)
+                weights = [_second_matrix(block) for block in stack.blocks[:depth]]
+                last_tokens = [_norms(loss, weights) for loss in losses[:2, -1]]
+                found[depth]["one_token"][row] = _unit(kind, depth) * np.sqrt(np.mean(np.square(last_tokens), axis=0))
+    return found
 
 
 def log_slopes(depths: tuple[int, ...], sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

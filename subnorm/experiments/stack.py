@@ -4,12 +4,13 @@ The init is part of every result here: Xavier-normal weights, zero biases, gain 
 Everything is in float64: training multiplies a rounding error by a million, and processors round differently.
 """
 
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
 from subnorm import _rules
+from subnorm.numpy import residual
 from subnorm.torch import TransformerBlock
 
 #: torch's own norms: the same functions as ours, and LayerNorm's in half the time.
@@ -17,12 +18,12 @@ BUILT_IN = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
 
 
 class Stack(nn.Module):
-    """Blocks on top of each other, with a causal mask. "pre" ends in one more norm; "post" has just had one.
+    """Blocks on top of each other, with a causal mask. All but "post", which has just had one, end in one more norm.
 
     Args:
         num_blocks: depth L, in blocks; a block has two sublayers.
-        placement: "pre" or "post".
-        generator: draws the weights.
+        placement: "pre", "post", or "branch" for ``x + norm(F(x))``.
+        generator: draws the weights; all placements get the same ones.
         d_model: number of features.
         num_heads: number of heads.
         norm: "layer" or "rms", for all norms. Either way a generator draws the same weights.
@@ -30,7 +31,7 @@ class Stack(nn.Module):
     Raises:
         ValueError: an argument breaks its rule; the message says which.
 
-    Source: Xiong et al. 2020, arXiv:2002.04745, table 1.
+    Source: Xiong et al. 2020, arXiv:2002.04745, table 1; for "branch", OLMo 2, arXiv:2501.00656, with RMSNorm.
     """
 
     def __init__(
@@ -44,12 +45,14 @@ class Stack(nn.Module):
     ) -> None:
         super().__init__()
         _rules.size("num_blocks", num_blocks)
-        self.blocks = nn.ModuleList(
-            TransformerBlock(d_model, num_heads, 4 * d_model, placement, norm) for _ in range(num_blocks)
-        )
-        for block in self.blocks:
+        known = "pre" if placement == "branch" else placement
+        blocks = [TransformerBlock(d_model, num_heads, 4 * d_model, known, norm) for _ in range(num_blocks)]
+        for block in blocks:
             block.norm1, block.norm2 = (BUILT_IN[norm](d_model, eps=1e-5) for _ in range(2))
-        self.final_norm = BUILT_IN[norm](d_model, eps=1e-5) if placement == "pre" else nn.Identity()
+            if placement == "branch":
+                block.place = _norm_ends_the_branch
+        self.blocks = nn.ModuleList(blocks)
+        self.final_norm = nn.Identity() if placement == "post" else BUILT_IN[norm](d_model, eps=1e-5)
         draw_weights(self.double(), generator)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -63,6 +66,10 @@ class Stack(nn.Module):
         for block in self.blocks:
             states.append(block(states[-1], mask))
         return states
+
+
+def _norm_ends_the_branch(x: Tensor, sublayer: Callable[[Tensor], Tensor], norm: Callable[[Tensor], Tensor]) -> Tensor:
+    return residual(x, lambda h: norm(sublayer(h)))
 
 
 def causal_mask(length: int) -> Tensor:
@@ -99,25 +106,3 @@ def token_cosine(x: Tensor) -> float:
     cosine = unit @ unit.transpose(-1, -2)  # (B, T, T), with ones on the diagonal
     tokens = x.shape[-2]
     return float((cosine.sum((-1, -2)) - tokens).mean() / (tokens * (tokens - 1)))
-
-
-@torch.no_grad()
-def by_depth(placement: str, num_blocks: int, seeds: range) -> dict[str, npt.NDArray[np.float64]]:
-    """Mean square of the stream and cosine between its tokens, at the input and after each block, at init.
-
-    Args:
-        placement: "pre" or "post".
-        num_blocks: depth L.
-        seeds: one draw of weights and tokens for each.
-
-    Returns:
-        ``mean_square`` and ``token_cosine``, each of shape (seeds, L + 1).
-    """
-    squares, cosines = [], []
-    for seed in seeds:
-        generator = torch.Generator().manual_seed(seed)
-        stack = Stack(num_blocks, placement, generator)
-        states = stack.states(random_tokens(generator))
-        squares.append([mean_square(x) for x in states])
-        cosines.append([token_cosine(x) for x in states])
-    return {"mean_square": np.array(squares), "token_cosine": np.array(cosines)}

@@ -48,6 +48,39 @@ def test_a_lower_part_has_its_own_last_layer() -> None:
     assert deep["average"][0, 0] != deep["average"][0, 1]
 
 
+def test_block_by_block_starts_at_the_input_and_post_ln_stays_at_one() -> None:
+    pre, post = (gradients.block_by_block(placement, (4,), range(2))[4] for placement in ("pre", "post"))
+    assert pre["mean_square"].shape == pre["token_cosine"].shape == (2, 5)
+    assert pre["one_token"].shape == (2, 4)
+    np.testing.assert_allclose(post["mean_square"][:, 1:], 1, atol=1e-3)
+    np.testing.assert_allclose(pre["mean_square"][:, 0], 1, atol=0.1)
+    np.testing.assert_allclose(pre["token_cosine"][:, 0], 0, atol=0.02)
+    assert (np.diff(pre["mean_square"], axis=1) > 0.3).all()
+
+
+@pytest.mark.parametrize("kind", ["pre", "branch", "deepnorm"])
+def test_block_by_block_of_a_lower_part(kind: str) -> None:
+    found = gradients.block_by_block(kind, (2, 3), range(4, 5))[2]
+    generator = torch.Generator().manual_seed(4)
+    stack = untrained(kind, 2 if kind == "deepnorm" else 3, generator)
+    x = random_tokens(generator)
+    head = nn.Linear(64, gradients.CLASSES, dtype=x.dtype)
+    draw_weights(head, generator)
+    target = torch.randint(gradients.CLASSES, (4, 32), generator=generator)
+    h, mask = x, causal_mask(32)
+    for block in stack.blocks[:2]:
+        h = block(h, mask)
+    assert found["mean_square"][0, 2] == pytest.approx(float(h.detach().square().mean()), rel=1e-9)
+    logits = head(stack.final_norm(h))[:, -1]  # of the last tokens, (B, classes)
+    squares = np.zeros(2)
+    for b in range(2):
+        loss = F.cross_entropy(logits[b], target[b, -1])
+        weights = [block.feed_forward.linear2.weight for block in stack.blocks[:2]]
+        squares += [float(g.square().sum()) / 2 for g in torch.autograd.grad(loss, weights, retain_graph=True)]
+    unit = 1 / constants(2)[0] if kind == "deepnorm" else 1
+    np.testing.assert_allclose(found["one_token"][0], unit * np.sqrt(squares), rtol=1e-9)
+
+
 def test_deepnorms_gradient_is_that_of_its_own_weight() -> None:
     depth = 2
     measured = gradients.last_layer("deepnorm", (depth,), range(1))["average"].item()
