@@ -187,7 +187,7 @@ def done(node):
 
 def visit_head(translator, node):
     translator.body.append(
-        f'<p class="checks-head">{done(node)}<button type="button" hidden>Start again</button></p>\n'
+        f'<p class="checks-head">{done(node)}<button type="button" hidden>Clear my answers</button></p>\n'
         '<input type="checkbox" id="all-answers"><label for="all-answers">Show all answers, explained</label>\n'
     )
     raise nodes.SkipNode
