@@ -69,7 +69,7 @@ def agree(spec, figure):
         assert numbers == row(spec, state)["panels"]
         assert figure.locator(".live-say").inner_text() == row(spec, state)["say"]
         return
-    x = state["scale"] * np.array([state[f"x{k}"] for k in (1, 2, 3, 4)]) + state["shift"]
+    x = state["scale"] * np.array([state[f"x{k}"] for k in (1, 2, 3, 4)], float) + state["shift"]
     gamma, eps = np.full(4, state["gamma"], float), 10.0 ** state["eps"]
     assert set(numbers) == set(spec["rows"])
     if "layer" in numbers:
