@@ -9,6 +9,7 @@ import struct
 from pathlib import Path
 from urllib.parse import unquote
 
+import styles
 from docutils import nodes
 from sphinx.util import logging
 
@@ -51,7 +52,8 @@ RULES = [
     (r"<script (?![^>]*\b(?:defer|async)\b)(?=[^>]*\bsrc=)", "<script defer "),
 ]
 
-UNUSED = ["**/*.map", "scripts/fontawesome.js*", "sphinx-thebe.*"]  # more than half of the bytes of the site
+# More than half of the bytes of the site. Fonts in another form are for browsers of before 2018.
+UNUSED = ["**/*.map", "**/*.ttf", "scripts/fontawesome.js*", "sphinx-thebe.*"]
 
 HOME = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Subnorm</title>
@@ -70,7 +72,10 @@ def slim(html, page):
         html = re.sub(r"<script[^>]*/design-tabs\.js[^>]*></script>", "", html)
     for pattern, replacement in RULES:
         html = re.sub(pattern, replacement, html, flags=re.DOTALL)
-    return re.sub(r"<img (?![^>]*\bdecoding=)([^>]*)>", lambda m: sized(m, page), html)
+    first = re.search(r"<article\b.*?<img\b", html, re.DOTALL)  # the logo, and what the reader may see at once
+    return re.sub(
+        r"<img (?![^>]*\bdecoding=)([^>]*)>", lambda m: sized(m, page, bool(first) and m.start() > first.end()), html
+    )
 
 
 def options(path):
@@ -81,16 +86,17 @@ def options(path):
     )
 
 
-def sized(image, page):
-    """The size of a picture, so that the text below does not jump when it arrives."""
+def sized(image, page, later):
+    """The size of a picture, so that the text below does not jump when it arrives, perhaps only when it is near."""
+    more = 'decoding="async" loading="lazy"' if later else 'decoding="async"'
     if "width=" in image[1]:
-        return f'<img decoding="async" {image[1]}>'
+        return f"<img {more} {image[1]}>"
     source = re.search(r'\bsrc="([^"?#]*)', image[1])[1]
     box = size(page.parent / unquote(source))
     if box is None:  # and no `decoding`: the next build warns again
         log.warning("%s: the size of picture %.80s is not known; use a PNG, or an SVG with a viewBox", page, source)
         return image[0]
-    return f'<img width="{box[0]}" height="{box[1]}" decoding="async" {image[1]}>'
+    return f'<img width="{box[0]}" height="{box[1]}" {more} {image[1]}>'
 
 
 def size(path):
@@ -128,12 +134,12 @@ def finish(app, error):
         Path(app.outdir, "index.html").write_text(HOME.format(url=f"{app.config.root_doc}.html"), "utf-8")
     for path in [path for pattern in UNUSED for path in Path(app.outdir, "_static").glob(pattern)]:
         path.unlink(missing_ok=True)  # two patterns name it
-    for path in Path(app.outdir).rglob("*.html"):
-        if "_static" not in path.parts:
-            old = path.read_text("utf-8")
-            new = slim(old, path)
-            if new != old:
-                path.write_text(new, "utf-8")
+    paths = [path for path in sorted(Path(app.outdir).rglob("*.html")) if "_static" not in path.parts]
+    old = {path: path.read_text("utf-8") for path in paths}
+    new = styles.merge({path: slim(html, path) for path, html in old.items()}, Path(app.outdir, "_static"))
+    for path in paths:
+        if new[path] != old[path]:
+            path.write_text(new[path], "utf-8")
 
 
 def setup(app):

@@ -149,6 +149,16 @@ def test_slim_mends_and_may_run_twice(tmp_path):
     assert slim.slim(once, tmp_path / "a.html") == once
 
 
+def test_only_pictures_after_the_first_wait_until_they_are_near(tmp_path):
+    import slim
+
+    (tmp_path / "a.svg").write_text('<svg viewBox="0 0 2 1"></svg>', "utf-8")
+    picture = '<img src="a.svg">'
+    once = slim.slim(f"{picture}<article>{picture}<p>{picture}", tmp_path / "a.html")
+    assert ["lazy" in image for image in once.split("<img")[1:]] == [False, False, True]
+    assert slim.slim(once, tmp_path / "a.html") == once
+
+
 def test_slim_measures_pictures(tmp_path):
     import slim
 

@@ -1,0 +1,92 @@
+"""The fonts of the style sheet, each cut to the glyphs that the book draws with it.
+
+KaTeX's fonts keep the letters of the book's formulas, the icon fonts the code points that the style sheet names. The
+cut fonts are new files: the whole ones stay, for the next build that needs another glyph.
+"""
+
+import hashlib
+import io
+import re
+
+from fontTools import subset
+
+FACE = re.compile(r"@font-face\{([^}]*)\}")
+FILE = re.compile(r"url\(([^)]*\.woff2)\)")
+# A formula is nothing but these elements.
+FORMULA = re.compile(r'class="katex-html"[^>]*>((?:[^<]+|</?(?:span|svg|path)\b[^>]*>)*)')
+LETTERS = re.compile(r'<span(?: class="([^"]*)")?[^>]*>([^<]+)')
+RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
+MAIN = ("KaTeX_Main", "400", "normal")
+
+
+def typeset(pages):
+    """The characters of all formulas, by the classes of the element they stand in."""
+    found = {}
+    for html in pages:
+        for formula in set(FORMULA.findall(html)):
+            for classes, letters in set(LETTERS.findall(formula)):
+                found.setdefault(classes, set()).update(letters)
+    return {classes: "".join(sorted(letters)) for classes, letters in found.items()}
+
+
+def cut(css, glyphs, static):
+    """The style sheet with its fonts replaced by smaller ones, in `static/fonts`."""
+    icons = set("".join(re.findall(r'"([^"]{1,2})"', css)))  # `content` and `--fa` of one character
+    letters = by_face(css, glyphs)
+
+    def face(found):
+        told = dict(re.findall(r"([\w-]+):([^;]*)", found[1]))
+        path = static / FILE.search(told["src"])[1]
+        name = told["font-family"]
+        wanted = letters.get((name, told["font-weight"], told["font-style"]), ()) if "KaTeX" in name else icons
+        font = smaller(path.read_bytes(), wanted)
+        if font is None:
+            return ""
+        folder = static / "fonts"
+        folder.mkdir(exist_ok=True)
+        small = folder / f"{path.stem}.{hashlib.sha256(font).hexdigest()[:12]}.woff2"
+        small.write_bytes(font)
+        source = f'url(fonts/{small.name}) format("woff2")'
+        return "@font-face{" + ";".join(f"{key}:{value}" for key, value in {**told, "src": source}.items()) + "}"
+
+    return FACE.sub(face, css)
+
+
+def by_face(css, glyphs):
+    """The characters that each of KaTeX's faces must draw: what the style sheet says of their classes."""
+    rules = [
+        (head, dict(re.findall(r"([\w-]+):([^;]*)", body))) for head, body in RULE.findall(css) if ".katex" in head
+    ]
+    rules = [(head, body) for head, body in rules if {"font-family", "font-weight", "font-style"} & set(body)]
+    found = {}
+    for classes, letters in glyphs.items():
+        faces = [MAIN]
+        for head, body in rules:
+            for selector in head.split(","):
+                last = re.split(r"[ >+~]", selector.strip())[-1]
+                needs = set(re.findall(r"\.([\w-]+)", last))
+                if needs <= set(classes.split()) and (needs or not classes):
+                    family, weight, style = faces[-1]
+                    face = (
+                        body.get("font-family", family).split(",")[0],
+                        {"bold": "700"}.get(body.get("font-weight", weight), body.get("font-weight", weight)),
+                        body.get("font-style", style),
+                    )
+                    faces.append(face)
+        for face in faces if not classes else faces[-1:]:
+            found.setdefault(face, set()).update(letters)
+    return found
+
+
+def smaller(font, letters):
+    """A font of these characters only; None if it has none of them."""
+    options = subset.Options(flavor="woff2", layout_features=["*"], name_IDs=[], notdef_outline=True, hinting=False)
+    whole = subset.load_font(io.BytesIO(font), options)
+    if not set(map(ord, letters)) & set(whole.getBestCmap()):
+        return None
+    tool = subset.Subsetter(options)
+    tool.populate(unicodes=map(ord, letters))
+    tool.subset(whole)
+    result = io.BytesIO()
+    subset.save_font(whole, result, options)
+    return result.getvalue()

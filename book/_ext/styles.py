@@ -1,0 +1,174 @@
+"""One style sheet for the whole site, of only those rules that its pages can use.
+
+The theme brings ten sheets and half a megabyte, and a reader sees nothing before all of them have come. They are
+merged in their order. A selector stays if all its classes and ids occur in a page or in a script; so do the custom
+properties, animations and fonts that are left in use, and of the fonts only the glyphs (`fonts.py`).
+
+The sheet's name is a hash of what it is made from. A page keeps the names of the theme's sheets in `data-from`, so
+that the next build can make the sheet again when only some pages are written.
+"""
+
+import hashlib
+import posixpath
+import re
+
+import fonts
+import tinycss2
+
+#: Classes that a script puts together from parts, so that no page and no script has the whole word: Bootstrap's
+#: sides of tooltips and popovers, and its `navbar-expand-` + width.
+PUT_TOGETHER = re.compile(r"bs-(tooltip|popover)-\w+|navbar-expand-\w+")
+
+LINK = re.compile(
+    r'<link\b(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^"?#:]*_static/)([^"?#]*)[^"]*"'
+    r'(?: data-from="([^"]*)")?[^>]*>\n?'
+)
+IMPORT = re.compile(r'@import\s+(?:url\()?["\']?([^"\');]+)["\']?\)?\s*;')
+URL = re.compile(r'url\((["\']?)(?!data:|#)([^"\')]+)\1\)')
+VARIABLE = re.compile(r"--[\w-]+")
+
+
+def merge(pages, static):
+    """The HTML of all pages, by path, each with one style sheet, which is written to `static` with its fonts."""
+    names = list(dict.fromkeys(name for html in pages.values() for name in sources(html)))
+    text = "\n".join(sheet(static, name) for name in names)
+    scripts = "\n".join(path.read_text("utf-8") for path in sorted(static.rglob("*.js")))
+    # in a fixed order, because the name of the sheet comes from them
+    words = sorted((in_pages(pages.values()) | in_script(scripts)) & set(re.findall(r"[\w-]+", text)))
+    glyphs = fonts.typeset(pages.values())
+    key = hashlib.sha256(repr((text, words, sorted(glyphs.items()))).encode()).hexdigest()
+    site = static / f"site.{key[:12]}.css"
+    if not site.exists():
+        for old in [*static.glob("site.*.css"), *static.glob("fonts/*.woff2")]:
+            old.unlink()
+        rules = used(tinycss2.parse_stylesheet(text, skip_comments=True, skip_whitespace=True), set(words))
+        site.write_text(fonts.cut(written(without_leftovers(rules, words)), glyphs, static), "utf-8")
+    return {path: linked(html, site.name) for path, html in pages.items()}
+
+
+def sources(html):
+    """The theme's sheets of a page, also of one whose links were replaced in an earlier build."""
+    return [name for _, name, merged in LINK.findall(html) for name in (merged.split() or [name])]
+
+
+def linked(html, name):
+    """The page with one link in the place of its first."""
+    made_from = " ".join(sources(html))
+    if not made_from:
+        return html
+    first = LINK.search(html)
+    rest = LINK.sub("", html[first.end() :])
+    return f'{html[: first.start()]}<link rel="stylesheet" href="{first[1]}{name}" data-from="{made_from}" />\n{rest}'
+
+
+def sheet(static, name):
+    """The text of one sheet with its imports in place, and its addresses from the folder `static`."""
+    folder = posixpath.dirname(name)
+    text = URL.sub(
+        lambda m: f"url({posixpath.normpath(posixpath.join(folder, m[2]))})", (static / name).read_text("utf-8")
+    )
+    return IMPORT.sub(lambda m: sheet(static, posixpath.normpath(posixpath.join(folder, m[1]))), text)
+
+
+def in_pages(pages):
+    """The classes and ids of all elements, the variables of their styles, and the words of the scripts between them."""
+    found = set()
+    for html in pages:
+        for names in set(re.findall(r'\s(?:class|id)="([^"]*)"', html)):
+            found.update(names.split())
+        found.update(VARIABLE.findall(html))
+        for script in re.findall(r"<script\b[^>]*>(.+?)</script>", html, re.DOTALL):
+            found |= in_script(script)
+    return found
+
+
+def in_script(text):
+    return set(re.findall(r"[\w-]+", text))
+
+
+def used(nodes, words):
+    """The rules, as (prelude, body), that can match something; a body is a list of rules and of (name, value)."""
+    rules = []
+    for node in nodes:
+        if node.type == "declaration":
+            value = tinycss2.serialize(node.value).strip()
+            rules.append((node.name, value + " !important" * node.important))
+        elif node.type == "qualified-rule":
+            prelude = ",".join(selectors(node.prelude, words))
+            body = tinycss2.parse_blocks_contents(node.content, skip_comments=True, skip_whitespace=True)
+            if prelude:
+                rules.append((prelude, used(body, words)))
+        elif node.type == "at-rule" and node.content is not None:
+            prelude = f"@{node.at_keyword}{tinycss2.serialize(node.prelude)}".strip()
+            parts = tinycss2.parse_blocks_contents(node.content, skip_comments=True, skip_whitespace=True)
+            rules.append((prelude, used(parts, words)))
+    return rules
+
+
+def selectors(prelude, words):
+    """Those of a list of selectors that can match."""
+    one, every = [], []
+    for token in [*prelude, None]:
+        if token is None or (token.type == "literal" and token.value == ","):
+            if all(name in words or PUT_TOGETHER.fullmatch(name) for name in named(one)):
+                every.append(tinycss2.serialize(one).strip())
+            one = []
+        else:
+            one.append(token)
+    return every
+
+
+def named(selector):
+    """The classes and ids that a selector needs; what stands in brackets (:not, :is, [...]) decides nothing here."""
+    before = None
+    for token in selector:
+        class_name = token.type == "ident" and before == "."
+        if class_name or token.type == "hash":
+            yield token.value
+        before = token.value if token.type == "literal" else None
+
+
+def without_leftovers(rules, words):
+    """The rules without custom properties, animations and fonts that nothing uses now."""
+    declared = list(declarations(rules))
+    needed = {word for word in words if word.startswith("--")}
+    needed.update(name for key, value in declared if not key.startswith("--") for name in VARIABLE.findall(value))
+    while more := {n for key, v in declared if key in needed for n in VARIABLE.findall(v)} - needed:
+        needed |= more
+    values = " ".join(value for key, value in declared if not key.startswith("--") or key in needed)
+    spoken = set(re.findall(r"[\w-]+", values))
+
+    def kept(rule):
+        head, body = rule
+        if isinstance(body, str):
+            return not head.startswith("--") or head in needed
+        if re.match(r"@[-\w]*keyframes", head):
+            return head.split()[-1] in spoken
+        if head == "@font-face":
+            return plain(dict(body)["font-family"]) in plain(values)
+        return True
+
+    def pruned(rules):
+        left = [(head, body if isinstance(body, str) else pruned(body)) for head, body in filter(kept, rules)]
+        return [rule for rule in left if rule[1] != []]
+
+    return pruned(rules)
+
+
+def plain(family):
+    """The name of a font, which may be quoted or escaped."""
+    return re.sub(r"[\\\"']", "", family)
+
+
+def declarations(rules):
+    """Every (name, value) that a rule sets; a font's own description is none."""
+    for head, body in rules:
+        if isinstance(body, str):
+            yield head, body
+        elif head != "@font-face":
+            yield from declarations(body)
+
+
+def written(rules):
+    parts = (f"{head}:{body};" if isinstance(body, str) else f"{head}{{{written(body)}}}" for head, body in rules)
+    return "".join(parts).replace(";}", "}")

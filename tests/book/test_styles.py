@@ -1,0 +1,128 @@
+"""The one style sheet: what pages and scripts use stays, the rest goes, also when only some pages are written again."""
+
+import io
+import re
+
+import fonts
+import pytest
+import styles
+from fontTools.ttLib import TTFont
+from small_book import build, html, page
+
+import course
+
+FORMULA = '<span class="katex"><span class="katex-html" aria-hidden="true">{}</span></span>'
+LINKS = """<link href="../_static/styles/theme.css?digest=8" rel="stylesheet" />
+<link rel="stylesheet" type="text/css" href="../_static/own.css?v=1" />"""
+
+
+@pytest.fixture
+def static(tmp_path):
+    folder = tmp_path / "_static"
+    (folder / "styles").mkdir(parents=True)
+    (folder / "styles" / "theme.css").write_text('@import "../basic.css";', "utf-8")
+    (folder / "basic.css").write_text('a { background: url("dot.png") }', "utf-8")
+    return folder
+
+
+def merged(static, css, body=""):
+    """The sheet and the page of a site of one page."""
+    (static / "own.css").write_text(css, "utf-8")
+    (new,) = styles.merge({"a": LINKS + body}, static).values()
+    (sheet,) = static.glob("site.*.css")
+    return sheet.read_text("utf-8"), new
+
+
+def test_the_sheets_are_merged_in_their_order(static):
+    sheet, new = merged(static, "/* why */ b { color: red !important }")
+    assert sheet == "a{background:url(dot.png)}b{color:red !important}"
+    assert len(styles.LINK.findall(new)) == 1
+    assert re.search(r'href="\.\./_static/site\.\w{12}\.css" data-from="styles/theme.css own.css"', new)
+
+
+def test_a_merged_page_stays_as_it_is(static):
+    _, new = merged(static, "b { color: red }")
+    assert styles.merge({"a": new}, static) == {"a": new}
+
+
+@pytest.mark.parametrize(
+    ("css", "kept"),
+    [
+        (".gone { color: red } p.seen, #here .gone { color: red }", "p.seen{color:red}"),
+        ("#here > .seen:not(.gone) { color: red }", "#here > .seen:not(.gone){color:red}"),
+        (".byscript { color: red }", ".byscript{color:red}"),
+        (".inline { color: red }", ".inline{color:red}"),
+        (".bs-tooltip-top { color: red }", ".bs-tooltip-top{color:red}"),
+        ("@media print { .gone { color: red } .seen { color: red } }", "@media print{.seen{color:red}}"),
+        ("@media print { .gone { color: red } }", ""),
+        (".seen { --a: var(--b); --b: 1px; --c: 2px; width: var(--a) }", ".seen{--a:var(--b);--b:1px;width:var(--a)}"),
+        (".seen { --by-page: 1px }", ".seen{--by-page:1px}"),
+        (
+            ".seen { animation: turn 1s } @keyframes turn { to { top: 0 } }",
+            ".seen{animation:turn 1s}@keyframes turn{to{top:0}}",
+        ),
+        (".gone { animation: turn 1s } @keyframes turn { to { top: 0 } }", ""),
+        ("@font-face { font-family: 'Not Used'; src: url(a.woff2) }", ""),
+    ],
+)
+def test_what_is_used_stays(static, css, kept):
+    (static / "a.js").write_text('box.classList.add("byscript")', "utf-8")
+    body = '<p class="seen x" id="here" style="left: var(--by-page)">gone</p><script>x.className = "inline"</script>'
+    assert merged(static, css, body)[0] == "a{background:url(dot.png)}" + kept
+
+
+def test_a_new_class_on_one_page_comes_into_the_sheet_of_all(static):
+    css = ".new { color: red } .seen { color: red }"
+    _, old = merged(static, css, '<p class="seen">')
+    pages = styles.merge({"a": old, "b": LINKS + '<p class="new">'}, static)
+    (sheet,) = static.glob("site.*.css")  # the former one is gone
+    assert ".new{" in sheet.read_text("utf-8")
+    assert all(f'href="../_static/{sheet.name}"' in new for new in pages.values())
+
+
+def formula_fonts(folder):
+    """The characters of each cut font of KaTeX."""
+    return {path.name.split(".")[0]: set(TTFont(path).getBestCmap()) for path in folder.glob("fonts/KaTeX_*.woff2")}
+
+
+@pytest.fixture
+def katex(static):
+    source = course.ROOT / "book" / "_static" / "katex"
+    (static / "fonts").mkdir()
+    (static / "katex").symlink_to(source, target_is_directory=True)
+    (static / "own.css").write_text('@import "katex/katex.css";', "utf-8")
+    return static
+
+
+def test_fonts_keep_the_letters_of_the_formulas(katex):
+    letters = '<span class="mord mathnormal">x</span><span class="mord mathbf">B</span><span class="mord">1</span>'
+    styles.merge({"a": LINKS + FORMULA.format(letters)}, katex)
+    found = formula_fonts(katex)
+    assert found == {"KaTeX_Math-Italic": {ord("x")}, "KaTeX_Main-Bold": {ord("B")}, "KaTeX_Main-Regular": {ord("1")}}
+
+
+def test_a_new_letter_on_one_page_comes_into_the_font(katex):
+    one, two = (FORMULA.format(f'<span class="mord mathnormal">{letter}</span>') for letter in "xy")
+    old = styles.merge({"a": LINKS + one}, katex)["a"]
+    styles.merge({"a": old, "b": LINKS + two}, katex)
+    assert formula_fonts(katex)["KaTeX_Math-Italic"] == {ord("x"), ord("y")}
+
+
+def test_icons_are_those_that_the_sheet_names(tmp_path):
+    source = next(course.VENV.rglob("fa-solid-900.woff2"))
+    small = fonts.smaller(source.read_bytes(), "\uf0c9x")
+    assert set(TTFont(io.BytesIO(small)).getBestCmap()) == {0xF0C9, ord("x")} & set(TTFont(source).getBestCmap())
+    assert fonts.smaller(source.read_bytes(), "\u3042") is None
+
+
+def test_a_page_that_is_not_written_again_has_the_new_sheet(tmp_path):
+    (tmp_path / "other.md").write_text("# Other\n\nText.\n", "utf-8")
+    page(tmp_path, "```{toctree}\nother\n```")
+    assert build(tmp_path) == ""
+    before = html(tmp_path)
+    (tmp_path / "other.md").write_text("# Other\n\n```python\n1 + 1\n```\n", "utf-8")
+    assert build(tmp_path) == ""
+    (sheet,) = (tmp_path / "_build" / "html" / "_static").glob("site.*.css")
+    assert f"_static/{sheet.name}" in html(tmp_path)
+    assert f"_static/{sheet.name}" in html(tmp_path, "other")
+    assert sheet.name not in before
