@@ -1,0 +1,66 @@
+"""What a reader downloads: every page from the compressing server, read to its end, with its fonts and pictures."""
+
+from pathlib import PurePosixPath
+
+import pytest
+from visit import PHONE, opened
+
+import course
+
+# Bytes on the wire, with their headers; a chapter is then on a slow phone (1.6 Mbit/s) in 1.5 s.
+CHAPTER, OTHER = 300_000, 200_000
+SCRIPTS = 30_000  # of our own JavaScript
+
+# Not by scrolling: lazy pictures arrive at once when they are no longer lazy.
+TO_THE_END = """async () => {
+  for (const image of document.images) image.loading = "eager";
+  const shown = [...document.images].filter((image) => image.checkVisibility());
+  await Promise.all(shown.map((image) => image.decode()));
+  await document.fonts.ready;
+}"""
+
+
+@pytest.fixture(scope="module")
+def received(browser, server, pages):
+    """For each page {address: bytes on the wire} of all that comes, with nothing in the browser's store before."""
+    found = {}
+    for name in pages:
+        with opened(browser, server, [], viewport=PHONE) as page:
+            urls, sizes = {}, {}
+            network = page.context.new_cdp_session(page)
+            network.on("Network.requestWillBeSent", lambda e, urls=urls: urls.update({e["requestId"]: e["request"]}))
+            network.on(
+                "Network.loadingFinished", lambda e, sizes=sizes: sizes.update({e["requestId"]: e["encodedDataLength"]})
+            )
+            network.send("Network.enable")
+            page.goto(server + name)
+            page.evaluate(TO_THE_END)
+            for _ in range(100):
+                if urls.keys() <= sizes.keys():
+                    break
+                page.wait_for_timeout(50)  # the browser tells of an arrival a little later
+            assert urls.keys() <= sizes.keys(), (name, [urls[key]["url"] for key in urls.keys() - sizes.keys()])
+            found[name] = {
+                urls[key]["url"]: size for key, size in sizes.items() if not urls[key]["url"].startswith("data:")
+            }
+    return found
+
+
+def test_the_pages_arrive_whole(received):
+    """Guards the measurement: it sees the page, its style, scripts, fonts and pictures."""
+    kinds = {PurePosixPath(url.split("?")[0]).suffix for url in received["notebooks/03-layer-normalization.html"]}
+    assert {".html", ".css", ".js", ".woff2", ".png", ".svg"} <= kinds
+
+
+def test_every_page_is_light(received):
+    sums = {name: sum(sizes.values()) for name, sizes in received.items()}
+    limits = {name: CHAPTER if name.startswith("notebooks/") else OTHER for name in sums}
+    assert {name: total for name, total in sums.items() if total > limits[name]} == {}
+
+
+def test_our_own_scripts_are_light(received):
+    ours = {path.name for folder in ("book/_static", "subnorm") for path in (course.ROOT / folder).glob("*.js")}
+    assert ours
+    for name, sizes in received.items():
+        own = {url: size for url, size in sizes.items() if PurePosixPath(url.split("?")[0]).name in ours}
+        assert sum(own.values()) <= SCRIPTS, (name, own)
