@@ -25,3 +25,10 @@
     root.theme = printing ? "light" : shown;
   });
 }
+
+// A drawer of a phone gives the focus back to the button that opened it.
+for (const side of ["primary", "secondary"]) {
+  document.getElementById(`pst-${side}-sidebar-modal`)?.addEventListener("close", () => {
+    document.querySelector(`button.${side}-toggle`).focus();
+  });
+}

@@ -182,6 +182,18 @@ def test_pages_are_those_of_the_toc(pages):
     assert {name(path) for path in pages} - THEME_PAGES == set(files_in_toc(toc))
 
 
+def test_next_and_previous_follow_the_toc(pages):
+    order = list(files_in_toc(yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))))
+    by_name = {name(path): (path, soup) for path, soup in pages.items()}
+    for link, neighbours in (("right-next", [*order[1:], None]), ("left-prev", [None, *order[:-1]])):
+        assert [leads_to(link, *by_name[file]) for file in order] == neighbours
+
+
+def leads_to(link, path, soup):
+    found = soup.select_one(f"a.{link}")
+    return found and name((path.parent / found["href"]).resolve())
+
+
 def test_every_page_and_notebook_is_in_the_toc():
     toc = set(files_in_toc(yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))))
     files = [*ROOT.glob("book/**/*.md"), *chapters()]

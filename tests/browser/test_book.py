@@ -70,16 +70,6 @@ def test_formulas_need_no_script(browser, server):
     assert faults == []
 
 
-@pytest.mark.parametrize("kind", ["server", "file"])
-def test_search_finds_a_term(browser, server, kind):
-    faults, base = [], server if kind == "server" else course.PAGES.as_uri() + "/"
-    with opened(browser, base, faults) as page:
-        page.goto(base + "search.html?q=warm-up")
-        page.locator("#search-results li a").first.wait_for(timeout=5000)
-        assert page.locator("#search-results li a", has_text="Glossary").count() >= 1
-    assert faults == []
-
-
 def test_the_colour_button_changes_the_colours_and_is_remembered(browser, server):
     faults = []
     with opened(browser, server, faults, color_scheme="light") as page:

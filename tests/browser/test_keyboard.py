@@ -1,0 +1,85 @@
+"""The book by keyboard alone: each stop can be seen, the skip link skips, the drawer of a phone opens and closes."""
+
+import pytest
+from visit import DESK, PHONE, opened
+
+CHAPTER = "notebooks/03-layer-normalization.html"
+
+# Where the focus is: its place on the page, its name, and whether a ring or another mark shows it.
+FOCUS = """() => {
+  const e = document.activeElement, box = e.getBoundingClientRect(), style = getComputedStyle(e);
+  const ring = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0 || style.boxShadow !== "none";
+  return {
+    html: e.outerHTML.slice(0, 100), body: e === document.body, ring,
+    seen: box.width > 0 && box.right > 0 && box.left < innerWidth && box.bottom > 0 && box.top < innerHeight,
+  }
+}"""
+
+
+def walk(page, stops=1000):
+    """What is wrong with each stop of the Tab key, to the end of the page; and how many stops there are."""
+    faults = []
+    for stop in range(stops):
+        page.keyboard.press("Tab")
+        at = page.evaluate(FOCUS)
+        if at["body"]:
+            return faults, stop
+        faults += [
+            f"{fault}: {at['html']}" for fault, ok in (("no ring", at["ring"]), ("out of sight", at["seen"])) if not ok
+        ]
+    return [*faults, "no end"], stops
+
+
+@pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])
+def test_each_stop_is_seen(browser, server, window):
+    with opened(browser, server, [], viewport=window, reduced_motion="reduce") as page:
+        page.goto(server + CHAPTER)
+        faults, stops = walk(page)
+        assert faults == []
+        assert stops > 40
+
+
+def test_a_hidden_ring_is_found(browser, server):
+    with opened(browser, server, [], viewport=DESK, reduced_motion="reduce") as page:
+        page.goto(server + "book/changelog.html")
+        page.add_style_tag(
+            content="html body :focus-visible { outline: none !important; box-shadow: none !important; }"
+        )
+        faults, _ = walk(page, 5)
+        assert any("no ring" in fault for fault in faults)
+
+
+def test_the_skip_link_leads_to_the_text(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + CHAPTER)
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.closest('main') !== null")
+
+
+@pytest.mark.parametrize("side", ["primary", "secondary"])
+def test_a_drawer_of_a_phone(browser, server, side):
+    """It opens and closes by keyboard, and the focus comes back to the button."""
+    with opened(browser, server, [], viewport=PHONE) as page:
+        page.goto(server + CHAPTER)
+        page.locator(f"button.{side}-toggle").focus()
+        page.keyboard.press("Enter")
+        drawer = page.locator(f"#pst-{side}-sidebar-modal")
+        drawer.locator("nav a").first.wait_for(state="visible", timeout=5000)
+        page.keyboard.press("Tab")
+        assert page.evaluate(f"document.activeElement.closest('#pst-{side}-sidebar-modal') !== null")
+        page.keyboard.press("Escape")
+        drawer.wait_for(state="hidden", timeout=5000)
+        assert page.evaluate(f"document.activeElement.matches('button.{side}-toggle')")
+
+
+def test_reduced_motion_is_respected(browser, server):
+    with opened(browser, server, [], viewport=DESK, reduced_motion="reduce") as page:
+        page.goto(server + CHAPTER)
+        moving = page.evaluate("""() => [...document.querySelectorAll("*")].filter((e) => {
+          const { transitionDuration, animationDuration, scrollBehavior } = getComputedStyle(e);
+          const longest = Math.max(...`${transitionDuration},${animationDuration}`.split(",").map(parseFloat));
+          return longest > 0.01 || scrollBehavior === "smooth";
+        }).map((e) => e.outerHTML.slice(0, 80))""")
+        assert moving == []
