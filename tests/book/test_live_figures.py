@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+from live_figures import stored
 from PIL import Image
 from refresh import chapters
 from small_book import build, html, notebook, page
@@ -123,3 +124,11 @@ def test_stored_pictures_are_what_the_script_draws_now(path):
         fresh = base64.b64encode(live.still(output["metadata"]["live"])).decode()
         worst = worst_block(pixels(output["data"]["image/png"]), pixels(fresh))
         assert worst <= LIMIT, f"{output['data']['text/plain']} Run: python3 course.py refresh"
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in chapters() if re.match(r"\d\d-", path.name)], ids=lambda path: path.stem
+)
+def test_every_chapter_has_a_live_figure(path):
+    """A deep dive need not."""
+    assert stored(path)
