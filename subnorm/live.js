@@ -56,7 +56,7 @@ globalThis.subnormLive ??= (() => {
     if (last - first < 1) return linearTicks(low, high, most);
     const step = Math.ceil((last - first + 1) / most);
     const powers = Array.from({ length: last - first + 1 }, (_, k) => first + k).filter((p) => p % step === 0);
-    const plain = (p) => (p >= -2 && p <= 4 ? String(10 ** p) : `10${superscript(p)}`);
+    const plain = (p) => (p >= -2 && p <= 3 ? String(10 ** p) : `10${superscript(p)}`);
     return powers.map((p) => ({ at: 10 ** p, label: plain(p) }));
   }
 
@@ -87,8 +87,8 @@ globalThis.subnormLive ??= (() => {
   function legend(entries, x, y, right) {
     let [at, row] = [x, 0];
     const drawn = entries.map(({ sample, label }) => {
-      const wide = 34 + width(label);
-      if (at > x && at + wide - 12 > right) [at, row] = [x, row + 1];
+      const wide = 40 + width(label);
+      if (at > x && at + wide - 18 > right) [at, row] = [x, row + 1];
       const here = `<g transform="translate(${fixed(at)},${fixed(y + row * ROW)})">${sample}${text(28, 4, label)}</g>`;
       at += wide;
       return here;

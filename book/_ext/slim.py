@@ -17,7 +17,9 @@ log = logging.getLogger(__name__)
 
 THEME = """<script>
   {
-    const root = document.documentElement.dataset, mode = localStorage.getItem("mode") || "auto";
+    const root = document.documentElement.dataset;
+    let mode = "auto";
+    try { mode = localStorage.getItem("mode") || mode; } catch { /* a browser may refuse to store */ }
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
     document.documentElement.classList.add("js"); // controls that only a script can serve are shown from the start
     root.mode = mode;
