@@ -80,7 +80,10 @@ def by_face(css, glyphs):
 
 def smaller(font, letters):
     """A font of these characters only; None if it has none of them."""
-    options = subset.Options(flavor="woff2", layout_features=["*"], name_IDs=[], notdef_outline=True, hinting=False)
+    # of its names: copyright, family, licence
+    options = subset.Options(
+        flavor="woff2", layout_features=["*"], name_IDs=[0, 1, 13, 14], notdef_outline=True, hinting=False
+    )
     whole = subset.load_font(io.BytesIO(font), options)
     if not set(map(ord, letters)) & set(whole.getBestCmap()):
         return None

@@ -42,7 +42,8 @@ def merge(pages, static):
         for old in [*static.glob("site.*.css"), *static.glob("fonts/*.woff2")]:
             old.unlink()
         rules = used(tinycss2.parse_stylesheet(text, skip_comments=True, skip_whitespace=True), set(words))
-        site.write_text(fonts.cut(written(without_leftovers(rules, words)), glyphs, static), "utf-8")
+        licences = "\n".join(dict.fromkeys(re.findall(r"/\*!.*?\*/", text, re.DOTALL)))
+        site.write_text(licences + fonts.cut(written(without_leftovers(rules, words)), glyphs, static), "utf-8")
     return {path: linked(html, site.name) for path, html in pages.items()}
 
 

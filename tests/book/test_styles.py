@@ -40,6 +40,11 @@ def test_the_sheets_are_merged_in_their_order(static):
     assert re.search(r'href="\.\./_static/site\.\w{12}\.css" data-from="styles/theme.css own.css"', new)
 
 
+def test_licences_stay(static):
+    sheet, _ = merged(static, "/*! A licence */ .gone { color: red }")
+    assert sheet == "/*! A licence */a{background:url(dot.png)}"
+
+
 def test_a_merged_page_stays_as_it_is(static):
     _, new = merged(static, "b { color: red }")
     assert styles.merge({"a": new}, static) == {"a": new}
