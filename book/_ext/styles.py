@@ -15,9 +15,9 @@ import re
 import fonts
 import tinycss2
 
-#: Classes that a script puts together from parts, so that no page and no script has the whole word: Bootstrap's
-#: sides of tooltips and popovers, and its `navbar-expand-` + width.
-PUT_TOGETHER = re.compile(r"bs-(tooltip|popover)-\w+|navbar-expand-\w+")
+#: Names that a script puts together from parts, so that no page and no script has the whole word: Bootstrap's sides
+#: of tooltips and popovers, its `navbar-expand-` + width, the colours of live figures.
+PUT_TOGETHER = re.compile(r"bs-(tooltip|popover)-\w+|navbar-expand-\w+|--live-\w+")
 
 LINK = re.compile(
     r'<link\b(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^"?#:]*_static/)([^"?#]*)[^"]*"'
@@ -132,7 +132,7 @@ def named(selector):
 def without_leftovers(rules, words):
     """The rules without custom properties, animations and fonts that nothing uses now."""
     declared = list(declarations(rules))
-    needed = {word for word in words if word.startswith("--")}
+    needed = {key for key, _ in declared if key in words or PUT_TOGETHER.fullmatch(key)}
     needed.update(name for key, value in declared if not key.startswith("--") for name in VARIABLE.findall(value))
     while more := {n for key, v in declared if key in needed for n in VARIABLE.findall(v)} - needed:
         needed |= more

@@ -57,6 +57,7 @@ def test_a_merged_page_stays_as_it_is(static):
         ("#here > .seen:not(.gone) { color: red }", "#here > .seen:not(.gone){color:red}"),
         (".byscript { color: red }", ".byscript{color:red}"),
         (".inline { color: red }", ".inline{color:red}"),
+        (".seen { --live-green: #090 }", ".seen{--live-green:#090}"),
         (".bs-tooltip-top { color: red }", ".bs-tooltip-top{color:red}"),
         ("@media print { .gone { color: red } .seen { color: red } }", "@media print{.seen{color:red}}"),
         ("@media print { .gone { color: red } }", ""),
