@@ -117,15 +117,21 @@ globalThis.subnormLive ??= (() => {
       `<polyline ${stroke(look)} points="${points(ks, y)}"/>`)).join("");
   }
 
-  /** A panel of curves over one pair of axes. */
-  function linesPanel(panel, data, { x, y, w, h }) {
+  /** The legend of a panel of curves that stands at x, y. */
+  function curveLegend(panel, data, { x, y, w }) {
     const entries = panel.curves.filter(({ name }) => data[name]).map((look) => ({
       label: look.label,
       sample: look.marks === "only" ? `<circle cx="12" cy="0" r="4" fill="${colour(look.colour)}"/>`
         : `<line x1="0" x2="24" y1="0" y2="0" ${stroke(look)}/>`,
     }));
-    const key = legend(entries, x, y + 34, x + w);
-    const top = y + SIDE.top + key.rows * ROW - 8;
+    return legend(entries, x, y + 34, x + w);
+  }
+
+  /** A panel of curves over one pair of axes; its legend has room for `rows` at least, as its neighbours' have. */
+  function linesPanel(panel, data, place, rows) {
+    const { x, y, w, h } = place;
+    const key = curveLegend(panel, data, place);
+    const top = y + SIDE.top + Math.max(key.rows, rows) * ROW - 8;
     const bottom = y + h - SIDE.bottom;
     const py = scale(panel.y, bottom, top, 6);
     const left = x + 10 + Math.max(...py.ticks.map(({ label }) => width(label)));
@@ -211,12 +217,15 @@ globalThis.subnormLive ??= (() => {
       const wide = (w - gap * (side - 1)) / side;
       const tall = Math.max(...spec.panels.map((panel) => panel.height));
       let below = 0;
-      const drawn = spec.panels.map((panel, k) => {
-        const box = side === 1 ? { x: 0, y: below, w, h: panel.height }
+      const places = spec.panels.map((panel, k) => {
+        const place = side === 1 ? { x: 0, y: below, w, h: panel.height }
           : { x: (k % side) * (wide + gap), y: Math.floor(k / side) * tall, w: wide, h: tall };
         below += panel.height;
-        return PANELS[panel.kind](panel, panels[k], box);
+        return place;
       });
+      const legends = spec.panels.map((panel, k) => panel.curves ? curveLegend(panel, panels[k], places[k]).rows : 0);
+      const rows = side === 1 ? 0 : Math.max(...legends);
+      const drawn = spec.panels.map((panel, k) => PANELS[panel.kind](panel, panels[k], places[k], rows));
       return { svg: drawn.join(""), say, numbers: panels };
     },
   };
