@@ -1,57 +1,6 @@
-"""The book in a real browser: every page, light and dark, on a desk and on a phone, from a server and from a file."""
+"""What single pages do in a real browser. What holds for every page is in test_every_page.py."""
 
-import pytest
-from visit import DESK, PHONE, opened
-
-import course
-
-# What the reader must see: nothing wider than the window, formulas and pictures with a size, the colours asked for.
-LOOK = """async () => {
-  for (const image of document.images) { image.loading = "eager"; await image.decode().catch(() => {}) }
-  const shown = (e) => e.checkVisibility();
-  const bare = (e) => { const box = e.getBoundingClientRect(); return box.width < 2 || box.height < 2 };
-  return {
-    overflow: document.documentElement.scrollWidth - innerWidth,
-    theme: document.documentElement.dataset.theme,
-    bare: [...document.querySelectorAll(".math .katex, article img, article svg[role=img]")]
-      .filter((e) => shown(e) && (bare(e) || e.naturalWidth === 0)).map((e) => e.outerHTML.slice(0, 80)),
-    unseen: [...document.querySelectorAll("article > section > p .math .katex")].filter((e) => !shown(e)).length,
-    mathFont: !document.querySelector(".katex") || document.fonts.check("16px KaTeX_Main"),
-  }
-}"""
-
-
-def look(page, name, scheme, faults):
-    seen = page.evaluate(LOOK)
-    if seen["overflow"] > 0:
-        faults.append(f"{name}: {seen['overflow']} px wider than the window")
-    if seen["theme"] != scheme:
-        faults.append(f"{name}: {seen['theme']} for a reader who prefers {scheme}")
-    faults.extend(f"{name}: no size: {html}" for html in seen["bare"])
-    if seen["unseen"]:
-        faults.append(f"{name}: {seen['unseen']} formulas are hidden")
-    if not seen["mathFont"]:
-        faults.append(f"{name}: the font of the formulas is missing")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])
-def test_every_page_from_a_server(browser, server, pages, scheme, window):
-    faults = []
-    with opened(browser, server, faults, color_scheme=scheme, viewport=window) as page:
-        for name in pages:
-            page.goto(server + name)
-            look(page, name, scheme, faults)
-    assert faults == []
-
-
-def test_every_page_from_a_file(browser, pages):
-    faults, base = [], course.PAGES.as_uri() + "/"
-    with opened(browser, base, faults, color_scheme="light", viewport=DESK) as page:
-        for name in pages:
-            page.goto(base + name)
-            look(page, name, "light", faults)
-    assert faults == []
+from visit import DESK, opened
 
 
 def test_the_front_door_leads_to_the_book(browser, server):
@@ -62,11 +11,18 @@ def test_the_front_door_leads_to_the_book(browser, server):
     assert faults == []
 
 
-def test_formulas_need_no_script(browser, server):
+def test_a_chapter_needs_no_script(browser, server):
+    """Formulas, pictures, and what folds: it is there, and a summary unfolds it."""
     faults = []
     with opened(browser, server, faults, java_script_enabled=False) as page:
-        page.goto(server + "book/notation.html")
+        page.goto(server + "notebooks/03-layer-normalization.html")
         assert page.locator(".math .katex").first.is_visible()
+        for picture in page.locator("article .cell_output img").all():
+            assert picture.is_visible()
+        answer = page.locator("details.sd-dropdown").first
+        assert not answer.locator("p").last.is_visible()
+        answer.locator("summary").click()
+        assert answer.locator("p").last.is_visible()
     assert faults == []
 
 

@@ -1,0 +1,127 @@
+"""Every page of the book in a real browser: light and dark, on a desk and on a phone, from a server and from a file."""
+
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from visit import DESK, PHONE, opened
+
+import course
+
+LOOK = Path(__file__).with_name("look.js").read_text("utf-8")
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+
+# A white picture of 60 x 60.
+WHITE = "data:image/svg+xml," + quote(
+    '<svg xmlns="http://www.w3.org/2000/svg" width="60" height="60"><rect width="60" height="60" fill="#fff"/></svg>'
+)
+
+# A formula has the colour of the text round it, and axe has no rule for MathML: it need not walk its many elements.
+# Contrast takes axe milliseconds for each element, and follows from tags, classes and styles: of elements that share
+# these, and share them all the way up, the first is enough. Rules for best practice run too; the size of targets (WCAG
+# 2.2) is off unless asked for.
+ACCESSIBLE = """async () => {
+  document.querySelectorAll(".katex").forEach((e) => e.replaceChildren("formula"));
+  const look = (e) => [e.tagName, e.getAttribute("class"), e.getAttribute("style")].join();
+  const path = (e) => e ? path(e.parentElement) + look(e) : "";
+  const first = new Map();
+  for (const e of document.querySelectorAll("body *"))
+    if ([...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.data.trim()) && !first.has(path(e)))
+      first.set(path(e), e);
+  const rules = { "target-size": { enabled: true }, "color-contrast": { enabled: false } };
+  const results = [
+    await axe.run({ resultTypes: ["violations"], rules }),
+    await axe.run({ include: [...first.values()] }, { resultTypes: ["violations"], runOnly: ["color-contrast"] }),
+  ];
+  const sentences = ({ id, impact, nodes }) => nodes.map((n) => `${impact} ${id}: ${n.html.slice(0, 100)}`);
+  return results.flatMap(({ violations }) => violations.flatMap(sentences));
+}"""
+
+
+@pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])
+def test_every_page_from_a_server(browser, server, pages, window):
+    faults = []
+    with (
+        opened(browser, server, faults, color_scheme="light", viewport=window) as light,
+        opened(browser, server, faults, color_scheme="dark", viewport=window) as dark,
+    ):
+        for name in pages:
+            faults += [f"{name}: {fault}" for fault in visit(server + name, light=light, dark=dark)]
+    assert faults == []
+
+
+def visit(address, **schemes):
+    """Faults of one page in several colour schemes at once: two pages at work use two cores."""
+    for page in schemes.values():
+        page.goto(address)
+        page.evaluate(AXE)
+    for scheme, page in schemes.items():
+        page.evaluate(f"() => {{ found = ({LOOK})('{scheme}') }}")
+    faults = [f"{scheme}: {fault}" for scheme, page in schemes.items() for fault in page.evaluate("found")]
+    for page in schemes.values():
+        page.evaluate(f"() => {{ found = ({ACCESSIBLE})() }}")
+    return faults + [f"{scheme}: {fault}" for scheme, page in schemes.items() for fault in page.evaluate("found")]
+
+
+def test_every_page_from_a_file(browser, pages):
+    faults, base = [], course.PAGES.as_uri() + "/"
+    with opened(browser, base, faults, color_scheme="light", viewport=DESK) as page:
+        for name in pages:
+            page.goto(base + name)
+            faults += [f"{name}: {fault}" for fault in page.evaluate(f"({LOOK})('light')")]
+    assert faults == []
+
+
+# What is planted in a good page, and what the visit must say of it.
+PLANTED = {
+    "a small target": (
+        "<p>" + 2 * "<button style='width: 9px; height: 9px; padding: 0'>x</button>" + "</p>",
+        "target-size",
+    ),
+    "a wide element": ("<div style='width: 3000px'>x</div>", "px wider than the window"),
+    "a second header": ("<div class='bd-header-article'>x</div>", "2 visible headers"),
+    "a picture without a size": ("<img src='data:,' alt='nothing' width='0' height='0'>", "no size: <img"),
+    "a hidden formula": (
+        "<section><p hidden><b class='math'><i class='katex'>x</i></b></p></section>",
+        "hidden formula",
+    ),
+    "a light box": ("<div style='background: #eee; height: 2rem'>x</div>", "dark: light box"),
+    "a light picture": (f"<div class='cell'><img alt='a light picture' src='{WHITE}'></div>", "dark: light picture"),
+    "a field without a name": ("<input>", "critical label: <input"),
+    "pale text": ("<p style='color: #bbb; background: #ccc'>pale text</p>", "serious color-contrast: <p"),
+    "a jump in the text": (
+        "<script>setTimeout(() => document.querySelector('article').prepend(spacer), 50)</script>"
+        "<div id='spacer' style='height: 500px'></div>",
+        "layout shift of",
+    ),
+    "an error": ("<script>console.error('planted')</script>", "console: planted"),
+    "a warning": ("<script>console.warn('planted too')</script>", "console: planted too"),
+    "an exception": ("<script>throw Error('thrown')</script>", "error: thrown"),
+    "a request that leaves the book": (
+        "<img alt='x' src='https://example.org/x.png'>",
+        "elsewhere: https://example.org",
+    ),
+    "a request that fails": ("<img alt='x' src='gone.png'>", "404: "),
+}
+
+
+@pytest.fixture(scope="module")
+def planted(browser, server):
+    """What is said of a page with all these faults at once."""
+    faults, planted = [], "".join(html for html, _ in PLANTED.values())
+
+    def plant(route):
+        page = route.fetch()
+        route.fulfill(response=page, body=page.text().replace("</article>", planted + "</article>"))
+
+    with opened(browser, server, faults, color_scheme="dark", viewport=DESK) as page:
+        page.route("**/changelog.html", plant)
+        page.route("https://example.org/*", lambda route: route.abort())
+        faults += visit(server + "book/changelog.html", dark=page)
+    return faults
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_planted_fault_is_found(planted, fault):
+    assert any(PLANTED[fault][1] in found for found in planted), planted
