@@ -57,7 +57,9 @@ def same(stored: Any, fresh: Any) -> bool:
 
 def same_live(stored: str | None, fresh: str | None) -> bool:
     """Whether two live figures, as JSON, or none, have the same table."""
-    return stored == fresh or (stored and fresh and same(json.loads(stored), json.loads(fresh))) or False
+    if stored is None or fresh is None:
+        return stored is fresh
+    return same(json.loads(stored), json.loads(fresh))
 
 
 def stale(stored: list[dict[str, Any]], fresh: list[dict[str, Any]]) -> str | None:

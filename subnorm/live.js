@@ -1,6 +1,7 @@
 // The live figures: subnorm/live.py writes their data, this draws them, in the book and in JupyterLab.
 // One renderer for both pictures: Python runs `markup` for the still one, the browser runs it again at every change.
 // A chart only shows rows of the table that the package computed. Only the two norms are computed here.
+// In JupyterLab every output brings this script; the first one stays.
 globalThis.subnormLive ??= (() => {
   "use strict";
 
@@ -241,10 +242,9 @@ globalThis.subnormLive ??= (() => {
       const drawn = spec.x.map((_, k) => state[`x${k + 1}`]);
       const x = drawn.map((v) => state.scale * v + state.shift);
       const eps = 10 ** state.eps;
-      const before = { gamma: state.gamma, beta: state.beta, eps };
-      const rows = Object.fromEntries(spec.rows.map((norm) => [norm, steps(norm, x, ...Object.values(before))]));
-      const ghosts = Object.fromEntries(spec.rows.map((norm) => [norm, steps(norm, drawn, ...Object.values(before))]));
-      return { x, drawn, rows, ghosts };
+      const each = (token) =>
+        Object.fromEntries(spec.rows.map((norm) => [norm, steps(norm, token, state.gamma, state.beta, eps)]));
+      return { x, drawn, rows: each(x), ghosts: each(drawn) };
     },
 
     show(spec, state, w, narrow) {
@@ -375,6 +375,10 @@ globalThis.subnormLive ??= (() => {
       state[event.target.closest("[data-control]").dataset.control] = Number(event.target.value);
       place();
       draw();
+    });
+    // who comes with the Tab key sees the picture, too
+    panel.addEventListener("focusin", ({ target, relatedTarget }) => {
+      if (!panel.contains(relatedTarget) && target.matches(":focus-visible")) figure.scrollIntoView({ block: "nearest" });
     });
     // a screen reader hears the sentence when the reader has let go, not at every step
     panel.addEventListener("change", () => (heard.textContent = said.textContent));

@@ -15,7 +15,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +62,16 @@ class Control:
 
 
 def slider(name: str, label: str, values: Sequence[Any] | Mapping[str, Any], start: Any) -> Control:
-    """A slider over ordered values. A mapping gives each value the text that the reader sees.
+    """A slider over ordered values.
+
+    Args:
+        name: the argument of ``frame`` that takes the value: lower-case letters, digits, underscores.
+        label: what the reader sees beside it.
+        values: at least two. A mapping {text: value} gives each the text that the reader sees.
+        start: one of the values, in whose picture the message already is.
 
     Raises:
-        ValueError: fewer than two values, or a start that is none of them.
+        ValueError: a name of another form, fewer than two values, or a start that is none of them.
     """
     return _control("slider", name, label, values, start)
 
@@ -78,7 +84,9 @@ def choice(name: str, label: str, values: Sequence[Any] | Mapping[str, Any], sta
 def _control(kind: str, name: str, label: str, values: Sequence[Any] | Mapping[str, Any], start: Any) -> Control:
     options = dict(values) if isinstance(values, Mapping) else {str(value): value for value in values}
     if not re.fullmatch("[a-z][a-z0-9_]*", name):
-        raise ValueError(f"a control's name is an argument of `frame`: letters, digits, underscores; got {name!r}.")
+        raise ValueError(
+            f"a control's name is an argument of `frame`: lower-case letters, digits, underscores; got {name!r}."
+        )
     if len(options) < 2:
         raise ValueError(f"control {name!r} needs at least two values to choose from; got {list(options)}.")
     if start not in list(options.values()):
@@ -88,7 +96,14 @@ def _control(kind: str, name: str, label: str, values: Sequence[Any] | Mapping[s
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis; limits that are not given hold the data of all states. ``ticks`` maps places to labels."""
+    """An axis.
+
+    Attributes:
+        label: its quantity, with its unit.
+        log: logarithmic; then all data must be above 0.
+        limits: what lies beyond is drawn at the limit. Not given, they hold the data of all states.
+        ticks: {place: label}. Not given, they are round numbers.
+    """
 
     label: str
     log: bool = False
@@ -100,7 +115,9 @@ class Axis:
         return {"label": self.label, "log": self.log, "limits": self.limits or self._around(data), "ticks": ticks}
 
     def _around(self, data: Sequence[Array]) -> tuple[float, float]:
-        seen = np.concatenate([values[np.isfinite(values)].ravel() for values in data])
+        seen = np.concatenate([np.zeros(0), *(values[np.isfinite(values)].ravel() for values in data)])
+        if not seen.size:
+            raise ValueError(f"axis {self.label!r} has no data to take its limits from; got none that is finite.")
         low, high = float(seen.min()), float(seen.max())
         if not self.log:
             room = 0.04 * (high - low) or 1.0
@@ -112,12 +129,19 @@ class Axis:
 
 @dataclass(frozen=True)
 class Curve:
-    """How a curve looks, in matplotlib's words, so that ``Curve("plain", **figures.LOOKS["plain"])`` works."""
+    """How a curve looks, in matplotlib's words, so that ``Curve("plain", **figures.LOOKS["plain"])`` works.
+
+    Attributes:
+        label: its name in the legend.
+        color: one of :mod:`subnorm.figures`, so that it has a shade for dark pages too.
+        linestyle: "-", "--", ":", "-." or (0, dashes).
+        marks: "only" for dots without a line, "too" for dots on the line.
+    """
 
     label: str
     color: str = figures.BLUE
     linestyle: Any = "-"
-    marks: str | None = None  # "only" or "too": a dot at every value, without or with the line
+    marks: str | None = None
 
     def spec(self, name: str) -> dict[str, Any]:
         dash = DASHES.get(self.linestyle) if isinstance(self.linestyle, str) else " ".join(map(str, self.linestyle[1]))
@@ -126,12 +150,23 @@ class Curve:
                 f"curve {self.label!r} needs a colour of subnorm.figures and a line style of {list(DASHES)} or "
                 f"(0, dashes); got {self.color!r}, {self.linestyle!r}."
             )
+        if self.marks not in (None, "only", "too"):
+            raise ValueError(f'curve {self.label!r} has marks "only" or "too", or none; got {self.marks!r}.')
         return {"name": name, "label": self.label, "colour": COLOURS[self.color], "dash": dash, "marks": self.marks}
 
 
 @dataclass(frozen=True)
 class Lines:
-    """A panel of curves. A frame gives ``{name: (x, y)}``; y of shape (seeds, n) is drawn as median and range."""
+    """A panel of curves over one pair of axes.
+
+    A frame gives ``{name: (x, y)}`` for the curves that it draws, x of shape (n,) and y of shape (n,), or of shape
+    (seeds, n), drawn as median and range. ``nan`` interrupts a curve.
+
+    Attributes:
+        x, y: the axes.
+        curves: {name: :class:`Curve`}, in the order of the legend.
+        height: in pixels.
+    """
 
     x: Axis
     y: Axis
@@ -168,10 +203,16 @@ def _curve(name: str, x: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class Heat:
-    """A panel of coloured cells. A frame gives an array of shape (rows, columns).
+    """A panel of coloured cells. A frame gives an array of shape (rows, columns); ``nan`` leaves a cell empty.
 
-    One colour grows from the lower limit to the upper one; with two, the first stands for positive values and the
-    second for negative ones. With ``digits`` the values are written into the cells. ``nan`` leaves a cell empty.
+    Attributes:
+        title: what the cells show.
+        x: the axis of the columns, of which only the label is drawn.
+        rows, columns: a label each; "" draws none.
+        limits: the value without colour and the one with all of it.
+        colors: one; or two, for positive and for negative values, strongest at plus and minus the upper limit.
+        digits: decimals of the value that is written into each cell; None writes none.
+        height: in pixels.
     """
 
     title: str
@@ -192,6 +233,10 @@ class Heat:
         return {"cells": cells}
 
     def spec(self, frames: Sequence[Any]) -> dict[str, Any]:
+        if not set(self.colors) <= COLOURS.keys() or len(self.colors) not in (1, 2):
+            raise ValueError(
+                f"panel {self.title!r} needs one or two colours of subnorm.figures; got {list(self.colors)}."
+            )
         return {
             "kind": "heat",
             "height": self.height,
@@ -227,13 +272,17 @@ def chart(
         side: how many panels stand side by side where there is room.
 
     Raises:
-        ValueError: a name or a text that is missing or too short, or data that does not fit its panel.
+        ValueError: a name or a text that is missing or too short, two controls of one name, or data that does not
+            fit its panel.
     """
+    names = [control.name for control in controls]
+    if len(set(names)) < len(names):
+        raise ValueError(f"each control has a name of its own, the argument of `frame` that it sets; got {names}.")
     states = list(itertools.product(*(control.options.values() for control in controls)))
     says: list[str] = []
     datas: list[list[Any]] = []
     for state in states:
-        say, given = frame(**dict(zip([control.name for control in controls], state, strict=True)))
+        say, given = frame(**dict(zip(names, state, strict=True)))
         if len(given) != len(panels):
             raise ValueError(f"a frame gives data for each of the {len(panels)} panels; got {len(given)}.")
         says.append(say)
@@ -256,8 +305,8 @@ class _Dial:
     label: str
     range: tuple[float, float, float]  # low, high, step
     start: float
-    kind: str = field(default="slider")
-    log: bool = field(default=False)
+    kind: str = "slider"
+    log: bool = False
 
 
 #: The token that all chapters compute with.
@@ -276,7 +325,7 @@ def norms(name: str, title: str, rows: Sequence[str], alt: str, shift: float = 0
         scale: what every feature is multiplied by at first.
 
     Raises:
-        ValueError: a name or a text that is missing or too short, or an unknown norm.
+        ValueError: a name or a text that is missing or too short, an unknown norm, or a start beyond its slider.
     """
     if not rows or set(rows) - {"layer", "rms"}:
         raise ValueError(f'rows are "layer", "rms" or both; got {list(rows)}.')
@@ -289,6 +338,10 @@ def norms(name: str, title: str, rows: Sequence[str], alt: str, shift: float = 0
     if "layer" in rows:
         dials.append(_Dial("beta", "beta, of all", (-2.0, 2.0, 0.1), 0.0))
     dials.append(_Dial("eps", "eps", (-8.0, 2.0, 1.0), -5.0, log=True))
+    for dial in dials:
+        low, high, _ = dial.range
+        if not low <= dial.start <= high:
+            raise ValueError(f"{dial.name} starts between {low:g} and {high:g}; got {dial.start:g}.")
     _publish(
         name, title, alt, {"kind": "norms", "rows": list(rows), "x": TOKEN, "controls": [asdict(d) for d in dials]}
     )
@@ -326,10 +379,10 @@ def renderer() -> Any:
 def markup(spec: str) -> str:
     """The HTML of a figure in its first state, complete before a script runs; ``spec`` is its table as JSON."""
     inside = renderer().eval(f"subnormLive.markup({spec})")
-    kind, name = json.loads(spec)["kind"], json.loads(spec)["name"]
+    told = json.loads(spec)
     data = spec.replace("</", "<\\/")
     return (
-        f'<figure class="live" data-live="{kind}" id="live-{name}">{inside}'
+        f'<figure class="live" data-live="{told["kind"]}" id="live-{told["name"]}">{inside}'
         f'<script type="application/json">{data}</script></figure>'
     )
 

@@ -72,6 +72,18 @@ def test_two_figures_may_have_one_alt_text(tmp_path):
     assert re.findall('id="live-([a-z]+)"', html(tmp_path, "notebooks/03-norms")) == ["rise", "again"]
 
 
+def test_a_picture_that_is_not_live_stays(tmp_path):
+    page(tmp_path, "```{toctree}\nnotebooks/03-norms\n```")
+    still = cell(table(alt="A picture of something else."))
+    still["id"], still["outputs"][0]["metadata"] = "s", {}
+    notebook(tmp_path, still, cell(table()))
+    assert build(tmp_path) == ""
+    shown = html(tmp_path, "notebooks/03-norms")
+    assert shown.count("<img") == 1
+    assert shown.index("<img") < shown.index('id="live-rise"')
+    assert len(list(tmp_path.glob("_build/html/_images/*.png"))) == 1  # what the page does not show is no file
+
+
 LOST = {
     "the live figure 'rise' is stored, but the page does not show it": [cell(table(), tags=["remove-output"])],
     "two live figures are named 'rise'": [cell(table(), table(alt="Another line, that rises too."))],

@@ -55,6 +55,7 @@ def test_a_merged_page_stays_as_it_is(static):
     [
         (".gone { color: red } p.seen, #here .gone { color: red }", "p.seen{color:red}"),
         ("#here > .seen:not(.gone) { color: red }", "#here > .seen:not(.gone){color:red}"),
+        ("#gone .seen { color: red }", ""),
         (".byscript { color: red }", ".byscript{color:red}"),
         (".inline { color: red }", ".inline{color:red}"),
         (".seen { --live-green: #090 }", ".seen{--live-green:#090}"),
@@ -63,6 +64,7 @@ def test_a_merged_page_stays_as_it_is(static):
         ("@media print { .gone { color: red } }", ""),
         (".seen { --a: var(--b); --b: 1px; --c: 2px; width: var(--a) }", ".seen{--a:var(--b);--b:1px;width:var(--a)}"),
         (".seen { --by-page: 1px }", ".seen{--by-page:1px}"),
+        ('.seen { mask: url("data:a//b") }', '.seen{mask:url("data:a//b")}'),
         (
             ".seen { animation: turn 1s } @keyframes turn { to { top: 0 } }",
             ".seen{animation:turn 1s}@keyframes turn{to{top:0}}",

@@ -103,6 +103,28 @@ def test_the_axes_hold_the_data_of_all_states(shown):
     assert spec(shown[1])["panels"][0]["y"]["limits"] == [0.01, 1000]
 
 
+TICK = r'<text x="{}" y="{}" text-anchor="{}">([\d.]+)</text>'
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_a_point_stands_where_the_ticks_say(shown, log):
+    """Against the labels that a reader reads it by, on both axes; to half a pixel."""
+    x, y = np.array([2, 5, 40.0]), np.array([0.3, 20, 500])
+    axis = live.Axis("", log=log)
+    chart(panels=[live.Lines(axis, axis, PANEL.curves)], frame=lambda slope, sign: ("It rises.", [{"line": (x, y)}]))
+    svg = live.markup(shown[0][1]["live"])
+    points = re.search(r'<polyline[^>]* points="([^"]+)"', svg)[1]
+    drawn = np.array([point.split(",") for point in points.split()], float)
+    across = re.findall(TICK.format(r"([\d.]+)", r"[\d.]+", "middle"), svg)
+    up = re.findall(TICK.format(r"[\d.]+", r"([\d.]+)", "end"), svg)
+    place = np.log if log else np.asarray
+    for ticks, values, pixels in ((across, x, drawn[:, 0]), (up, y, drawn[:, 1] + 4)):  # a label hangs 4 px lower
+        at, label = np.array(ticks, float).T
+        assert len(at) >= 2
+        slope, start = np.polyfit(place(label), at, 1)
+        np.testing.assert_allclose(slope * place(values) + start, pixels, atol=0.5)
+
+
 def test_seeds_are_drawn_as_median_and_range(shown):
     chart(frame=lambda slope, sign: ("Three seeds.", [{"line": ([0, 1], [[1, 2], [2, 4], [9, 3]])}]))
     assert spec(shown[0])["frames"][0]["panels"][0]["line"] == {"x": [0, 1], "y": [2, 3], "low": [1, 2], "high": [9, 4]}
@@ -167,6 +189,16 @@ FAULTS = {
         panels=[live.Lines(live.Axis("x"), live.Axis("y"), {"line": live.Curve("a line", color="red")})],
         frame=lambda slope, sign: ("It rises.", [{"line": ([0, 1], [0, 1])}]),
     ),
+    "marks of another kind": lambda: chart(
+        panels=[live.Lines(live.Axis("x"), live.Axis("y"), {"line": live.Curve("a line", marks="dots")})],
+        frame=lambda slope, sign: ("It rises.", [{"line": ([0, 1], [0, 1])}]),
+    ),
+    "no finite value": lambda: chart(frame=lambda slope, sign: ("It rises.", [{"line": ([0, 1], [np.nan, np.inf])}])),
+    "no curve in any frame": lambda: chart(frame=lambda slope, sign: ("It rises.", [{}])),
+    "two controls of one name": lambda: chart(controls=[SLOPE, SLOPE], frame=lambda slope: frame(slope, 1)),
+    "cells of another palette": lambda: heat([[1, 2, 3], [4, 5, 6]], colors=("red",)),
+    "cells of three colours": lambda: heat([[1, 2, 3], [4, 5, 6]], colors=(BLUE, ORANGE, BLUE)),
+    "a shift beyond its slider": lambda: live.norms("steps", TITLE, ["rms"], ALT, shift=100),
     "an unknown norm": lambda: live.norms("steps", TITLE, ["batch"], ALT),
     "no norm": lambda: live.norms("steps", TITLE, [], ALT),
 }
