@@ -83,3 +83,34 @@ def test_reduced_motion_is_respected(browser, server):
           return longest > 0.01 || scrollBehavior === "smooth";
         }).map((e) => e.outerHTML.slice(0, 80))""")
         assert moving == []
+
+
+# How much of a live figure's picture stands between the bar at the head of the page and the controls, in px; and
+# whether the control in focus is in sight.
+IN_SIGHT = """() => {
+  const box = (e) => e.getBoundingClientRect(), control = document.activeElement, figure = control.closest("figure");
+  const [picture, controls] = ["picture", "controls"].map((name) => box(figure.querySelector(`.live-${name}`)));
+  return {
+    picture: Math.min(picture.bottom, controls.top) - Math.max(picture.top, 56),
+    control: box(control).top > 56 && box(control).bottom <= innerHeight,
+  };
+}"""
+
+
+@pytest.mark.parametrize("page_name", ["01-why-depth-breaks", "04-rmsnorm", "05-pre-ln-or-post-ln"])
+def test_picture_and_control_are_seen_together_on_a_phone(browser, server, page_name):
+    with opened(browser, server, [], viewport=PHONE, reduced_motion="reduce") as page:
+        page.goto(f"{server}notebooks/{page_name}.html")
+        figure = page.locator("figure.live-on").first
+        figure.wait_for()
+        # the reader stands before the figure, its head just in sight, and comes by the Tab key
+        figure.evaluate("figure => scrollTo(0, figure.getBoundingClientRect().top + scrollY - innerHeight + 120)")
+        figure.evaluate(
+            "figure => [...document.querySelectorAll('summary, a[href]')]"
+            ".filter((e) => e.checkVisibility() && e.compareDocumentPosition(figure) & 4).pop()"
+            ".focus({preventScroll: true})"
+        )
+        page.keyboard.press("Tab")
+        seen = page.evaluate(IN_SIGHT)
+        assert seen["control"]
+        assert seen["picture"] > 400  # about half of the screen
