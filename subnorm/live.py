@@ -2,7 +2,7 @@
 
 A chart is a table with one row for each position of its controls; ``live.js`` draws the row that is asked for, in the
 book and in JupyterLab. The figure of the norms is the one exception: its controls are continuous, so the script
-computes LayerNorm and RMSNorm itself, and a test holds it to :mod:`subnorm.numpy`.
+computes LayerNorm and RMSNorm itself, and a test holds it to ``subnorm.numpy``.
 
 What is stored in a notebook is a still picture of the first state, with the table beside it; the book makes the live
 figure of both (``book/_ext/live_figures.py``). In a kernel of your own the output brings its script with it.
@@ -98,7 +98,7 @@ def _control(kind: str, name: str, label: str, values: Sequence[Any] | Mapping[s
 class Axis:
     """An axis.
 
-    Attributes:
+    Args:
         label: its quantity, with its unit.
         log: logarithmic; then all data must be above 0.
         limits: what lies beyond is drawn at the limit. Not given, they hold the data of all states.
@@ -131,9 +131,9 @@ class Axis:
 class Curve:
     """How a curve looks, in matplotlib's words, so that ``Curve("plain", **figures.LOOKS["plain"])`` works.
 
-    Attributes:
+    Args:
         label: its name in the legend.
-        color: one of :mod:`subnorm.figures`, so that it has a shade for dark pages too.
+        color: one of ``subnorm.figures``, so that it has a shade for dark pages too.
         linestyle: "-", "--", ":", "-." or (0, dashes).
         marks: "only" for dots without a line, "too" for dots on the line.
     """
@@ -162,8 +162,9 @@ class Lines:
     A frame gives ``{name: (x, y)}`` for the curves that it draws, x of shape (n,) and y of shape (n,), or of shape
     (seeds, n), drawn as median and range. ``nan`` interrupts a curve.
 
-    Attributes:
-        x, y: the axes.
+    Args:
+        x: the axis across.
+        y: the axis up.
         curves: {name: :class:`Curve`}, in the order of the legend.
         height: in pixels.
     """
@@ -205,10 +206,11 @@ def _curve(name: str, x: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, Array]:
 class Heat:
     """A panel of coloured cells. A frame gives an array of shape (rows, columns); ``nan`` leaves a cell empty.
 
-    Attributes:
+    Args:
         title: what the cells show.
         x: the axis of the columns, of which only the label is drawn.
-        rows, columns: a label each; "" draws none.
+        rows: a label for each; an empty one is not drawn.
+        columns: as rows.
         limits: the value without colour and the one with all of it.
         colors: one; or two, for positive and for negative values, strongest at plus and minus the upper limit.
         digits: decimals of the value that is written into each cell; None writes none.
