@@ -130,6 +130,12 @@ def test_seeds_are_drawn_as_median_and_range(shown):
     assert spec(shown[0])["frames"][0]["panels"][0]["line"] == {"x": [0, 1], "y": [2, 3], "low": [1, 2], "high": [9, 4]}
 
 
+def test_a_missing_value_interrupts_a_curve(shown):
+    chart(frame=lambda slope, sign: ("A gap.", [{"line": (range(5), [0, 1, np.nan, 1, 2])}]))
+    lines = re.findall(r'<polyline[^>]* points="([^"]+)"', live.markup(shown[0][1]["live"]))
+    assert [len(line.split()) for line in lines] == [2, 2]
+
+
 def test_five_digits_are_stored(shown):
     chart(frame=lambda slope, sign: ("Pi.", [{"line": ([0, 1], [np.pi, 1e-7 * np.pi])}]))
     assert spec(shown[0])["frames"][0]["panels"][0]["line"]["y"] == [3.1416, 3.1416e-7]
