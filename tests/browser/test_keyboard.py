@@ -66,11 +66,11 @@ def test_a_drawer_of_a_phone(browser, server, side):
         page.locator(f"button.{side}-toggle").focus()
         page.keyboard.press("Enter")
         drawer = page.locator(f"#pst-{side}-sidebar-modal")
-        drawer.locator("nav a").first.wait_for(state="visible", timeout=5000)
+        drawer.locator("nav a").first.wait_for(state="visible")
         page.keyboard.press("Tab")
         assert page.evaluate(f"document.activeElement.closest('#pst-{side}-sidebar-modal') !== null")
         page.keyboard.press("Escape")
-        drawer.wait_for(state="hidden", timeout=5000)
+        drawer.wait_for(state="hidden")
         assert page.evaluate(f"document.activeElement.matches('button.{side}-toggle')")
 
 

@@ -103,20 +103,25 @@ def test_by_keyboard_every_control_changes_what_is_seen(browser, server, name):
     faults = []
     with opened(browser, server, faults, viewport=DESK) as page:
         for spec, figure in figures_on(page, server, name):
-            first = shown(figure)
+            first, texts = shown(figure), figure.locator(".live-controls").inner_text()
             agree(spec, figure)
             for control in spec["controls"]:
                 before = shown(figure)["state"][control["name"]]
                 box = figure.locator(f"[data-control={control['name']}]")
+                said = box.inner_text()
                 box.locator("input:checked" if control["kind"] == "choice" else "input").focus()
                 last = len(control["values"]) - 1 if "values" in control else control["range"][1]
                 page.keyboard.press("ArrowLeft" if before == last else "ArrowRight")
                 assert shown(figure)["state"][control["name"]] != before
+                if control["kind"] == "slider":
+                    assert box.inner_text() != said
+                    assert box.locator("input").get_attribute("aria-valuetext") == box.locator("output").inner_text()
                 agree(spec, figure)
             assert figure.locator("[role=status]").inner_text() == figure.locator(".live-say").inner_text()
             faults += crowded(spec, figure)
             figure.get_by_role("button", name="Start again").press("Enter")
             assert shown(figure) == first
+            assert figure.locator(".live-controls").inner_text() == texts
     assert faults == []
 
 
@@ -139,12 +144,38 @@ def drag(page, figure):
     x, zero = box["x"] + box["width"] * 0.375, box["y"] + box["height"] / 2
     page.mouse.move(x, zero)
     page.mouse.down()
-    page.mouse.move(x, zero - box["height"] / 4, steps=4)
+    page.mouse.move(x, 0, steps=4)
+    assert shown(figure)["state"]["x2"] == 14  # the end of its slider
+    page.mouse.move(x, zero - box["height"] / 4)
     page.mouse.up()
     state = shown(figure)["state"]
     assert state["scale"] * state["x2"] + state["shift"] == pytest.approx(7, abs=0.5 * state["scale"])
     page.mouse.move(x, zero)
     assert shown(figure)["state"] == state  # let go, it stays
+
+
+def test_the_keys_of_a_figure_are_its_own(browser, server):
+    """JupyterLab would take the arrow keys."""
+    with opened(browser, server, [], viewport=DESK) as page:
+        _, figure = next(figures_on(page, server, "03-layer-normalization"))
+        page.evaluate("document.body.addEventListener('keydown', ({ key }) => (document.title = key))")
+        figure.locator("input").first.press("ArrowLeft")
+        assert page.title() != "ArrowLeft"
+        page.locator("#all-answers").press("ArrowRight")
+        assert page.title() == "ArrowRight"
+
+
+def test_a_figure_follows_its_window(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        _, figure = next(figures_on(page, server, "03-layer-normalization"))
+        page.set_viewport_size(PHONE)
+        page.wait_for_function(
+            "figure => figure.querySelector('svg').viewBox.baseVal.width < 400", arg=figure.element_handle()
+        )
+        page.set_viewport_size(DESK)
+        page.wait_for_function(
+            "figure => figure.querySelector('svg').viewBox.baseVal.width > 500", arg=figure.element_handle()
+        )
 
 
 @pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])

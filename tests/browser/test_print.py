@@ -46,10 +46,10 @@ def test_a_page_prints_as_its_text_alone(browser, server, name):
     with opened(browser, server, faults, viewport=PAPER, color_scheme="dark") as page:
         page.goto(f"{server}{name}.html")
         page.emulate_media(media="print")
-        page.wait_for_function("document.documentElement.dataset.theme === 'light'", timeout=5000)
+        page.wait_for_function("document.documentElement.dataset.theme === 'light'")
         assert faults_on_paper(page) == []
         page.emulate_media(media="screen")
-        page.wait_for_function("document.documentElement.dataset.theme === 'dark'", timeout=5000)
+        page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
     assert faults == []
 
 

@@ -34,7 +34,7 @@ def test_results_are_shown(browser, server, kind):
     faults, base = [], server if kind == "server" else course.PAGES.as_uri() + "/"
     with opened(browser, base, faults, color_scheme="dark", viewport=PHONE) as page:
         page.goto(base + "search.html?q=warm-up")
-        page.locator("#search-results li a").first.wait_for(timeout=5000)
+        page.locator("#search-results li a").first.wait_for()
         assert page.locator("#search-results li a", has_text="Glossary").count() >= 1
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert faults == []
@@ -46,13 +46,13 @@ def test_search_by_keyboard(browser, server):
         page.goto(server + "notebooks/03-layer-normalization.html")
         field = page.locator("#pst-search-dialog input")
         page.keyboard.press("Control+k")
-        field.wait_for(state="visible", timeout=5000)
+        field.wait_for(state="visible")
         assert page.evaluate("document.activeElement.name") == "q"
         page.keyboard.press("Escape")
-        field.wait_for(state="hidden", timeout=5000)
+        field.wait_for(state="hidden")
         page.keyboard.press("Control+k")
         page.keyboard.type("epsilon")
         page.keyboard.press("Enter")
-        page.wait_for_url("**/search.html?q=epsilon", timeout=5000)
-        page.locator("#search-results li a").first.wait_for(timeout=5000)
+        page.wait_for_url("**/search.html?q=epsilon")
+        page.locator("#search-results li a").first.wait_for()
     assert faults == []
