@@ -106,3 +106,9 @@ def test_the_controls_reach_the_norms(figure, dials):
         assert steps.keys() == package.keys()
         for step, right in package.items():
             np.testing.assert_allclose(steps[step], right, rtol=TOLERANCE, err_msg=step)
+
+
+def test_the_sentence_says_which_norm_ignores_a_shift(figure):
+    layer, rms = live.renderer().eval(f"subnormLive.picture({figure}).say").split("RMSNorm")
+    assert "the output has not moved" in layer
+    assert "the output has moved by up to" in rms
