@@ -24,10 +24,14 @@
     }
   };
 
+  const remember = (radio) => attempt((store) => store.setItem(key(checkOf(radio)), radio.value));
+
   for (const radio of radios) {
-    radio.checked = attempt((store) => store.getItem(key(checkOf(radio)))) === radio.value;
+    const kept = attempt((store) => store.getItem(key(checkOf(radio))));
+    if (kept) radio.checked = kept === radio.value;
+    else if (radio.checked) remember(radio); // chosen before this script came
     radio.addEventListener("change", () => {
-      attempt((store) => store.setItem(key(checkOf(radio)), radio.value));
+      remember(radio);
       count();
     });
   }

@@ -152,3 +152,18 @@ def test_storage_may_be_blocked(browser, server):
         assert shown(page) == []
         page.goto(server + "book/intro.html")
         assert set(page.locator("dt .checks-done").all_inner_texts()) == {""}
+
+
+def test_a_choice_made_before_the_script_comes_is_kept(browser, server):
+    with opened(browser, server, []) as page:
+        held = []
+        page.route("**/quick-checks.js*", lambda route: held.append(route))
+        page.goto(server + PAGE, wait_until="commit")
+        early = page.locator(".quick-check input").first
+        early.check()
+        held[0].continue_()
+        page.get_by_role("button", name="Clear my answers").wait_for()
+        assert early.is_checked()
+        page.unroute("**/quick-checks.js*")
+        page.reload()
+        assert early.is_checked()
