@@ -355,6 +355,7 @@ globalThis.subnormLive ??= (() => {
       holder.innerHTML = svg;
       said.textContent = say;
       figure.dataset.state = JSON.stringify({ state, numbers });
+      figure.classList.add("live-on");
     }
 
     /** Set the controls to the state; needed when the state comes from elsewhere than the controls. */
@@ -419,12 +420,14 @@ globalThis.subnormLive ??= (() => {
     });
 
     place(); // a reload may bring back old positions
-    draw();
-    new ResizeObserver(draw).observe(holder);
-    figure.classList.add("live-on");
+    new ResizeObserver(draw).observe(holder); // draws at once too, but after the page's own layout
   }
 
-  const mountAll = () => document.querySelectorAll("figure[data-live]:not(.live-on)").forEach(mount);
+  const mounted = new WeakSet(); // in JupyterLab every output asks for all figures again
+  const mountAll = () => document.querySelectorAll("figure[data-live]").forEach((figure) => {
+    if (!mounted.has(figure)) mount(figure);
+    mounted.add(figure);
+  });
 
   return { steps, markup, picture, mountAll };
 })();
