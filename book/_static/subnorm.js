@@ -1,19 +1,17 @@
 // A formula wider than its column scrolls; only then must the keyboard be able to reach it. (The theme does tables.)
 {
-  const mark = () => document.querySelectorAll(".eqn").forEach((box) => {
-    if (box.scrollWidth > box.clientWidth + 1) {
-      box.tabIndex = 0;
-      box.setAttribute("role", "group");
-      box.setAttribute("aria-label", "scrolls sideways");
-    } else {
-      box.removeAttribute("tabindex");
-      box.removeAttribute("role");
-      box.removeAttribute("aria-label");
-    }
+  // Widths are read when the browser has laid out the page anyway, all of them before the first is marked. What is
+  // observed is the formula itself: the fonts come late, and are wider.
+  const observer = new ResizeObserver((entries) => {
+    const boxes = entries.map(({ target }) => target.closest(".eqn"));
+    const wide = boxes.map((box) => box.scrollWidth > box.clientWidth + 1);
+    boxes.forEach((box, k) => {
+      for (const [name, value] of [["tabindex", "0"], ["role", "group"], ["aria-label", "scrolls sideways"]])
+        if (wide[k]) box.setAttribute(name, value);
+        else box.removeAttribute(name);
+    });
   });
-  addEventListener("load", mark);
-  addEventListener("load", () => document.fonts.ready.then(mark)); // the fonts of formulas come late, and are wider
-  addEventListener("resize", mark);
+  document.querySelectorAll(".eqn > *").forEach((formula) => observer.observe(formula));
 }
 
 // Paper is light, whatever the screen shows.
