@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from subnorm import _rules
-from subnorm.numpy import residual
-from subnorm.torch import TransformerBlock
+from subnorm.torch import TransformerBlock, residual
 
 #: torch's own norms: the same functions as ours, and LayerNorm's in half the time.
 BUILT_IN = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from live_figures import stored
 from refresh import chapters
 from visit import DESK, PHONE, opened
 
@@ -24,13 +25,7 @@ OVERLAPS = """figure => {
 }"""
 
 
-def figures_of(path):
-    cells = json.loads(path.read_text("utf-8"))["cells"]
-    outputs = [output.get("metadata", {}) for cell in cells for output in cell.get("outputs", [])]
-    return [json.loads(metadata["live"]) for metadata in outputs if "live" in metadata]
-
-
-SPECS = {path.stem: found for path in chapters() if (found := figures_of(path))}
+SPECS = {path.stem: [json.loads(table) for table in tables.values()] for path in chapters() if (tables := stored(path))}
 
 
 @pytest.fixture(params=SPECS)
