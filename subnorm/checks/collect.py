@@ -1,0 +1,194 @@
+"""Runs an answer on cases and writes down what comes out. No verdict is formed here, and no right answer is known.
+
+That is why this file imports NumPy alone: the grader runs it beside the answer, inside the sandbox, and compares
+outside. In class it runs in the notebook.
+"""
+
+import copy
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+
+@dataclass
+class Case:
+    """One call of the function that is asked for.
+
+    Args:
+        name: what is special about it, as it stands in the feedback: "a (3, 8) float32 batch".
+        args: what the function is called with; anything that :mod:`subnorm.checks.collect` can copy.
+        edge: looked at only if every other case is right, so that one mistake is found at a time.
+    """
+
+    name: str
+    args: tuple[Any, ...]
+    edge: bool = False
+
+
+@dataclass
+class Outcome:
+    """What came of one case: a value, or an error."""
+
+    value: Any = None
+    error: str = ""  # the name of the exception; empty if there was none
+    message: str = ""
+    line: int = 0  # of the answer's own code, counted from the top of its cell
+    changed: bool = False  # an input was written to
+    calls: list[int] = field(default_factory=list)  # how often each function among the inputs was called
+
+
+@dataclass
+class Sublayer:
+    """A function of a stream, given by its numbers, that counts its calls: it stands for a sublayer or a norm.
+
+    ``kind`` is "linear" (x @ weight), "tanh" or "relu" (of x @ weight), or "peak" (every row divided by its largest
+    absolute value: it normalizes, and is none of the norms that are asked for).
+    """
+
+    kind: str
+    weight: Any = None  # (d, d)
+    calls: int = 0
+
+    def __call__(self, x: Any) -> Any:
+        self.calls += 1
+        if self.kind == "peak":
+            rows = np.abs(x).max(-1, keepdims=True) if isinstance(x, np.ndarray) else x.abs().amax(-1, keepdim=True)
+            return x / rows
+        y = x @ self.weight
+        if self.kind == "linear":
+            return y
+        if self.kind == "relu":
+            return y * (y > 0)
+        return np.tanh(y) if isinstance(y, np.ndarray) else y.tanh()
+
+
+@dataclass
+class Device:
+    """An accelerator that is only imagined, with a clock of its own: times on it are exact, and the same everywhere.
+
+    ``run()`` comes back after ``launch`` seconds, while the work (``first`` seconds more at the first time) is queued;
+    ``synchronize()`` waits for all of it; ``clock()`` gives the time in seconds.
+    """
+
+    launch: float
+    work: list[float]  # seconds of each run, over and over
+    first: float = 0.0
+    now: float = 0.0
+    ready: float = 0.0
+    runs: int = 0
+
+    def run(self) -> None:
+        self.now += self.launch
+        work = self.work[self.runs % len(self.work)] + (self.first if self.runs == 0 else 0.0)
+        self.ready = max(self.ready, self.now) + work
+        self.runs += 1
+
+    def synchronize(self) -> None:
+        self.now = max(self.now, self.ready)
+
+    def clock(self) -> float:
+        return self.now
+
+
+STAND_INS: dict[str, type] = {"Sublayer": Sublayer, "Device": Device}  # among the inputs, beside arrays and numbers
+
+
+def as_module(factory: Callable[..., Any], d: int, eps: float, state: Any, x: Any, dy: Any) -> dict[str, Any]:
+    """What a ``torch.nn.Module`` does that ``factory(d, eps)`` makes: names, output, and all gradients."""
+    torch = sys.modules["torch"]
+    module = factory(d, eps)
+    names = sorted(name for name, _ in module.named_parameters())
+    module.load_state_dict({name: torch.as_tensor(value) for name, value in state.items()})
+    x = torch.as_tensor(x).requires_grad_()
+    y = module(x)
+    y.backward(torch.as_tensor(dy))
+    gradients = {f"gradient of {name}": weight.grad for name, weight in sorted(module.named_parameters())}
+    return {"parameters": names, "y": y, "dx": x.grad, **gradients}
+
+
+WAYS: dict[str, Callable[..., Any]] = {"function": lambda answer, *args: answer(*args), "module": as_module}
+
+
+def collect(answer: Callable[..., Any], cases: Sequence[Case], way: str = "function") -> list[Outcome]:
+    """The outcomes of all cases. An answer that wants PyTorch's tensors gets them.
+
+    Args:
+        answer: the function or the class that a student wrote.
+        cases: what it is called with.
+        way: how it is called, one of `WAYS`.
+    """
+    outcomes = [run(answer, case, way, tensors=False) for case in cases]
+    if "torch" in sys.modules and all(o.error in ("TypeError", "AttributeError") for o in outcomes):
+        with_tensors = [run(answer, case, way, tensors=True) for case in cases]
+        if any(not o.error for o in with_tensors):
+            return with_tensors
+    return outcomes
+
+
+def run(answer: Callable[..., Any], case: Case, way: str, tensors: bool) -> Outcome:
+    """The outcome of one case."""
+    before = convert(case.args, tensors)
+    args = copy.deepcopy(before)
+    outcome = Outcome()
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an overflow shows in the value
+            outcome.value = plain(WAYS[way](answer, *args))
+    except (Exception, SystemExit) as error:
+        outcome.error, outcome.message = type(error).__name__, str(error).strip().split("\n")[0][:300]
+        outcome.line = own_line(error, answer)
+    outcome.changed = not untouched(before, args)
+    outcome.calls = [arg.calls for arg in args if isinstance(arg, Sublayer)]
+    return outcome
+
+
+def convert(value: Any, tensors: bool) -> Any:
+    """A copy of an input, with PyTorch tensors in place of arrays if they are wanted."""
+    if isinstance(value, np.ndarray):
+        return sys.modules["torch"].tensor(value) if tensors else value.copy()
+    if isinstance(value, list | tuple):
+        return type(value)(convert(item, tensors) for item in value)
+    if isinstance(value, dict):
+        return {key: convert(item, tensors) for key, item in value.items()}
+    if type(value).__name__ in STAND_INS:
+        return type(value)(**{f.name: convert(getattr(value, f.name), tensors) for f in fields(value)})
+    return value
+
+
+def plain(value: Any) -> Any:
+    """A result as arrays, numbers, texts, and lists, tuples and dicts of these; TypeError for anything else."""
+    if type(value).__module__.startswith("torch") and hasattr(value, "detach"):
+        return value.detach().cpu().numpy()
+    if isinstance(value, np.ndarray | bool | int | float | str) or value is None or value is ...:
+        return value
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    if isinstance(value, list | tuple):
+        return type(value)(plain(item) for item in value) if type(value) in (list, tuple) else tuple(map(plain, value))
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    wanted = "an array, a number, a text, or a list, tuple or dict of these"
+    raise TypeError(f"the result must be {wanted}; got {type(value).__name__}")
+
+
+def untouched(before: Any, after: Any) -> bool:
+    """Whether no array among the inputs was written to."""
+    if isinstance(before, list | tuple):
+        return all(map(untouched, before, after))
+    if isinstance(before, np.ndarray):
+        return np.array_equal(before, after, equal_nan=before.dtype.kind == "f")
+    if hasattr(before, "detach"):
+        return untouched(plain(before), plain(after))
+    return True
+
+
+def own_line(error: BaseException, answer: Callable[..., Any]) -> int:
+    """The line of the answer's own file, or cell, at which an error arose; 0 if it is not known."""
+    own = getattr(getattr(answer, "__code__", None), "co_filename", None)
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == own]
+    return (lines[-1] or 0) if lines else 0

@@ -1,0 +1,259 @@
+"""What an exercise is: its right answer, its cases, and the mistakes that people make, each with its name.
+
+A check calls the student's function on the cases and compares. If the outcomes are those of one named mistake on
+every case, it says so; if not, it only says what was seen. The grader judges with the same code on other cases.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from subnorm.checks.collect import Case, Outcome, collect
+
+#: (rtol, atol) of each dtype: wide enough for every right way to compute; a mistake changes some number by far more.
+TOLERANCE = {"float16": (1e-2, 1e-2), "float32": (1e-3, 1e-3), "float64": (1e-4, 1e-5)}
+CLASS_SEED = 2016  # of the cases in class; the grader draws its own
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong answer that people give.
+
+    Args:
+        tag: its name in one word, as it stands in grades.csv: "ddof1".
+        says: what was done, and what the definition is: one sentence, without blame or praise.
+        answer: a function that makes this mistake and no other.
+        source: address of a public thread in which somebody made it; empty if we know of none.
+    """
+
+    tag: str
+    says: str
+    answer: Callable[..., Any]
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a check found. True if the answer is right."""
+
+    exercise: str
+    tag: str  # "right", "not_done", the tag of a mistake, or what was seen: "value", "shape", "dtype", "error", ...
+    seen: str
+    hint: str = ""
+
+    def __bool__(self) -> bool:
+        return self.tag == "right"
+
+    def __str__(self) -> str:
+        mark = {"right": "✅", "not_done": "○"}.get(self.tag, "❌")
+        return f"{mark} {self.exercise}: {self.seen}" + (f"\n   → {self.hint}" if self.hint else "")
+
+    def _ipython_display_(self) -> None:
+        """Nothing: the check has printed it."""
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One function to write. Calling the exercise with the student's function checks it.
+
+    Args:
+        name: of the function, and of the check.
+        level: 1 to 4; also the points.
+        minutes: that it takes.
+        chapter: stem of the notebook whose objective it serves: "03-layer-normalization".
+        objective: what you can do when you have done it.
+        reference: a right answer.
+        cases: draws the cases, from a generator of random numbers.
+        mistakes: at least eight, which the cases tell from each other.
+        facts: sentences that may hold of a result, with the test; said when no mistake is recognized.
+        way: how the answer is called; see :data:`subnorm.checks.collect.WAYS`.
+    """
+
+    name: str
+    level: int
+    minutes: int
+    chapter: str
+    objective: str
+    reference: Callable[..., Any]
+    cases: Callable[[np.random.Generator], list[Case]]
+    mistakes: Sequence[Mistake]
+    facts: Sequence[tuple[str, Callable[..., bool]]] = field(default=())
+    way: str = "function"
+
+    def __call__(self, answer: Callable[..., Any]) -> Result:
+        """Check an answer: print what was seen, and return it. Never raises, unless SUBNORM_CHECKS=raise is set.
+
+        Args:
+            answer: your function itself, without parentheses after its name.
+
+        Raises:
+            AssertionError: the answer is not right, and the environment variable SUBNORM_CHECKS is "raise".
+        """
+        if callable(answer):
+            cases = self.cases(np.random.default_rng(CLASS_SEED))
+            result = self.judge(cases, collect(answer, cases, self.way))
+        else:
+            got = type(answer).__name__
+            seen = f"the check takes your function itself; got {got}. Write its name without parentheses."
+            result = Result(self.name, "no_function", seen)
+        SEEN[self.name] = result
+        if os.environ.get("SUBNORM_CHECKS") == "raise" and not result:
+            raise AssertionError(str(result))
+        print(result)
+        return result
+
+    def judge(self, cases: Sequence[Case], outcomes: Sequence[Outcome]) -> Result:
+        """The verdict on the outcomes of an answer; the first cases that are wrong decide it."""
+        if all(unwritten(outcome) for outcome in outcomes):
+            return Result(self.name, "not_done", "not done yet.")
+        right = self.outcomes(self.reference, cases)
+        for edge in (False, True):
+            wrong = [
+                (case, fault)
+                for case, outcome, wanted in zip(cases, outcomes, right, strict=True)
+                if case.edge == edge and (fault := difference(outcome, wanted))
+            ]
+            if wrong:
+                case, (tag, seen) = wrong[0]
+                mistake = self.recognize(cases, outcomes, edge, tag)
+                values_wrong = tag in ("value", "shape", "error")
+                hint = mistake.says if mistake else self.holds(cases, outcomes) if values_wrong else ""
+                return Result(self.name, mistake.tag if mistake else tag, f"on {case.name}, {seen}.", hint)
+        return Result(self.name, "right", f"right on all {len(cases)} inputs.")
+
+    def recognize(self, cases: Sequence[Case], outcomes: Sequence[Outcome], edge: bool, tag: str) -> Mistake | None:
+        """The one mistake with just these outcomes: on the plain cases, or on all if it shows on the edge only.
+
+        Where the values are wrong, the dtype may differ from that of our wrong answer, too.
+        """
+        chosen = [k for k, case in enumerate(cases) if edge or not case.edge]
+        found = []
+        for mistake in self.mistakes:
+            theirs = self.outcomes(mistake.answer, [cases[k] for k in chosen])
+            faults = [difference(outcomes[k], other) for k, other in zip(chosen, theirs, strict=True)]
+            allowed = (None, "dtype") if tag in ("value", "shape") else (None,)
+            if all((fault and fault[0]) in allowed for fault in faults):
+                found.append(mistake)
+        return found[0] if len(found) == 1 else None
+
+    def outcomes(self, answer: Callable[..., Any], cases: Sequence[Case]) -> list[Outcome]:
+        """What an answer of ours gives."""
+        return collect(answer, cases, self.way)
+
+    def holds(self, cases: Sequence[Case], outcomes: Sequence[Outcome]) -> str:
+        """Which facts hold on every case, and which do not: what is known of a mistake without a name."""
+        plain = [(c, o) for c, o in zip(cases, outcomes, strict=True) if not c.edge and not o.error]
+        if not self.facts or not plain:
+            return ""
+        kept = {fact: all(safely(test, case, outcome) for case, outcome in plain) for fact, test in self.facts}
+        yes, no = ("; ".join(fact for fact in kept if kept[fact] == wanted) for wanted in (True, False))
+        return ". ".join(part for part in (yes and f"What holds: {yes}", no and f"What does not: {no}") if part) + "."
+
+
+SEEN: dict[str, Result] = {}  # the last result of each check of this session
+
+
+def progress() -> None:
+    """Print what has been checked in this session, and what is left."""
+    for result in SEEN.values():
+        print(f"{'✅' if result else '○'} {result.exercise}" + ("" if result else f" ({result.tag})"))
+    print(f"{sum(map(bool, SEEN.values()))} of {len(SEEN)} exercises that you have checked are right.")
+
+
+def unwritten(outcome: Outcome) -> bool:
+    """Whether the function has no body yet."""
+    return outcome.error == "NotImplementedError" or (
+        not outcome.error and (outcome.value is None or outcome.value is ...)
+    )
+
+
+def safely(test: Callable[..., bool], case: Case, outcome: Outcome) -> bool:
+    """Whether a fact holds of a result, which may be of any shape or type."""
+    try:
+        return bool(test(outcome.value, *case.args))
+    except Exception:
+        return False
+
+
+def difference(got: Outcome, wanted: Outcome) -> tuple[str, str] | None:
+    """(tag, what was seen) where two outcomes differ; None where they agree."""
+    if got.error or wanted.error:
+        if got.error == wanted.error:
+            return None
+        if not got.error:
+            return "no_error", f"it returns {short(got.value)}, expected {wanted.error}"
+        where = f" in line {got.line} of your cell" if got.line else ""
+        return "error", f"it raises {got.error}: {got.message}" + where
+    for found in differences(got.value, wanted.value, "the result"):
+        return found
+    if got.changed and not wanted.changed:
+        return "in_place", "the values are right, but an input was written to: make a new array"
+    if got.calls != wanted.calls:
+        return "calls", f"the values are right, but the functions are called {got.calls} times, expected {wanted.calls}"
+    return None
+
+
+def differences(got: Any, wanted: Any, name: str) -> Iterator[tuple[str, str]]:
+    """Where two values differ, as (tag, what was seen)."""
+    if isinstance(wanted, dict):
+        if not isinstance(got, dict) or set(got) != set(wanted):
+            keys = sorted(got) if isinstance(got, dict) else type(got).__name__
+            yield "keys", f"{name} has keys {keys}, expected {sorted(wanted)}"
+            return
+        for key in wanted:
+            yield from differences(got[key], wanted[key], key)
+    elif isinstance(wanted, tuple | list):
+        if not isinstance(got, tuple | list) or len(got) != len(wanted):
+            many = len(got) if isinstance(got, tuple | list) else short(got)
+            yield "count", f"{name} is {many}, expected {len(wanted)} values"
+            return
+        for k, (one, other) in enumerate(zip(got, wanted, strict=True)):
+            yield from differences(one, other, f"{name}[{k}]")
+    elif isinstance(wanted, str | bool) or wanted is None:
+        if type(got) is not type(wanted) and not (isinstance(wanted, bool) and is_truth(got)):
+            yield "type", f"{name} is {short(got)}, expected {short(wanted)}"
+        elif got != wanted:
+            yield "value", f"{name} is {short(got)}, expected {short(wanted)}"
+    else:
+        yield from array_differences(got, wanted, name)
+
+
+def array_differences(got: Any, wanted: Any, name: str) -> Iterator[tuple[str, str]]:
+    """Of numbers: first the shape, then the values, then the dtype."""
+    expected = np.asarray(wanted)
+    try:
+        found = np.asarray(got)
+        assert found.dtype.kind in "fiub"
+    except Exception:
+        yield "type", f"{name} is {short(got)}, expected numbers of shape {expected.shape}"
+        return
+    if found.shape != expected.shape:
+        yield "shape", f"{name} has shape {found.shape}, expected {expected.shape}"
+        return
+    rtol, atol = TOLERANCE.get(str(expected.dtype), TOLERANCE["float64"])
+    if expected.dtype.kind in "iub":
+        rtol = atol = 0
+    same = np.isclose(found.astype(float), expected.astype(float), rtol, atol, equal_nan=True)
+    if not same.all():
+        off = np.where(same, -1, np.nan_to_num(np.abs(found.astype(float) - expected), nan=np.inf))
+        at = tuple(int(k) for k in np.unravel_index(off.argmax(), off.shape))
+        place = f"{name}[{', '.join(map(str, at))}]" if at else name
+        yield "value", f"{place} is {short(found[at])}, expected {short(expected[at])}"
+    elif isinstance(wanted, np.ndarray) and wanted.ndim and found.dtype != wanted.dtype:
+        yield "dtype", f"the values are right, but {name} has dtype {found.dtype}, expected {wanted.dtype}"
+
+
+def is_truth(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == bool and value.ndim == 0
+
+
+def short(value: Any) -> str:
+    """A value in a few characters."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"an array of shape {value.shape}"
+    if isinstance(value, float | np.floating | np.ndarray):
+        return f"{float(value):.5g}"
+    return repr(value)[:60]
