@@ -1,0 +1,177 @@
+"""The bank of wrong answers: each mistake is diagnosed as itself, right answers pass, and nothing else does.
+
+``bank_ex*.py`` beside this file hold, by the name of the exercise, other right answers and combined mistakes.
+"""
+
+import functools
+import importlib
+import pkgutil
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import subnorm.checks
+from subnorm.checks.collect import collect
+from subnorm.checks.exercise import CLASS_SEED, Exercise
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+SEEDS = [CLASS_SEED, *range(20)]
+SEEN = {"not_done", "right", "no_function", "error", "no_error", "keys", "count", "type", "value", "shape", "dtype"}
+SEEN |= {"in_place", "calls"}  # what a check sees is named by these, so no mistake is
+
+modules = [importlib.import_module(f"subnorm.checks.{m.name}") for m in pkgutil.iter_modules(subnorm.checks.__path__)]
+EXERCISES = {exercise.name: exercise for module in modules for exercise in getattr(module, "EXERCISES", [])}
+BANKS = [importlib.import_module(f"checks.{path.stem}") for path in sorted(HERE.glob("bank_ex*.py"))]
+RIGHT = {name: answers for bank in BANKS for name, answers in bank.RIGHT.items()}
+COMBINED = {name: answers for bank in BANKS for name, answers in bank.COMBINED.items()}
+
+each_exercise = pytest.mark.parametrize("name", EXERCISES)
+each_mistake = pytest.mark.parametrize(
+    ("name", "tag"), [(name, mistake.tag) for name, exercise in EXERCISES.items() for mistake in exercise.mistakes]
+)
+
+
+@functools.cache
+def cases_of(name, seed):
+    return EXERCISES[name].cases(np.random.default_rng(seed))
+
+
+KNOWN: dict = {}
+
+
+@pytest.fixture(autouse=True)
+def remembered(monkeypatch):
+    """What our own answers give on the cases is computed once: every mistake is compared with every other."""
+
+    def outcomes(self, answer, cases):
+        key = (id(answer), *map(id, cases))  # both live as long as this module
+        if key not in KNOWN:
+            KNOWN[key] = collect(answer, cases, self.way)
+        return KNOWN[key]
+
+    monkeypatch.setattr(Exercise, "outcomes", outcomes)
+
+
+def judged(name, answer, seed):
+    exercise, cases = EXERCISES[name], cases_of(name, seed)
+    return exercise.judge(cases, collect(answer, cases, exercise.way))
+
+
+@each_mistake
+def test_a_mistake_is_diagnosed_as_itself(name, tag):
+    answer = next(mistake.answer for mistake in EXERCISES[name].mistakes if mistake.tag == tag)
+    found = {seed: judged(name, answer, seed) for seed in SEEDS}
+    assert {seed: str(result) for seed, result in found.items() if result.tag != tag} == {}
+
+
+@each_exercise
+def test_right_answers_pass(name):
+    answers = [EXERCISES[name].reference, *RIGHT.get(name, [])]
+    assert len(answers) >= 3, f"RIGHT in a bank_ex*.py needs two other right answers to {name}"
+    for k, answer in enumerate(answers):
+        wrong = {seed: str(result) for seed in SEEDS if not (result := judged(name, answer, seed))}
+        assert wrong == {}, "the reference" if k == 0 else f"RIGHT[{name!r}][{k - 1}]"
+
+
+@each_exercise
+def test_two_mistakes_at_once_get_no_wrong_advice(name):
+    answers = COMBINED.get(name, [])
+    assert len(answers) >= 2, f"COMBINED in a bank_ex*.py needs two answers to {name} with two mistakes each"
+    for k, answer in enumerate(answers):
+        found = {seed: judged(name, answer, seed) for seed in SEEDS}
+        assert {seed: str(r) for seed, r in found.items() if r.tag not in SEEN - {"right", "not_done"}} == {}, k
+
+
+@each_exercise
+def test_no_constant_passes(name):
+    exercise = EXERCISES[name]
+    values = [0, 1, 0.0, 1.0, -1, np.nan, True, False, "", "a", [], (), {}, np.zeros(()), np.zeros(8)]
+    values += [o.value for o in exercise.outcomes(exercise.reference, cases_of(name, CLASS_SEED))]
+    for value in values:
+        for seed in SEEDS[:3]:
+            assert not judged(name, lambda *args, value=value: value, seed), repr(value)
+
+
+@each_exercise
+def test_no_input_handed_back_passes(name):
+    for k in range(max(len(case.args) for case in cases_of(name, CLASS_SEED))):
+        for seed in SEEDS[:3]:
+            assert not judged(name, lambda *args, k=k: args[k], seed), f"argument {k}"
+
+
+@each_exercise
+def test_the_results_of_class_do_not_pass_in_grading(name):
+    exercise = EXERCISES[name]
+    known = exercise.outcomes(exercise.reference, cases_of(name, CLASS_SEED))
+    assert not [seed for seed in SEEDS[1:] if exercise.judge(cases_of(name, seed), known)]
+
+
+@each_exercise
+@pytest.mark.parametrize("value", [None, ..., NotImplementedError])
+def test_an_empty_answer_is_not_done(name, value):
+    def answer(*args):
+        if value is NotImplementedError:
+            raise NotImplementedError
+        return value
+
+    assert judged(name, answer, CLASS_SEED).tag == "not_done"
+
+
+@each_exercise
+def test_one_seed_gives_the_same_cases(name):
+    exercise = EXERCISES[name]
+    one, two = (exercise.cases(np.random.default_rng(5)) for _ in range(2))
+    assert [case.name for case in one] == [case.name for case in two]
+    assert exercise.judge(one, collect(exercise.reference, two, exercise.way))
+
+
+@each_exercise
+def test_feedback_comes_within_50_ms(name, monkeypatch):
+    monkeypatch.undo()  # with nothing remembered
+    exercise = EXERCISES[name]
+
+    def seconds(answer):
+        start = time.process_time()
+        cases = exercise.cases(np.random.default_rng(CLASS_SEED))
+        exercise.judge(cases, collect(answer, cases, exercise.way))
+        return time.process_time() - start
+
+    slowest = max(min(seconds(answer) for _ in range(4)) for answer in (m.answer for m in exercise.mistakes))
+    assert slowest < 0.05
+
+
+@each_exercise
+def test_an_exercise_says_what_it_is(name):
+    exercise = EXERCISES[name]
+    tags = [mistake.tag for mistake in exercise.mistakes]
+    assert len(set(tags)) == len(tags) >= 8
+    assert not SEEN & set(tags)
+    assert all(re.fullmatch("[a-z][a-z0-9_]*", word) for word in [name, *tags])
+    assert exercise.level in (1, 2, 3, 4)
+    assert 5 <= exercise.minutes <= 120
+    assert (ROOT / "notebooks" / f"{exercise.chapter}.ipynb").is_file()
+    for says in (mistake.says for mistake in exercise.mistakes):
+        assert says.endswith((".", "?")), says
+        assert not re.search(r"\b(just|simply|obviously|of course)\b", says), says
+    assert all(m.source == "" or m.source.startswith("https://") for m in exercise.mistakes)
+
+
+def test_every_exercise_is_in_one_set_and_exported():
+    in_sets = [exercise.name for exercises in subnorm.checks.SETS.values() for exercise in exercises]
+    assert sorted(in_sets) == sorted(EXERCISES)
+    assert all(getattr(subnorm.checks, name) is EXERCISES[name] for name in in_sets)
+
+
+def test_there_are_exercises_of_every_level():
+    exercises = [exercise for exercises in subnorm.checks.SETS.values() for exercise in exercises]
+    assert len(exercises) >= 24
+    assert len(subnorm.checks.SETS) >= 5
+    assert {exercise.level for exercise in exercises} == {1, 2, 3, 4}
+
+
+def test_a_bank_holds_answers_of_exercises_only():
+    assert not {*RIGHT, *COMBINED} - set(EXERCISES)
