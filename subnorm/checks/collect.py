@@ -5,6 +5,7 @@ outside. In class it runs in the notebook.
 """
 
 import copy
+import importlib
 import sys
 import traceback
 import warnings
@@ -68,6 +69,41 @@ class Sublayer:
 
 
 @dataclass
+class Norm:
+    """A norm of a batch of tokens, (n, d), to be asked what it ignores. Its calls are not counted.
+
+    ``kind`` is one of `NORMS`; ``gain``, where there is one, multiplies each feature of the result.
+    """
+
+    kind: str
+    gain: Any = None  # (d,)
+
+    def __call__(self, x: Any) -> Any:
+        if len(x.shape) != 2:
+            raise ValueError(f"norm takes a batch of tokens, shape (n, d); got shape {tuple(x.shape)}")
+        y = NORMS[self.kind](x)
+        return y if self.gain is None else y * self.gain
+
+
+def centred(x: Any, axis: int) -> Any:
+    return x - x.mean(axis, keepdims=True)
+
+
+def unit(x: Any, axis: int) -> Any:
+    return x / ((x * x).mean(axis, keepdims=True) + 1e-12) ** 0.5
+
+
+NORMS: dict[str, Callable[[Any], Any]] = {
+    "layer": lambda x: unit(centred(x, 1), 1),
+    "rms": lambda x: unit(x, 1),
+    "batch": lambda x: unit(centred(x, 0), 0),
+    "centring": lambda x: centred(x, 1),
+    "squares": lambda x: unit(x, 1) ** 2,
+    "nothing": lambda x: x * 1.0,
+}
+
+
+@dataclass
 class Device:
     """An accelerator that is only imagined, with a clock of its own: times on it are exact, and the same everywhere.
 
@@ -95,20 +131,35 @@ class Device:
         return self.now
 
 
-STAND_INS: dict[str, type] = {"Sublayer": Sublayer, "Device": Device}  # among the inputs, beside arrays and numbers
+#: may stand among the inputs, beside arrays and numbers
+STAND_INS: dict[str, type] = {"Sublayer": Sublayer, "Norm": Norm, "Device": Device}
 
 
-def as_module(factory: Callable[..., Any], d: int, eps: float, state: Any, x: Any, dy: Any) -> dict[str, Any]:
-    """What a ``torch.nn.Module`` does that ``factory(d, eps)`` makes: names, output, and all gradients."""
-    torch = sys.modules["torch"]
+def as_module(factory: Callable[..., Any], d: int, eps: float, state: Any, x: Any, dy: Any) -> Any:
+    """What a ``torch.nn.Module`` does that ``factory(d, eps)`` makes: its first state, output and gradients.
+
+    ``state`` is loaded, and the module run, only if names and shapes are the same.
+    """
+    torch = importlib.import_module("torch")
     module = factory(d, eps)
-    names = sorted(name for name, _ in module.named_parameters())
-    module.load_state_dict({name: torch.as_tensor(value) for name, value in state.items()})
-    x = torch.as_tensor(x).requires_grad_()
-    y = module(x)
-    y.backward(torch.as_tensor(dy))
-    gradients = {f"gradient of {name}": weight.grad for name, weight in sorted(module.named_parameters())}
-    return {"parameters": names, "y": y, "dx": x.grad, **gradients}
+    if module is None or module is ...:
+        return module
+    own = {name: value.clone() for name, value in module.state_dict().items()}
+    found = {"the state_dict": shapes(own), **{f"{name} at the start": own.get(name) for name in state}}
+    results = {"y": None, "dx": None, **{f"the gradient of {name}": None for name in state}}
+    if shapes(own) == shapes(state):
+        module.load_state_dict({name: torch.as_tensor(value) for name, value in state.items()})
+        x = torch.as_tensor(x).requires_grad_()
+        y = module(x)
+        y.backward(torch.as_tensor(dy))
+        weights = dict(module.named_parameters())
+        gradients = {f"the gradient of {name}": getattr(weights.get(name), "grad", None) for name in state}
+        results = {"y": y, "dx": x.grad, **gradients}
+    return {**found, **results}
+
+
+def shapes(state: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {tuple(value.shape)}" for name, value in sorted(state.items())) or "empty"
 
 
 WAYS: dict[str, Callable[..., Any]] = {"function": lambda answer, *args: answer(*args), "module": as_module}
