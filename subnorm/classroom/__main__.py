@@ -1,0 +1,44 @@
+"""``python -m subnorm.classroom release ex01`` makes a student's sheet; ``grade ex01 work/`` gives the points."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from subnorm import checks
+from subnorm.classroom import release
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m subnorm.classroom", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    to_release = commands.add_parser("release", help="write the student notebook of a set, and dist/SET.zip")
+    to_release.add_argument("sets", nargs="*", metavar="set", help="ex01, ex02, …; all sets if none is given")
+    to_release.add_argument("--check", action="store_true", help="write nothing; say which student notebook is stale")
+    to_release.add_argument("--nbgrader", type=Path, metavar="FOLDER", help="write a course for nbgrader there, too")
+    to_grade = commands.add_parser("grade", help="run the notebooks that students handed in, and write grades.csv")
+    to_grade.add_argument("set", help="ex01, ex02, …")
+    to_grade.add_argument("submissions", type=Path, help="a folder, or the zip of a learning platform")
+    to_grade.add_argument("-o", "--out", type=Path, default=Path("grades"), help="where to write (grades/)")
+    to_grade.add_argument("--seed", type=int, help="of an earlier run, from its log.json: the same inputs again")
+    to_grade.add_argument("--no-sandbox", action="store_true", help="run what students wrote without bubblewrap")
+    to_grade.add_argument("--jobs", type=int, help="how many at a time; all cores if it is not given")
+    options = parser.parse_args(arguments)
+    wanted = options.sets if options.command == "release" else [options.set]
+    for name in wanted:
+        if name not in checks.SETS:
+            parser.error(f"there is no set {name!r}; the sets are {', '.join(checks.SETS)}")
+    if options.command == "release":
+        return release.release(wanted or list(checks.SETS), options.check, options.nbgrader)
+    if options.jobs is not None and options.jobs < 1:
+        parser.error(f"--jobs must be 1 or more; got {options.jobs}. Leave it out for all cores")
+    from subnorm.classroom import grade
+
+    return grade.grade(
+        options.set, options.submissions, options.out, options.seed, not options.no_sandbox, options.jobs
+    )
+
+
+if __name__ == "__main__":
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a file on Windows is in a code page without …
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""What leaves the checkout: dist/SET.zip for students, and a course for nbgrader. The same bytes on every run."""
+
+import base64
+import hashlib
+import io
+import tomllib
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from subnorm.checks.exercise import Exercise
+
+HOW_TO = """\
+# {name}: how to work on it, and hand it in
+
+{count} exercises, about {minutes} minutes, {points} points. You need Python 3.11 or newer.
+
+1. In this folder: `python3 -m venv .venv`, then `.venv/bin/python -m pip install -r requirements.txt`
+   (on Windows `.venv\\Scripts\\python`). On Linux, pip takes PyTorch with CUDA, which is several GB; for the CPU build
+   add `--extra-index-url https://download.pytorch.org/whl/cpu`.
+2. `.venv/bin/python -m jupyter lab {notebook}` opens the sheet.
+3. Replace each `raise NotImplementedError` by your code, and run the check below it. It says what it saw.
+   `checks.progress()` in a cell of your own lists what is right and what is left.
+4. At the end: Kernel > Restart Kernel and Run All Cells. A cell that needs another one must stand below it.
+5. Save, and hand in {notebook}, under this name, in the way your teacher told you.
+
+Your teacher's grader runs your functions on other inputs than the checks do. It reads your functions only: extra cells
+do no harm, and a check that you changed or deleted changes nothing. A function is right or it is not; there are no
+points for a part of it.
+"""
+REQUIREMENTS = """\
+# What the sheet needs, at the versions it was tested with. Run pip in this folder.
+-c constraints.txt
+jupyterlab
+./{wheel}
+"""
+NBGRADER = '''\
+"""A course for nbgrader, written by `python -m subnorm.classroom release --nbgrader`. Run nbgrader in this folder."""
+
+import os
+
+os.environ["SUBNORM_CHECKS"] = "raise"  # the kernels inherit it: a check of a wrong answer then costs its points
+
+c = get_config()  # noqa: F821
+c.CourseDirectory.course_id = "subnorm"
+c.ClearSolutions.code_stub = {"python": "raise NotImplementedError  # your code here"}
+c.OverwriteCells.add_missing_cells = True  # else a deleted check waits for a mark by hand
+'''
+
+
+def write(root: Path, name: str, notebook: str, text: str, exercises: Sequence[Exercise]) -> Path:
+    """Make dist/SET.zip in a checkout, and return its path.
+
+    Args:
+        root: of the checkout.
+        name: of the set.
+        notebook: the file's name of the sheet.
+        text: the sheet itself.
+        exercises: of the set.
+    """
+    wheel, content = wheel_of(root)
+    sums = {"minutes": sum(e.minutes for e in exercises), "points": sum(e.level for e in exercises)}
+    files = {
+        notebook: text.encode(),
+        "HOW-TO.md": HOW_TO.format(name=name, notebook=notebook, count=len(exercises), **sums).encode(),
+        "requirements.txt": REQUIREMENTS.format(wheel=wheel).encode(),
+        "constraints.txt": (root / "constraints.txt").read_bytes(),
+        wheel: content,
+    }
+    path = root / "dist" / f"{name}.zip"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(zipped({f"{name}/{file}": files[file] for file in files}))
+    return path
+
+
+def write_nbgrader(folder: Path, name: str, notebook: str, text: str) -> list[Path]:
+    """Put one set into a course for nbgrader; a config that is there already stays."""
+    source = folder / "source" / name / notebook
+    source.parent.mkdir(parents=True, exist_ok=True)
+    source.write_bytes(text.encode())
+    config = folder / "nbgrader_config.py"
+    if not config.exists():
+        config.write_text(NBGRADER, "utf-8")
+    return [source, config]
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    """A zip with fixed times, and not compressed: what zlib writes depends on its version."""
+    result = io.BytesIO()
+    with zipfile.ZipFile(result, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in files.items():
+            entry = zipfile.ZipInfo(name)  # of 1980
+            entry.create_system, entry.external_attr = 3, 0o100644 << 16  # as on Unix, also from Windows
+            archive.writestr(entry, content)
+    return result.getvalue()
+
+
+def wheel_of(root: Path) -> tuple[str, bytes]:
+    """(name, content) of the package as pip installs it: a sheet needs no other place to get it from."""
+    settings = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+    project = settings["project"]
+    kinds = {".py", *(pattern[1:] for pattern in settings["tool"]["setuptools"]["package-data"]["*"])}
+    paths = (path for path in (root / "subnorm").rglob("*") if path.suffix in kinds and "__pycache__" not in path.parts)
+    files = {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(paths)}
+    info = f"{project['name']}-{project['version']}.dist-info"
+    fields = {"Metadata-Version": "2.4", "Name": project["name"], "Version": project["version"]}
+    lines = [f"{key}: {value}" for key, value in fields.items()]
+    lines += [f"Requires-Python: {project['requires-python']}"]
+    lines += [f"Requires-Dist: {needed}" for needed in project["dependencies"]]
+    files |= {f"{info}/licenses/{name}": (root / name).read_bytes() for name in project["license-files"]}
+    files[f"{info}/METADATA"] = "\n".join([*lines, ""]).encode()
+    files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: subnorm\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    record = [f"{name},sha256={digest(content)},{len(content)}" for name, content in files.items()]
+    files[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""]).encode()
+    return f"{project['name']}-{project['version']}-py3-none-any.whl", zipped(files)
+
+
+def digest(content: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()

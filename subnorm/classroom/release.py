@@ -1,0 +1,276 @@
+"""From the source notebook of a set to the sheet of a student: the same bytes on every run.
+
+What lies between the two markers becomes ``raise NotImplementedError``, cells tagged solution-only go, and nothing
+that a run has stored stays. A source that breaks a rule is refused, with everything that is wrong with it.
+"""
+
+import ast
+import copy
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import subnorm
+from subnorm import checks
+from subnorm.checks.exercise import Exercise
+from subnorm.classroom import handout
+from subnorm.classroom.plain import plain
+
+ROOT = Path(subnorm.__file__).resolve().parents[1]
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+STUB = "raise NotImplementedError  # your code here"
+TRIVIAL = 20  # characters: a shorter line gives nothing away, and stands in many cells
+
+Notebook = dict[str, Any]
+Cell = dict[str, Any]
+
+
+class SheetError(ValueError):
+    """What is wrong with a source notebook, one line each."""
+
+
+def release(names: Sequence[str], check: bool = False, nbgrader: Path | None = None) -> int:
+    """Write the student notebooks of some sets and what is handed out; 1 if a source is wrong, or a sheet is stale."""
+    status = 0
+    for name in names:
+        try:
+            path = source_of(name)
+            source = read(path)
+            sheet = student(source, name)
+        except SheetError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            status = 1
+            continue
+        target = path.parent / "student" / path.name
+        text = as_json(sheet)
+        if check:
+            if not target.is_file() or target.read_bytes() != text.encode():
+                print(f"{name}: {shown(target)} is not what release gives; run: {command(name)}", file=sys.stderr)
+                status = 1
+            continue
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(text.encode())
+        made = [target, handout.write(ROOT, name, path.name, text, checks.SETS[name])]
+        if nbgrader:
+            made += handout.write_nbgrader(nbgrader, name, path.name, as_json(for_nbgrader(source)))
+        print(f"{name}: written to {', '.join(map(shown, made))}")
+    return status
+
+
+def command(name: str) -> str:
+    return f"python -m subnorm.classroom release {name}"
+
+
+def shown(path: Path) -> str:
+    """A path from the root of the checkout, if it is in there."""
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
+
+
+def source_of(name: str) -> Path:
+    """The one source notebook of a set."""
+    folder = ROOT / "notebooks" / "exercises"
+    found = sorted(folder.glob(f"{name}-*.ipynb"))
+    if len(found) != 1:
+        names = ", ".join(path.name for path in found) or "none"
+        raise SheetError(f"a set has one notebook {folder}/{name}-….ipynb; found {names}")
+    return found[0]
+
+
+def read(path: Path) -> Notebook:
+    """A notebook whose cells hold their source as one string."""
+    try:
+        book = json.loads(path.read_text("utf-8"))
+        for cell in book["cells"]:
+            cell["source"] = "".join(cell["source"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise SheetError(f"{path.name} is not a notebook: {type(error).__name__}: {error}") from error
+    return dict(book)
+
+
+def as_json(book: Notebook) -> str:
+    """As Jupyter itself writes a notebook."""
+    book = copy.deepcopy(book)
+    for cell in book["cells"]:
+        cell["source"] = cell["source"].splitlines(keepends=True)
+    return json.dumps(book, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
+def tags(cell: Cell) -> list[str]:
+    return list(cell["metadata"].get("tags", []))
+
+
+def student(source: Notebook, name: str) -> Notebook:
+    """The sheet of a student.
+
+    Raises:
+        SheetError: the source breaks a rule.
+    """
+    exercises = checks.SETS[name]
+    if wrong := list(faults(source, name, exercises)):
+        raise SheetError("\n  ".join(["the source notebook cannot be released:", *wrong]))
+    wrong, cells = [], []
+    for cell in source["cells"]:
+        if "solution-only" in tags(cell):
+            continue
+        kept = {"tags", "nbgrader"}
+        made: Cell = {
+            "cell_type": cell["cell_type"],
+            "id": cell["id"],
+            "metadata": {key: value for key, value in cell["metadata"].items() if key in kept},
+            "source": cell["source"],
+        }
+        try:
+            if cell["cell_type"] == "markdown":
+                made["source"] = plain(cell["source"], ROOT / "notebooks")
+            else:
+                made.update(execution_count=None, outputs=[])
+                made["source"] = emptied(cell["source"])[0] if "answer" in tags(cell) else cell["source"]
+                ast.parse(without_magics(made["source"]))
+        except (ValueError, SyntaxError) as error:
+            wrong.append(f"{cell['id']}: {error}")
+        cells.append(made)
+    sheet: Notebook = {
+        "cells": cells,
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    wrong += [] if wrong else left(source, sheet)
+    if wrong:
+        raise SheetError("\n  ".join(["the source notebook cannot be released:", *wrong]))
+    return sheet
+
+
+def for_nbgrader(source: Notebook) -> Notebook:
+    """The source without what nbgrader would hand out as it is: it clears solutions by itself."""
+    book = copy.deepcopy(source)
+    book["cells"] = [cell for cell in book["cells"] if "solution-only" not in tags(cell)]
+    for cell in book["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = plain(cell["source"], ROOT / "notebooks")
+        else:
+            cell.update(execution_count=None, outputs=[])
+    return book
+
+
+def emptied(code: str) -> tuple[str, list[str]]:
+    """An answer cell with a stub in place of its solution, and the lines of the solution."""
+    lines = code.split("\n")
+    marks = [(k, line.strip()) for k, line in enumerate(lines) if re.search("(BEGIN|END) SOLUTION", line, re.I)]
+    if [mark for _, mark in marks] != [BEGIN, END]:
+        found = ", ".join(mark for _, mark in marks) or "none"
+        raise SheetError(f"an answer cell has one line {BEGIN} and after it one line {END}; found {found}")
+    (first, _), (last, _) = marks
+    if last == first + 1:
+        raise SheetError("there is nothing between the markers: the source holds the solution")
+    indent = lines[first][: len(lines[first]) - len(lines[first].lstrip())]
+    if not lines[last].startswith(indent + END):
+        raise SheetError("the two markers have different indents")
+    return "\n".join([*lines[:first], indent + STUB, *lines[last + 1 :]]), lines[first + 1 : last]
+
+
+def without_magics(code: str) -> str:
+    return re.sub(r"^(\s*)[%!].*$", r"\1pass", code, flags=re.MULTILINE)
+
+
+def faults(source: Notebook, name: str, exercises: Sequence[Exercise]) -> Iterator[str]:
+    """Each rule that the source breaks."""
+    ids = [cell.get("id", "") for cell in source["cells"]]
+    for found, count in Counter(ids).items():
+        if count > 1 or not found:
+            yield f"each cell has an id of its own; {found!r} is there {count} times"
+    cells = {cell.get("id", ""): cell for cell in source["cells"]}
+    setup = cells.get("setup")
+    if not setup or "setup" not in tags(setup) or "from subnorm import checks" not in setup["source"]:
+        yield "there is one cell with id setup, tagged setup, in which stands: from subnorm import checks"
+    expected = [f"{name}-{k}-{part}" for k in range(1, len(exercises) + 1) for part in PARTS]
+    for wanted in expected:
+        if wanted not in cells:
+            yield f"{wanted}: there is no such cell, but exercise {wanted.split('-')[1]} of the set needs it"
+    if [found for found in ids if found in expected] != expected and set(expected) <= set(ids):
+        yield f"the cells of the exercises are in this order: {', '.join(expected)}"
+    for cell in source["cells"]:
+        if {"answer", "check"} & set(tags(cell)) and cell.get("id") not in expected:
+            yield f"{cell.get('id')}: it is tagged as an answer or a check, but the set has no such exercise"
+        if "answer" not in tags(cell) and re.search("(BEGIN|END) SOLUTION", cell["source"], re.I):
+            yield f"{cell.get('id')}: a solution stands in an answer cell only"
+    for k, exercise in enumerate(exercises, 1):
+        for part, rule in PARTS.items():
+            if (wanted := f"{name}-{k}-{part}") in cells:
+                yield from (f"{wanted}: {fault}" for fault in rule(cells[wanted], wanted, k, exercise))
+
+
+def task_faults(cell: Cell, name: str, k: int, exercise: Exercise) -> Iterator[str]:
+    if not cell["source"].startswith(f"## {k} · "):
+        yield f"it begins with its heading: ## {k} · …"
+    line = (
+        f"Level {exercise.level} · {exercise.minutes} minutes · serves "
+        f"{{doc}}`/notebooks/{exercise.chapter}`: {exercise.objective}."
+    )
+    if line not in cell["source"].split("\n"):
+        yield f"this line is missing: {line}"
+    if not re.search(r"\{admonition\} Hint\n:class: dropdown\n", cell["source"]):
+        yield "the hint is missing: an admonition with the title Hint, of class dropdown"
+
+
+def answer_faults(cell: Cell, name: str, k: int, exercise: Exercise) -> Iterator[str]:
+    yield from wrong_metadata(cell, "answer", {"solution": True, "grade": False, "locked": False, "grade_id": name})
+    try:
+        emptied(cell["source"])
+        body = ast.parse(without_magics(cell["source"])).body
+    except (ValueError, SyntaxError) as error:
+        yield str(error)
+        return
+    made = [node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    if exercise.name not in made:
+        yield f"it must define {exercise.name}, which the exercise asks for; it defines {', '.join(made) or 'nothing'}"
+
+
+def check_faults(cell: Cell, name: str, k: int, exercise: Exercise) -> Iterator[str]:
+    nbgrader = {"solution": False, "grade": True, "locked": True, "points": exercise.level, "grade_id": name}
+    yield from wrong_metadata(cell, "check", nbgrader)
+    line = f"checks.{exercise.name}({exercise.name})"
+    if cell["source"].strip() != line:
+        yield f"it must hold {line} alone; it holds {cell['source'].strip()!r}"
+
+
+def solution_faults(cell: Cell, name: str, k: int, exercise: Exercise) -> Iterator[str]:
+    if cell["cell_type"] != "markdown" or "solution-only" not in tags(cell):
+        yield "it must be a Markdown cell, tagged solution-only"
+    if not re.search(r"\{admonition\} Solution\n:class: dropdown\n", cell["source"]):
+        yield "the solution is folded: an admonition with the title Solution, of class dropdown"
+
+
+PARTS = {"task": task_faults, "answer": answer_faults, "check": check_faults, "solution": solution_faults}
+
+
+def wrong_metadata(cell: Cell, tag: str, nbgrader: dict[str, Any]) -> Iterator[str]:
+    if cell["cell_type"] != "code" or tag not in tags(cell):
+        yield f"it must be a code cell, tagged {tag}"
+    wanted = {"schema_version": 3, "task": False, **nbgrader}
+    if cell["metadata"].get("nbgrader") != wanted:
+        yield f"its metadata for nbgrader must be {json.dumps(wanted, sort_keys=True)}"
+
+
+def left(source: Notebook, sheet: Notebook) -> list[str]:
+    """Where a line of a solution still stands in the sheet."""
+    solved = [emptied(cell["source"])[1] for cell in source["cells"] if "answer" in tags(cell)]
+    telling = {line.strip() for lines in solved for line in lines if not trivial(line.strip())}
+    return [
+        f"{cell['id']}: a line of a solution stands in the sheet: {line.strip()}"
+        for cell in sheet["cells"]
+        for line in cell["source"].split("\n")
+        if line.strip() in telling
+    ]
+
+
+def trivial(line: str) -> bool:
+    """Whether a line may stand in a solution and in the sheet."""
+    return len(line) < TRIVIAL or line.startswith(("#", "import ", "from "))
