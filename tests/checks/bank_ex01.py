@@ -1,0 +1,215 @@
+"""The exercises on residual connections: other right answers, and answers with two mistakes at once."""
+
+import math
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+
+def torch_only(*arrays):
+    """As PyTorch's own functions do, these answers take tensors and nothing else."""
+    if not all(isinstance(array, torch.Tensor) for array in arrays if array is not None):
+        raise TypeError("expected Tensors")
+
+
+# Right answers
+
+
+def residual_torch(x, sublayer):
+    return torch.add(sublayer(x), x)
+
+
+def residual_copied(x, sublayer):
+    y = x.copy()
+    y += sublayer(x)
+    return y
+
+
+def stream_torch(x, sublayers):
+    torch_only(x)
+    states = (x,)
+    for sublayer in sublayers:
+        x = x + sublayer(x)
+        states = (*states, x)
+    return states
+
+
+def stream_from_edits(x, sublayers):
+    edits = [x]
+    for sublayer in sublayers:
+        edits.append(sublayer(sum(edits)))
+    return list(np.cumsum(edits, axis=0))
+
+
+def projected_torch(x, sublayer, weight):
+    torch_only(x)
+    return sublayer(x) + (x if weight is None else F.linear(x, weight.T))
+
+
+def projected_identity(x, sublayer, weight=None):
+    return sublayer(x) + np.matmul(x, np.eye(x.shape[-1]) if weight is None else weight)
+
+
+def scaled_torch(x, sublayers):
+    for sublayer in sublayers:
+        x = torch.add(x, sublayer(x), alpha=1 / math.sqrt(len(sublayers)))
+    return x
+
+
+def scaled_in_dtype(x, sublayers):
+    root = np.sqrt(len(sublayers)).astype(x.dtype)
+    for sublayer in sublayers:
+        x = x + sublayer(x) / root
+    return x
+
+
+def backward_autograd(dy, x, weight):
+    x = x.clone().requires_grad_()
+    y = x + torch.relu(x) @ weight
+    return torch.autograd.grad(y, x, dy)[0]
+
+
+def backward_by_jacobian(dy, x, weight):
+    jacobian = np.where(x > 0, 1.0, 0.0)[..., None] * weight  # (..., d, d), of the branch
+    return ((np.eye(x.shape[-1]) + jacobian) @ dy[..., None])[..., 0]
+
+
+def backward_in_place(dy, x, weight):
+    through = dy @ weight.T
+    through[x <= 0] = 0
+    through += dy
+    return through
+
+
+def paths_torch(x, weights):
+    torch_only(x)
+    terms = x[None]
+    for weight in weights:
+        terms = torch.cat([terms, terms @ weight])
+    return terms
+
+
+def paths_by_bits(x, weights):
+    terms = []
+    for index in range(2 ** len(weights)):
+        product = np.eye(x.shape[-1])
+        for bit, weight in zip(reversed(f"{index:0{len(weights)}b}"), weights, strict=True):
+            product = product @ (weight if bit == "1" else np.eye(len(weight)))
+        terms.append(x @ product)
+    return np.array(terms)
+
+
+def shares_torch(x, sublayers, readout, eps):
+    torch_only(x, readout)
+    edits = [x]
+    for sublayer in sublayers:
+        edits.append(sublayer(sum(edits)))
+    edits = torch.stack(edits)
+    rstd = (sum(edits).var(-1, correction=0, keepdim=True) + eps).rsqrt()
+    return (edits - edits.mean(-1, keepdim=True)) * rstd @ readout
+
+
+def shares_centred_readout(x, sublayers, readout, eps):
+    """Centring is linear: it may be done to the readout."""
+    d = x.shape[-1]
+    centred = (np.eye(d) - np.ones((d, d)) / d) @ readout
+    edits, end = [x], x
+    for sublayer in sublayers:
+        edits.append(sublayer(end))
+        end = end + edits[-1]
+    mean = end.mean(-1, keepdims=True)
+    return np.array(edits) @ centred / np.sqrt(((end - mean) ** 2).mean(-1, keepdims=True) + eps)
+
+
+RIGHT = {
+    "residual": [residual_torch, residual_copied, lambda x, f: np.sum([f(x), x], axis=0)],
+    "stream": [stream_torch, stream_from_edits],
+    "projected_residual": [projected_torch, projected_identity],
+    "scaled_stream": [scaled_torch, scaled_in_dtype],
+    "residual_backward": [backward_autograd, backward_by_jacobian, backward_in_place],
+    "paths": [paths_torch, paths_by_bits],
+    "logit_shares": [shares_torch, shares_centred_readout],
+}
+
+
+# Two mistakes at once
+
+
+def normed(x):
+    return (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True)
+
+
+def relu(x):
+    return np.maximum(x, 0)
+
+
+def two_in_stream(x, sublayers, reads, skips, chosen):
+    """The first x read or carried, and a part of the list missing."""
+    states = [x]
+    for sublayer in sublayers:
+        states.append(states[skips] + sublayer(states[reads]))
+    return states[chosen]
+
+
+def two_in_scaled(x, sublayers, skip, branch):
+    """Both summands scaled, each in its own way."""
+    for sublayer in sublayers:
+        x = skip(len(sublayers)) * x + branch(len(sublayers)) * sublayer(x)
+    return x
+
+
+def two_in_paths(x, weights, transpose, past, first):
+    terms = x[None]
+    for weight in weights if first else weights[::-1]:
+        through = terms @ (weight.T if transpose else weight)
+        terms = np.concatenate([through, terms] if past else [terms, through])
+    return terms
+
+
+def two_in_shares(x, sublayers, readout, eps, ddof, centre, start):
+    edits, end = [x], x
+    for sublayer in sublayers:
+        edits.append(sublayer(end))
+        end = end + edits[-1]
+    middle = [edit - centre * edit.mean(-1, keepdims=True) for edit in edits[start:]]
+    return np.stack(middle) / np.sqrt(end.var(-1, ddof=ddof, keepdims=True) + eps) @ readout
+
+
+COMBINED = {
+    "residual": [
+        lambda x, f: relu(normed(x) + f(normed(x))),
+        lambda x, f: x + x + f(normed(x)),
+        lambda x, f: normed(f(x)),
+    ],
+    "stream": [
+        lambda x, fs: two_in_stream(x, fs, -1, -1, slice(1, -1)),
+        lambda x, fs: two_in_stream(x, fs, 0, -1, slice(1, None)),
+        lambda x, fs: two_in_stream(x, fs[::-1], -1, 0, slice(None)),
+    ],
+    "projected_residual": [
+        lambda x, f, w: f(x) if w is None else (x + f(x)) @ w,
+        lambda x, f, w: f(x) if w is None else x @ w.T + f(x),
+        lambda x, f, w: x + f(x) if w is None else relu(x @ w) + x @ w + f(x),
+    ],
+    "scaled_stream": [
+        lambda x, fs: two_in_scaled(x, fs, lambda n: n**-0.5, lambda n: 1 / n),
+        lambda x, fs: two_in_scaled(x, fs, lambda n: 2**-0.5, lambda n: 1),
+        lambda x, fs: two_in_scaled(x, fs, lambda n: 0, lambda n: n**-0.5),
+    ],
+    "residual_backward": [
+        lambda dy, x, w: dy + dy @ w,
+        lambda dy, x, w: (dy @ w) * (x > 0),
+        lambda dy, x, w: 1 + dy @ w.T,
+    ],
+    "paths": [
+        lambda x, ws: two_in_paths(x, ws, True, True, True),
+        lambda x, ws: two_in_paths(x, ws, True, False, False),
+        lambda x, ws: two_in_paths(x, ws, False, False, False)[1:],
+    ],
+    "logit_shares": [
+        lambda *args: two_in_shares(*args, ddof=1, centre=0, start=0),
+        lambda *args: two_in_shares(*args, ddof=1, centre=1, start=1),
+        lambda *args: two_in_shares(*args, ddof=0, centre=0, start=1),
+    ],
+}
