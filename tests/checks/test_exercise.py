@@ -1,0 +1,343 @@
+"""What a check says, for each thing that it can see. The exercise is small: softsign of each row, times a gain."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from subnorm import checks
+from subnorm.checks import collect
+from subnorm.checks.collect import Case, Outcome, Sublayer
+from subnorm.checks.exercise import Exercise, Mistake, Result
+
+
+def scaled(x, gain):
+    return (gain * (x / (1 + np.abs(x)))).astype(x.dtype)
+
+
+def an_exercise(reference, cases, mistakes=(), facts=(), name="scaled", way="function"):
+    named = [Mistake(tag, f"you did {tag}.", answer) for tag, answer in mistakes]
+    return Exercise(name, 1, 5, "03-layer-normalization", "scale", reference, cases, named, facts, way)
+
+
+def of_arrays(rng):
+    gain = rng.normal(1, 0.3, 4)
+    return [
+        Case("a (3, 4) batch", (rng.normal(size=(3, 4)), gain)),
+        Case("a float32 row", (rng.normal(size=4).astype("f4"), gain.astype("f4"))),
+        Case("a float16 row near the limit", (np.full(4, 6e4, "f2"), gain.astype("f2")), edge=True),
+    ]
+
+
+MISTAKES = [
+    ("no_gain", lambda x, gain: scaled(x, 1)),
+    ("no_one", lambda x, gain: (gain * x / np.abs(x)).astype(x.dtype)),
+    ("square", lambda x, gain: (gain * x / (1 + x * x)).astype(x.dtype)),
+    ("overflow", lambda x, gain: scaled(x, gain) if x.dtype != np.float16 else scaled(x, gain) * np.float16(np.inf)),
+]
+check = an_exercise(scaled, of_arrays, MISTAKES)
+
+
+def answer_of(value=None, error=None):
+    def answer(*args):
+        if error:
+            raise error
+        return value
+
+    return answer
+
+
+def with_in_place(x, gain):
+    result = scaled(x, gain)
+    x += 1
+    return result
+
+
+def test_a_right_answer(capsys):
+    result = check(scaled)
+    assert result
+    assert capsys.readouterr().out == "✅ scaled: right on all 3 inputs.\n"
+
+
+@pytest.mark.parametrize("answer", [answer_of(), answer_of(...), answer_of(error=NotImplementedError("your code"))])
+def test_not_done_is_not_wrong(answer, capsys):
+    assert check(answer).tag == "not_done"
+    assert capsys.readouterr().out == "○ scaled: not done yet.\n"
+
+
+def test_begun_is_no_longer_not_done():
+    assert check(lambda x, gain: None if x.ndim == 2 else scaled(x, gain)).tag == "type"
+
+
+@pytest.mark.parametrize("answer", [np.zeros(3), None, scaled(np.ones(4), 1), "scaled"])
+def test_a_result_instead_of_the_function(answer):
+    result = check(answer)
+    assert result.tag == "no_function"
+    assert f"got {type(answer).__name__}. Write its name without parentheses" in result.seen
+
+
+SEEN = {
+    "value": (lambda x, g: 3 * scaled(x, g), r"on a \(3, 4\) batch, the result\[[012], [0-3]\] is .*, expected "),
+    "shape": (lambda x, g: scaled(x, g).T, r"the result has shape \(4, 3\), expected \(3, 4\)"),
+    "dtype": (
+        lambda x, g: scaled(x, g).astype(float),
+        "on a float32 row, the values are right, but the result has dtype float64, expected float32",
+    ),
+    "type": (lambda x, g: [[1, 2], [3]], r"the result is \[\[1, 2\], \[3\]\], expected numbers of shape \(3, 4\)"),
+    "in_place": (with_in_place, "the values are right, but an input was written to: make a new array"),
+    "error": (answer_of(error=KeyError("gamma")), r"it raises KeyError: 'gamma' in line \d+ of your cell"),
+}
+
+
+@pytest.mark.parametrize("tag", SEEN)
+def test_what_was_seen_is_said(tag):
+    answer, words = SEEN[tag]
+    result = check(answer)
+    assert result.tag == tag
+    assert result.hint == ""
+    assert re.search(words, result.seen)
+
+
+@pytest.mark.parametrize(("tag", "answer"), MISTAKES)
+def test_a_mistake_is_named(tag, answer, capsys):
+    assert check(answer).tag == tag
+    assert f"   → you did {tag}.\n" in capsys.readouterr().out
+
+
+def test_a_mistake_in_another_dtype_is_named():
+    assert check(lambda x, gain: scaled(x, 1).astype(float)).tag == "no_gain"
+
+
+def test_a_mistake_at_the_edge_counts_only_when_the_rest_is_right():
+    assert "near the limit" in check(MISTAKES[3][1]).seen
+    both = check(lambda x, gain: MISTAKES[3][1](x, 1))
+    assert both.tag == "no_gain"
+
+
+def test_two_mistakes_at_once_are_not_named():
+    result = check(lambda x, gain: x / (1 + x * x))
+    assert (result.tag, result.hint) == ("value", "")
+
+
+def test_two_mistakes_that_look_alike_are_not_named():
+    twins = an_exercise(scaled, of_arrays, [("one", MISTAKES[0][1]), ("other", MISTAKES[0][1])])
+    result = twins(MISTAKES[0][1])
+    assert (result.tag, result.hint) == ("value", "")
+
+
+def test_without_a_name_the_facts_are_told():
+    facts = [
+        ("signs are kept", lambda y, x, gain: np.array_equal(np.sign(y), np.sign(x))),
+        ("no entry is above the gain", lambda y, x, gain: bool((np.abs(y) <= np.abs(gain)).all())),
+    ]
+    result = an_exercise(scaled, of_arrays, facts=facts)(lambda x, gain: 5 * scaled(x, gain))
+    assert result.hint == "What holds: signs are kept. What does not: no entry is above the gain."
+    broken = [("never", lambda y, x, gain: y.nothing)]
+    assert an_exercise(scaled, of_arrays, facts=broken)(lambda x, gain: 5).hint == "What does not: never."
+
+
+def test_nan_is_wrong_where_a_number_is_expected_and_right_where_nan_is():
+    assert "is nan, expected" in check(lambda x, gain: scaled(x, gain) * np.nan).seen
+    of_nan = an_exercise(lambda x: x, lambda rng: [Case("nan", (np.array([np.nan, 1.0]),))])
+    assert of_nan(lambda x: x.copy())
+    assert not of_nan(np.nan_to_num)
+
+
+def test_tensors_come_to_an_answer_in_pytorch():
+    def answer(x, gain):
+        if not isinstance(x, torch.Tensor):
+            raise TypeError("softsign(): argument 'input' must be Tensor")
+        return gain * torch.nn.functional.softsign(x)
+
+    result = check(answer)
+    assert result
+    in_place = check(lambda x, gain: answer(x, gain) + x.zero_())
+    assert in_place.tag == "in_place"
+
+
+def test_an_answer_that_takes_neither_is_told_what_numpy_said():
+    def answer(x, gain):
+        raise TypeError(f"no {type(x).__name__}")
+
+    assert "TypeError: no ndarray" in check(answer).seen
+
+
+def test_gradients_may_be_attached_to_the_result():
+    assert check(lambda x, gain: torch.tensor(scaled(x, gain)).requires_grad_())
+
+
+def of_sublayers(rng):
+    return [Case("a row", (rng.normal(size=3), Sublayer("relu", rng.normal(size=(3, 3)))))]
+
+
+CALLED = an_exercise(lambda x, f: x + f(x), of_sublayers)
+
+
+def test_calls_are_counted():
+    assert CALLED(lambda x, f: x + f(x))
+    result = CALLED(lambda x, f: x + (f(x) + f(x)) / 2)
+    assert result.tag == "calls"
+    assert "called [2] times, expected [1]" in result.seen
+
+
+@pytest.mark.parametrize("kind", ["linear", "tanh", "relu", "peak"])
+def test_a_sublayer_is_the_same_in_both_libraries(kind):
+    rng = np.random.default_rng(0)
+    x, weight = rng.normal(size=(2, 3)), rng.normal(size=(3, 3))
+    ours, theirs = Sublayer(kind, weight)(x), Sublayer(kind, torch.tensor(weight))(torch.tensor(x))
+    np.testing.assert_allclose(theirs.numpy(), ours)
+
+
+def of_numbers(x):
+    return {"mean": x.mean(), "even": len(x) % 2 == 0, "shape": [3, "rows"], "none": None}
+
+
+STRUCTURED = an_exercise(of_numbers, lambda rng: [Case("a row", (rng.normal(size=4),))])
+WRONG = {
+    "keys": ({"mean": 1.0}, r"has keys \['mean'\], expected \['even', 'mean', 'none', 'shape'\]"),
+    "count": ({"shape": [3]}, "shape is 1, expected 2 values"),
+    "value": ({"mean": 9}, "mean is 9, expected"),
+    "type": ({"even": 1}, "even is 1, expected True"),
+}
+
+
+@pytest.mark.parametrize("tag", WRONG)
+def test_structured_results(tag):
+    changed, words = WRONG[tag]
+    result = STRUCTURED(lambda x: changed if tag == "keys" else of_numbers(x) | changed)
+    assert result.tag == tag
+    assert re.search(words, result.seen)
+
+
+@pytest.mark.parametrize(
+    ("changed", "tag"),
+    [
+        ({"even": False}, "value"),
+        ({"shape": [3, "row"]}, "value"),
+        ({"shape": 3}, "count"),
+        ({"none": 0}, "type"),
+        ({"mean": "0.5"}, "type"),
+        ({"mean": object()}, "error"),
+        ({"shape": (3, "rows")}, "right"),
+        ({"even": np.True_}, "right"),
+        ({"even": np.array(True)}, "right"),
+    ],
+)
+def test_what_a_result_may_be(changed, tag):
+    assert STRUCTURED(lambda x: of_numbers(x) | changed).tag == tag
+
+
+def test_a_result_that_is_no_dict():
+    assert "has keys float" in STRUCTURED(lambda x: 1.0).seen
+
+
+def test_an_error_that_is_asked_for():
+    def refuses(x):
+        if x < 0:
+            raise ValueError("x must be 0 or more")
+        return x
+
+    cases = lambda rng: [Case("one", (rng.uniform(1, 2),)), Case("minus one", (-1.0,))]  # noqa: E731
+    exercise = an_exercise(refuses, cases)
+    assert exercise(refuses)
+    assert exercise(lambda x: x).seen == "on minus one, it returns -1, expected ValueError."
+    assert exercise(lambda x: x).tag == "no_error"
+
+
+@pytest.mark.parametrize("error", [SystemExit(), RecursionError("deep"), ZeroDivisionError(), AssertionError()])
+def test_a_check_never_raises_in_class(error):
+    assert check(answer_of(error=error)).tag == "error"
+
+
+@pytest.mark.parametrize("answer", [print, dict, lambda: 1, lambda *a: lambda: 1, np.linalg.inv, type, property])
+def test_odd_answers_do_not_stop_a_notebook(answer):
+    assert not check(answer)
+
+
+def test_a_message_is_one_short_line():
+    result = check(answer_of(error=ValueError("first\nsecond")))
+    assert "ValueError: first" in result.seen
+    assert "second" not in result.seen
+    assert len(check(answer_of(error=ValueError("x" * 10_000))).seen) < 500
+
+
+def test_the_line_is_counted_from_the_top_of_the_cell():
+    scope: dict = {}
+    exec(compile("\ndef scaled(x, gain):\n    y = x\n    return y @ 'a'\n", "<cell>", "exec"), scope)
+    assert check(scope["scaled"]).seen.endswith("in line 4 of your cell.")
+
+
+def test_answers_cannot_spoil_the_inputs_of_the_next_case():
+    known = check.cases(np.random.default_rng(0))
+    before = [case.args[0].copy() for case in known]
+    collect.collect(with_in_place, known)
+    assert all(np.array_equal(case.args[0], was) for case, was in zip(known, before, strict=True))
+
+
+def test_a_check_says_the_same_each_time():
+    assert str(check(MISTAKES[0][1])) == str(check(MISTAKES[0][1]))
+
+
+def test_raise_mode(monkeypatch, capsys):
+    monkeypatch.setenv("SUBNORM_CHECKS", "raise")
+    assert check(scaled)
+    for answer in (MISTAKES[0][1], answer_of(), 3):
+        with pytest.raises(AssertionError, match="scaled: "):
+            check(answer)
+    monkeypatch.setenv("SUBNORM_CHECKS", "")
+    assert not check(answer_of())
+
+
+def test_a_result_is_printed_once(capsys):
+    result = check(scaled)
+    result._ipython_display_()
+    assert capsys.readouterr().out.count("scaled") == 1
+
+
+def test_progress(monkeypatch, capsys):
+    monkeypatch.setattr("subnorm.checks.exercise.SEEN", {})
+    check(scaled)
+    CALLED_TOO = an_exercise(scaled, of_arrays, name="other")
+    CALLED_TOO(answer_of())
+    CALLED_TOO(MISTAKES[0][1])
+    capsys.readouterr()
+    checks.progress()
+    assert capsys.readouterr().out == "✅ scaled\n○ other (value)\n1 of 2 exercises that you have checked are right.\n"
+
+
+def test_a_wrong_number_of_outcomes_is_no_verdict():
+    cases = check.cases(np.random.default_rng(0))
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        check.judge(cases, [Outcome(value=1.0)])
+
+
+def test_a_module_is_run_and_its_gradients_compared():
+    exercise = checks.Exercise(
+        "linear", 1, 5, "03-layer-normalization", "x", Scale,
+        lambda rng: [Case("a row", (3, 1e-5, {"weight": rng.normal(size=3).astype("f4")},
+                                    rng.normal(size=(2, 3)).astype("f4"), rng.normal(size=(2, 3)).astype("f4")))],
+        [], way="module",
+    )  # fmt: skip
+    assert exercise(Scale)
+    other = exercise(lambda d, eps: Scale(d, eps, "gain"))
+    assert not other
+    assert "gain" in other.seen
+    assert not exercise(lambda d, eps: Scale(d, eps, detached=True))
+    assert exercise(lambda d, eps: None).tag == "not_done"
+
+
+class Scale(torch.nn.Module):
+    def __init__(self, d, eps, name="weight", detached=False):
+        super().__init__()
+        self.register_parameter(name, torch.nn.Parameter(torch.ones(d)))
+        self.name, self.detached = name, detached
+
+    def forward(self, x):
+        weight = getattr(self, self.name)
+        return x * (weight.detach() + 0 * weight.sum() if self.detached else weight)
+
+
+def test_results_are_true_only_if_right():
+    assert Result("a", "right", "")
+    assert not any(Result("a", tag, "") for tag in ("not_done", "value", "ddof1"))
