@@ -1,0 +1,251 @@
+"""Other right answers to the exercises on timing and precision, and answers with two mistakes at once."""
+
+import math
+import statistics
+
+import numpy as np
+import torch
+
+# Right answers
+
+
+def by_percentile(times):
+    q1, middle, q3 = np.percentile(times, [25, 50, 75])
+    return middle, q3 - q1
+
+
+def by_standard_library(times):
+    q1, middle, q3 = statistics.quantiles(sorted(map(float, times)), n=4, method="inclusive")
+    return [middle, q3 - q1]
+
+
+def by_sorting(times):
+    ordered = sorted(times)
+
+    def quantile(q):
+        place = q * (len(ordered) - 1)
+        low = math.floor(place)
+        high = min(low + 1, len(ordered) - 1)
+        return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+
+    return quantile(0.5), quantile(0.75) - quantile(0.25)
+
+
+def by_torch_quantile(times):
+    q = torch.quantile(times, torch.tensor([0.25, 0.5, 0.75], dtype=times.dtype))
+    return q[1], q[2] - q[0]
+
+
+def rounds_as_list(device, warm_up, rounds):
+    for _ in range(warm_up):
+        device.run()
+        device.synchronize()
+    seconds = []
+    for _ in range(rounds):
+        device.synchronize()
+        start = device.clock()
+        device.run()
+        device.synchronize()
+        seconds.append(device.clock() - start)
+    return seconds
+
+
+def rounds_as_differences(device, warm_up, rounds):
+    marks = []
+    for k in range(warm_up + rounds + 1):
+        if k:
+            device.run()
+        device.synchronize()
+        marks.append(device.clock())
+    return np.diff(marks)[warm_up:]
+
+
+def bytes_by_array(rows, d, itemsize, norm):
+    x = rows * d * itemsize
+    parameters = {"layer": ["gamma", "beta"], "rms": ["gamma"]}[norm]
+    return x + x + len(parameters) * d * itemsize
+
+
+def bytes_by_torch(rows, d, itemsize, norm):
+    dtype = {2: torch.float16, 4: torch.float32, 8: torch.float64}[itemsize]
+    arrays = [(rows, d), (rows, d), (d,), *([(d,)] if norm == "layer" else [])]
+    return sum(torch.empty(shape, dtype=dtype).nbytes for shape in arrays)
+
+
+def share_by_loop(seconds, moved, copy_seconds, size):
+    rates = [(moved / s, 2 * size / c) for s, c in zip(seconds, copy_seconds, strict=True)]
+    return statistics.median(norm / copy for norm, copy in rates)
+
+
+def share_by_times(seconds, moved, copy_seconds, size):
+    return np.quantile(copy_seconds / seconds, 0.5) * moved / (2 * size)
+
+
+def share_by_torch(seconds, moved, copy_seconds, size):
+    return torch.quantile(copy_seconds.div(seconds), 0.5) * moved / size / 2
+
+
+def overflow_by_limit(x):
+    return (x.astype(np.float64) ** 2).sum(-1) > np.finfo(np.float16).max
+
+
+def overflow_step_by_step(x):
+    total = np.zeros(x.shape[:-1], np.float16)
+    for k in range(x.shape[-1]):
+        total = total + x[..., k] * x[..., k]
+    return ~np.isfinite(total)
+
+
+def overflow_by_torch(x):
+    return x.float().square().sum(dim=-1) > torch.finfo(torch.float16).max
+
+
+def merged_by_deviations(one, other):
+    (n, mean, m2), (m, other_mean, other_m2) = one, other
+    merged = (n * mean + m * other_mean) / (n + m)
+    return n + m, merged, m2 + n * (mean - merged) ** 2 + other_m2 + m * (other_mean - merged) ** 2
+
+
+def merged_from_the_other_side(one, other):
+    (n, mean, m2), (m, other_mean, other_m2) = one, other
+    back = mean - other_mean
+    return [n + m, other_mean + back * (n / (n + m)), back**2 * m / (n + m) * n + other_m2 + m2]
+
+
+def merged_by_torch(one, other):
+    (n, mean, m2), (m, other_mean, other_m2) = one, other
+    delta = other_mean.sub(mean)
+    return n + m, torch.lerp(mean, other_mean, m / (n + m)), m2 + other_m2 + delta.square() * (n * m / (n + m))
+
+
+def faults_by_sorting(report):
+    q1, middle, q3 = statistics.quantiles(report["seconds"], n=4, method="inclusive")
+    return {
+        "above_copy": report["bytes"] > report["copy_rate"] * 1e9 * middle,
+        "wide_spread": (q3 - q1) / middle > 0.1,
+        "few_rounds": not len(report["seconds"]) >= 5,
+        "not_synchronized": report["device"] == "cuda" and not report["synchronized"],
+        "no_warm_up": not report["warm_up"],
+    }
+
+
+def faults_as_arrays(report):
+    times = torch.tensor(report["seconds"], dtype=torch.float64)
+    q1, middle, q3 = torch.quantile(times, torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64))
+    return {
+        "no_warm_up": np.equal(report["warm_up"], 0),
+        "not_synchronized": report["device"] != "cpu" and report["synchronized"] is False,
+        "few_rounds": times.numel() < 5,
+        "wide_spread": q3 - q1 > middle / 10,
+        "above_copy": report["bytes"] / middle / 1e9 > report["copy_rate"],
+    }
+
+
+RIGHT = {
+    "median_and_spread": [by_percentile, by_standard_library, by_sorting, by_torch_quantile],
+    "time_rounds": [rounds_as_list, rounds_as_differences],
+    "bytes_moved": [bytes_by_array, bytes_by_torch],
+    "share_of_copy": [share_by_loop, share_by_times, share_by_torch],
+    "overflows": [overflow_by_limit, overflow_step_by_step, overflow_by_torch],
+    "merge_moments": [merged_by_deviations, merged_from_the_other_side, merged_by_torch],
+    "faults": [faults_by_sorting, faults_as_arrays],
+}
+
+# Two mistakes at once
+
+
+def mean_and_deviation(times):
+    return np.mean(times), np.std(times)
+
+
+def swapped_with_the_full_range(times):
+    return np.ptp(times), np.median(times)
+
+
+def unsorted_and_percent(times):
+    return times[len(times) // 2], np.percentile(times, 0.75) - np.percentile(times, 0.25)
+
+
+def no_sync_and_no_warm_up(device, warm_up, rounds):
+    seconds = []
+    for k in range(rounds):
+        start = device.clock()
+        device.run()
+        if k == 0:
+            device.synchronize()
+        seconds.append(device.clock() - start)
+    return seconds
+
+
+def milliseconds_with_the_warm_up(device, warm_up, rounds):
+    return [1000 * seconds for seconds in rounds_as_list(device, 0, warm_up + rounds)]
+
+
+def mean_without_warm_up(device, warm_up, rounds):
+    return statistics.mean(rounds_as_list(device, 0, rounds))
+
+
+def elements_without_parameters(rows, d, itemsize, norm):
+    return 2 * rows * d
+
+
+def two_reads_with_beta_in_rms(rows, d, itemsize, norm):
+    return (3 * rows * d + 2 * d) * itemsize
+
+
+def inverted_with_the_copy_once(seconds, moved, copy_seconds, size):
+    return np.median((size / copy_seconds) / (moved / seconds))
+
+
+def fastest_times_alone(seconds, moved, copy_seconds, size):
+    return copy_seconds.min() / seconds.min()
+
+
+def mean_in_percent(seconds, moved, copy_seconds, size):
+    return 100 * np.mean((moved / seconds) / (2 * size / copy_seconds))
+
+
+def entries_turned_round(x):
+    return np.isfinite(x * x).all(-1)
+
+
+def mean_over_the_batch(x):
+    return np.square(x, dtype=np.float32).mean(0) > 65504
+
+
+def halfway_and_sum_alone(one, other):
+    (n, mean, m2), (m, other_mean, other_m2) = one, other
+    return n + m, (mean + other_mean) / 2, m2 + other_m2
+
+
+def swapped_weights_undivided(one, other):
+    (n, mean, m2), (m, other_mean, other_m2) = one, other
+    delta = other_mean - mean
+    return n + m, mean + delta * (n / (n + m)), m2 + other_m2 + delta**2 * n * m
+
+
+def mean_rate_and_deviation(report):
+    seconds = np.array(report["seconds"])
+    return {
+        "no_warm_up": report["warm_up"] == 0,
+        "not_synchronized": report["device"] == "cuda" and not report["synchronized"],
+        "few_rounds": len(seconds) < 5,
+        "wide_spread": bool(seconds.std() > 0.1 * np.median(seconds)),
+        "above_copy": bool(report["bytes"] / seconds.mean() / 1e9 > report["copy_rate"]),
+    }
+
+
+def cpu_too_and_five_too_few(report):
+    found = mean_rate_and_deviation(report) | faults_by_sorting(report)
+    return found | {"not_synchronized": not report["synchronized"], "few_rounds": len(report["seconds"]) <= 5}
+
+
+COMBINED = {
+    "median_and_spread": [mean_and_deviation, swapped_with_the_full_range, unsorted_and_percent],
+    "time_rounds": [no_sync_and_no_warm_up, milliseconds_with_the_warm_up, mean_without_warm_up],
+    "bytes_moved": [elements_without_parameters, two_reads_with_beta_in_rms],
+    "share_of_copy": [inverted_with_the_copy_once, fastest_times_alone, mean_in_percent],
+    "overflows": [entries_turned_round, mean_over_the_batch],
+    "merge_moments": [halfway_and_sum_alone, swapped_weights_undivided],
+    "faults": [mean_rate_and_deviation, cpu_too_and_five_too_few],
+}
