@@ -1,0 +1,187 @@
+"""Set 04: other right answers, and answers with two mistakes at once."""
+
+import math
+
+import torch
+
+from subnorm.numpy import post_ln, pre_ln
+
+
+def pre_ln_torch(x, sublayer, norm):
+    return torch.add(x, sublayer(norm(x)))
+
+
+def post_ln_torch(x, sublayer, norm):
+    return norm(torch.add(sublayer(x), x))
+
+
+def pre_ln_in_steps(x, sublayer, norm):
+    skip = x
+    x = norm(x)
+    x = sublayer(x)
+    return skip + x
+
+
+def post_ln_in_place_on_the_branch(x, sublayer, norm):
+    y = 1 * sublayer(x)
+    y += x
+    return norm(y)
+
+
+def block_in_steps(x, attention, feed_forward, norm1, norm2):
+    skip = x
+    x = skip + attention(norm1(x))
+    skip = x
+    return feed_forward(norm2(skip)) + skip
+
+
+def block_torch(x, attention, feed_forward, norm1, norm2):
+    for sublayer, norm in ((attention, norm1), (feed_forward, norm2)):
+        x = torch.add(x, sublayer(norm(x)))
+    return x
+
+
+def stack_recursive(x, sublayers, norm):
+    if not sublayers:
+        return norm(x)
+    return stack_recursive(x + sublayers[0](norm(x)), sublayers[1:], norm)
+
+
+def stack_torch(x, sublayers, norm):
+    branches = []
+    for sublayer in sublayers:
+        branches.append(sublayer(norm(torch.stack([x, *branches]).sum(0))))
+    return norm(torch.stack([x, *branches]).sum(0))
+
+
+def warm_up_in_cases(step, d_model, steps):
+    peak = 1 / (d_model * steps) ** 0.5
+    return peak * step / steps if step < steps else peak * (steps / step) ** 0.5
+
+
+def warm_up_torch(step, d_model, steps):
+    step, d_model, steps = (torch.tensor(value, dtype=torch.float64) for value in (step, d_model, steps))
+    return torch.rsqrt(d_model) * torch.minimum(torch.rsqrt(step), step / steps**1.5)
+
+
+def deep_norm_torch(x, sublayer, norm, blocks):
+    return norm(torch.add(sublayer(x), x, alpha=(2 * blocks) ** 0.25))
+
+
+def deep_norm_by_roots(x, sublayer, norm, blocks):
+    alpha = math.sqrt(math.sqrt(blocks + blocks))
+    return norm(sublayer(x) + x * alpha)
+
+
+def block_by_steps(x, attention, feed_forward, norms, placement):
+    norms = iter(norms)
+    if placement == "parallel":
+        h = next(norms)(x)
+        return x + (attention(h) + feed_forward(h))
+    if placement not in ("pre", "post", "sandwich"):
+        raise ValueError(placement)
+    for sublayer in (attention, feed_forward):
+        if placement == "pre":
+            x = pre_ln(x, sublayer, next(norms))
+        elif placement == "post":
+            x = post_ln(x, sublayer, next(norms))
+        else:
+            before, after = next(norms), next(norms)
+            x = x + after(sublayer(before(x)))
+    return x
+
+
+def any_block_torch(x, attention, feed_forward, norms, placement):
+    add = torch.add
+    match placement:
+        case "pre":
+            x = add(x, attention(norms[0](x)))
+            return add(x, feed_forward(norms[1](x)))
+        case "post":
+            x = norms[0](add(x, attention(x)))
+            return norms[1](add(x, feed_forward(x)))
+        case "sandwich":
+            x = add(x, norms[1](attention(norms[0](x))))
+            return add(x, norms[3](feed_forward(norms[2](x))))
+        case "parallel":
+            return add(add(x, attention(norms[0](x))), feed_forward(norms[0](x)))
+    raise ValueError(f"placement is {placement!r}")
+
+
+RIGHT = {
+    "pre_ln": [pre_ln_torch, pre_ln_in_steps],
+    "post_ln": [post_ln_torch, post_ln_in_place_on_the_branch],
+    "pre_ln_block": [block_torch, block_in_steps],
+    "pre_ln_stack": [stack_torch, stack_recursive],
+    "warm_up": [warm_up_torch, warm_up_in_cases],
+    "deep_norm": [deep_norm_torch, deep_norm_by_roots],
+    "block": [any_block_torch, block_by_steps],
+}
+
+
+def in_place(x, sublayer, norm):
+    x += norm(sublayer(x))
+    return norm(x)
+
+
+def swapped_and_normed(x, attention, feed_forward, norm1, norm2):
+    x = norm2(x)
+    x = x + attention(x)
+    x = norm1(x)
+    return x + feed_forward(x)
+
+
+def parallel_with_one_norm(x, attention, feed_forward, norm1, norm2):
+    h = norm1(x)
+    return x + attention(h) + feed_forward(h)
+
+
+def backwards_without_final_norm(x, sublayers, norm):
+    for sublayer in sublayers[::-1]:
+        x = x + sublayer(norm(x))
+    return x
+
+
+def normed_skip_without_final_norm(x, sublayers, norm):
+    for sublayer in sublayers:
+        x = norm(x)
+        x = x + sublayer(x)
+    return x
+
+
+def swapped_and_one_norm(x, attention, feed_forward, norms, placement):
+    if placement == "pre":
+        x = norms[0](x + attention(x))
+        return norms[0](x + feed_forward(x))
+    if placement == "post":
+        x = x + attention(norms[0](x))
+        return x + feed_forward(norms[0](x))
+    return block_by_steps(x, attention, feed_forward, norms, placement)
+
+
+def two_placements_wrong(x, attention, feed_forward, norms, placement):
+    if placement == "sandwich":
+        x = norms[1](x + attention(norms[0](x)))
+        return norms[3](x + feed_forward(norms[2](x)))
+    if placement == "parallel":
+        return x + attention(norms[0](x)) + feed_forward(norms[1](x))
+    return block_by_steps(x, attention, feed_forward, norms, placement)
+
+
+COMBINED = {
+    "pre_ln": [lambda x, f, norm: norm(f(norm(x))), lambda x, f, norm: norm(x) + norm(f(x)), in_place],
+    "post_ln": [lambda x, f, norm: f(norm(x)), lambda x, f, norm: norm(f(norm(x))), in_place],
+    "pre_ln_block": [swapped_and_normed, parallel_with_one_norm],
+    "pre_ln_stack": [backwards_without_final_norm, normed_skip_without_final_norm],
+    "warm_up": [
+        lambda step, d_model, steps: max(step**-0.5, step * steps**-1.5),  # max for min, and no width
+        lambda step, d_model, steps: d_model**-0.5 * min(step**-1, step * steps**-0.5),  # both exponents
+        lambda step, d_model, steps: d_model**0.5 * min(1, step / steps) * steps**-0.5,  # no decay, width multiplied
+    ],
+    "deep_norm": [
+        lambda x, f, norm, blocks: norm(x + (2 * blocks) ** 0.5 * f(x)),  # square root, on the branch
+        lambda x, f, norm, blocks: blocks**0.25 * x + f(x),  # not doubled, no norm
+        lambda x, f, norm, blocks: (2 * blocks) ** 0.25 * norm(x) + (8 * blocks) ** -0.25 * f(norm(x)),
+    ],
+    "block": [swapped_and_one_norm, two_placements_wrong],
+}
