@@ -105,9 +105,16 @@ residual = Exercise(
             "https://github.com/vanhuyz/CycleGAN-TensorFlow/issues/56",
         ),
         Mistake(
+            "branch_relu",
+            "the branch goes through a ReLU before the sum, so it can only raise x; y = x + F(x) adds F(x) as it is.",
+            lambda x, sublayer: x + _relu(sublayer(x)),
+            "https://github.com/kuangliu/pytorch-cifar/issues/4",
+        ),
+        Mistake(
             "subtracted",
             "x is subtracted, F(x) - x; the branch learns y - x, so the block adds x back.",
             lambda x, sublayer: sublayer(x) - x,
+            "https://github.com/mlpack/mlpack/pull/1594",
         ),
         Mistake(
             "concatenated",
@@ -294,7 +301,7 @@ projected_residual = Exercise(
     mistakes=[
         Mistake(
             "no_projection",
-            "x is added as it is, and a single feature would stretch over all; with a weight, the skip path is x @ weight.",
+            "x is added as it is (a single feature stretches over all); with a weight, the skip path is x @ weight.",
             lambda x, sublayer, weight: x + sublayer(x),
             "https://github.com/AlexeyAB/darknet/issues/3809",
         ),
@@ -346,6 +353,7 @@ projected_residual = Exercise(
             "none_is_no_skip",
             "with weight=None nothing is added to the branch; then the skip path carries x itself.",
             lambda x, sublayer, weight: sublayer(x) if weight is None else _projected(x, sublayer, weight),
+            "https://github.com/PetarV-/GAT/issues/11",
         ),
         Mistake(
             "always_projected",
@@ -537,6 +545,7 @@ residual_backward = Exercise(
             "mask_of_gradient",
             "the mask is taken of the gradient; a ReLU lets through where its input was above 0, and that is x.",
             lambda dy, x, weight: dy + _relu(dy @ weight.T),
+            "https://github.com/exacity/deeplearningbook-chinese/issues/127",
         ),
         Mistake(
             "relu_for_mask",
