@@ -458,6 +458,144 @@ share_of_copy = Exercise(
 )
 
 
+# Faults of a record
+
+#: Times of the rounds, in medians
+_ROUNDS = {
+    "calm": [0.97, 0.98, 0.99, 1, 1.01, 1.02, 1.03],
+    "uneven": [0.92, 0.96, 0.97, 0.99, 1, 1.01, 1.03, 1.04, 1.07],
+    "slow round": [0.97, 0.98, 0.98, 0.99, 1, 1.01, 1.02, 1.02, 1.9],
+    "restless": [0.8, 0.85, 0.9, 0.98, 1.02, 1.1, 1.15, 1.2],
+    "five": [0.98, 0.99, 1, 1.01, 1.02],
+    "four": [0.98, 0.99, 1.01, 1.02],
+}
+
+
+def _report_cases(rng: np.random.Generator) -> list[Case]:
+    def case(name: str, rounds: str = "calm", rate: float = 0.6, device: str = "cuda",
+             warm_up: int = 3, synchronized: bool = True) -> Case:  # fmt: skip
+        copy, median = rng.uniform(10, 3000), rng.uniform(5e-5, 5e-4)  # GB/s, s
+        report = {
+            "device": device,
+            "warm_up": warm_up,
+            "synchronized": synchronized,
+            "seconds": [float(s) for s in rng.permutation(_ROUNDS[rounds]) * median],
+            "bytes": int(rate * copy * 1e9 * median),
+            "copy_rate": float(copy),
+        }
+        return Case(f"a record {name}", (report,))
+
+    cases = [
+        case("without fault"),
+        case("of a device that was not synchronized", synchronized=False),
+        case("of a CPU", device="cpu", synchronized=False),
+        case("without warm-up", warm_up=0),
+        case("of five rounds", "five"),
+        case("of four rounds", "four"),
+        case("of restless rounds", "restless"),
+        case("of uneven rounds, close to the copy", "uneven", rate=0.97),
+        case("with one slow round, above the copy", "slow round", rate=1.05),
+        case("a little above the copy", rate=1.04),
+        case("with several faults", "restless", rate=1.3, warm_up=0, synchronized=False),
+    ]
+    return [cases[k] for k in rng.permutation(len(cases))]  # else the answers would be the same for every seed
+
+
+def _interquartile_range(seconds: list[float]) -> float:
+    q1, _median, q3 = statistics.quantiles(seconds, n=4, method="inclusive")
+    return q3 - q1
+
+
+def _faults(
+    report: Mapping[str, Any],
+    everywhere: bool = False, least: int = 5, giga: float = 1e9, middle: Callable[..., Any] = statistics.median,
+    spread: Callable[..., Any] = _interquartile_range,
+    relative: bool = True, turned: bool = False,
+) -> dict[str, bool]:  # fmt: skip
+    """Each rule, and whether the record breaks it, with one thing changed: the defaults are right."""
+    seconds = report["seconds"]
+    rate = report["bytes"] / middle(seconds) / giga  # GB/s
+    allowed = 0.1 * statistics.median(seconds) if relative else 0.1
+    return {
+        "no_warm_up": report["warm_up"] == 0,
+        "not_synchronized": not report["synchronized"] and (everywhere or report["device"] == "cuda"),
+        "few_rounds": len(seconds) < least,
+        "wide_spread": bool(spread(seconds) > allowed),
+        "above_copy": bool(rate < report["copy_rate"] if turned else rate > report["copy_rate"]),
+    }
+
+
+def _first_alone(report: Mapping[str, Any]) -> dict[str, bool]:
+    """As a chain of elif finds them."""
+    found = _faults(report)
+    first = next((rule for rule in found if found[rule]), None)
+    return {rule: rule == first for rule in found}
+
+
+faults = Exercise(
+    name="faults",
+    level=3,
+    minutes=15,
+    chapter="04-rmsnorm",
+    objective="tell from its record whether a timing can be believed",
+    reference=_faults,
+    cases=_report_cases,
+    mistakes=[
+        Mistake(
+            "cpu_too",
+            "not_synchronized is said of a CPU as well, which needs no synchronizing; the rule is for cuda.",
+            partial(_faults, everywhere=True),
+            source="https://github.com/mlcommons/algorithmic-efficiency/pull/430",
+        ),
+        Mistake(
+            "first_alone",
+            "only the first fault is found; a record can have several, so ask each question by itself.",
+            _first_alone,
+        ),
+        Mistake(
+            "five_too_few",
+            "five rounds are called too few; fewer than five are.",
+            partial(_faults, least=6),
+        ),
+        Mistake(
+            "binary_giga",
+            "the rate is in units of 2**30 bytes; a GB is 1e9 bytes, and copy_rate is in GB/s.",
+            partial(_faults, giga=2**30),
+            source="https://github.com/meta-pytorch/torchcomms/pull/140",
+        ),
+        Mistake(
+            "fastest",
+            "the rate is that of the fastest round; take the median of the seconds.",
+            partial(_faults, middle=np.min),
+        ),
+        Mistake(
+            "mean",
+            "the rate is that of the mean time, which one slow round moves; take the median of the seconds.",
+            partial(_faults, middle=np.mean),
+        ),
+        Mistake(
+            "deviation",
+            "wide_spread looks at the standard deviation, which one slow round blows up; take the interquartile range.",
+            partial(_faults, spread=np.std),
+        ),
+        Mistake(
+            "full_range",
+            "wide_spread looks at the slowest minus the fastest; take the interquartile range.",
+            partial(_faults, spread=np.ptp),
+        ),
+        Mistake(
+            "absolute",
+            "the spread is compared with 0.1 seconds; compare it with a tenth of the median.",
+            partial(_faults, relative=False),
+        ),
+        Mistake(
+            "turned_round",
+            "above_copy is said of rates below the copy's; the fault is to be above it.",
+            partial(_faults, turned=True),
+        ),
+    ],
+)
+
 # Which rows overflow
 
 
@@ -695,142 +833,4 @@ merge_moments = Exercise(
 )
 
 
-# Faults of a record
-
-#: Times of the rounds, in medians
-_ROUNDS = {
-    "calm": [0.97, 0.98, 0.99, 1, 1.01, 1.02, 1.03],
-    "uneven": [0.92, 0.96, 0.97, 0.99, 1, 1.01, 1.03, 1.04, 1.07],
-    "slow round": [0.97, 0.98, 0.98, 0.99, 1, 1.01, 1.02, 1.02, 1.9],
-    "restless": [0.8, 0.85, 0.9, 0.98, 1.02, 1.1, 1.15, 1.2],
-    "five": [0.98, 0.99, 1, 1.01, 1.02],
-    "four": [0.98, 0.99, 1.01, 1.02],
-}
-
-
-def _report_cases(rng: np.random.Generator) -> list[Case]:
-    def case(name: str, rounds: str = "calm", rate: float = 0.6, device: str = "cuda",
-             warm_up: int = 3, synchronized: bool = True) -> Case:  # fmt: skip
-        copy, median = rng.uniform(10, 3000), rng.uniform(5e-5, 5e-4)  # GB/s, s
-        report = {
-            "device": device,
-            "warm_up": warm_up,
-            "synchronized": synchronized,
-            "seconds": [float(s) for s in rng.permutation(_ROUNDS[rounds]) * median],
-            "bytes": int(rate * copy * 1e9 * median),
-            "copy_rate": float(copy),
-        }
-        return Case(f"a record {name}", (report,))
-
-    cases = [
-        case("without fault"),
-        case("of a device that was not synchronized", synchronized=False),
-        case("of a CPU", device="cpu", synchronized=False),
-        case("without warm-up", warm_up=0),
-        case("of five rounds", "five"),
-        case("of four rounds", "four"),
-        case("of restless rounds", "restless"),
-        case("of uneven rounds, close to the copy", "uneven", rate=0.97),
-        case("with one slow round, above the copy", "slow round", rate=1.05),
-        case("a little above the copy", rate=1.04),
-        case("with several faults", "restless", rate=1.3, warm_up=0, synchronized=False),
-    ]
-    return [cases[k] for k in rng.permutation(len(cases))]  # else the answers would be the same for every seed
-
-
-def _interquartile_range(seconds: list[float]) -> float:
-    q1, _median, q3 = statistics.quantiles(seconds, n=4, method="inclusive")
-    return q3 - q1
-
-
-def _faults(
-    report: Mapping[str, Any],
-    everywhere: bool = False, least: int = 5, giga: float = 1e9, middle: Callable[..., Any] = statistics.median,
-    spread: Callable[..., Any] = _interquartile_range,
-    relative: bool = True, turned: bool = False,
-) -> dict[str, bool]:  # fmt: skip
-    """Each rule, and whether the record breaks it, with one thing changed: the defaults are right."""
-    seconds = report["seconds"]
-    rate = report["bytes"] / middle(seconds) / giga  # GB/s
-    allowed = 0.1 * statistics.median(seconds) if relative else 0.1
-    return {
-        "no_warm_up": report["warm_up"] == 0,
-        "not_synchronized": not report["synchronized"] and (everywhere or report["device"] == "cuda"),
-        "few_rounds": len(seconds) < least,
-        "wide_spread": bool(spread(seconds) > allowed),
-        "above_copy": bool(rate < report["copy_rate"] if turned else rate > report["copy_rate"]),
-    }
-
-
-def _first_alone(report: Mapping[str, Any]) -> dict[str, bool]:
-    """As a chain of elif finds them."""
-    found = _faults(report)
-    first = next((rule for rule in found if found[rule]), None)
-    return {rule: rule == first for rule in found}
-
-
-faults = Exercise(
-    name="faults",
-    level=3,
-    minutes=15,
-    chapter="04-rmsnorm",
-    objective="tell from its record whether a timing can be believed",
-    reference=_faults,
-    cases=_report_cases,
-    mistakes=[
-        Mistake(
-            "cpu_too",
-            "not_synchronized is said of a CPU as well, which needs no synchronizing; the rule is for cuda.",
-            partial(_faults, everywhere=True),
-            source="https://github.com/mlcommons/algorithmic-efficiency/pull/430",
-        ),
-        Mistake(
-            "first_alone",
-            "only the first fault is found; a record can have several, so ask each question by itself.",
-            _first_alone,
-        ),
-        Mistake(
-            "five_too_few",
-            "five rounds are called too few; fewer than five are.",
-            partial(_faults, least=6),
-        ),
-        Mistake(
-            "binary_giga",
-            "the rate is in units of 2**30 bytes; a GB is 1e9 bytes, and copy_rate is in GB/s.",
-            partial(_faults, giga=2**30),
-            source="https://github.com/meta-pytorch/torchcomms/pull/140",
-        ),
-        Mistake(
-            "fastest",
-            "the rate is that of the fastest round; take the median of the seconds.",
-            partial(_faults, middle=np.min),
-        ),
-        Mistake(
-            "mean",
-            "the rate is that of the mean time, which one slow round moves; take the median of the seconds.",
-            partial(_faults, middle=np.mean),
-        ),
-        Mistake(
-            "deviation",
-            "wide_spread looks at the standard deviation, which one slow round blows up; take the interquartile range.",
-            partial(_faults, spread=np.std),
-        ),
-        Mistake(
-            "full_range",
-            "wide_spread looks at the slowest minus the fastest; take the interquartile range.",
-            partial(_faults, spread=np.ptp),
-        ),
-        Mistake(
-            "absolute",
-            "the spread is compared with 0.1 seconds; compare it with a tenth of the median.",
-            partial(_faults, relative=False),
-        ),
-        Mistake(
-            "turned_round",
-            "above_copy is said of rates below the copy's; the fault is to be above it.",
-            partial(_faults, turned=True),
-        ),
-    ],
-)
-
-EXERCISES = [median_and_spread, time_rounds, bytes_moved, share_of_copy, overflows, merge_moments, faults]
+EXERCISES = [median_and_spread, time_rounds, bytes_moved, share_of_copy, faults, overflows, merge_moments]
