@@ -4,9 +4,10 @@ Every name here is an :class:`Exercise`: call it with your function. Feedback ne
 judges in class and when a teacher grades; the inputs differ.
 """
 
-from subnorm.checks import layer_norms, precision
+from subnorm.checks import layer_norms, placements, precision
 from subnorm.checks.exercise import Exercise, Mistake, Result, progress
 from subnorm.checks.layer_norms import layer_norm
+from subnorm.checks.placements import block, deep_norm, post_ln, pre_ln, pre_ln_block, pre_ln_stack, warm_up
 from subnorm.checks.precision import (
     bytes_moved,
     faults,
@@ -17,20 +18,27 @@ from subnorm.checks.precision import (
     time_rounds,
 )
 
-SETS = {"ex02": layer_norms.EXERCISES, "ex05": precision.EXERCISES}
+SETS = {"ex02": layer_norms.EXERCISES, "ex04": placements.EXERCISES, "ex05": precision.EXERCISES}
 
 __all__ = [
     "SETS",
     "Exercise",
     "Mistake",
     "Result",
+    "block",
     "bytes_moved",
+    "deep_norm",
     "faults",
     "layer_norm",
     "median_and_spread",
     "merge_moments",
     "overflows",
+    "post_ln",
+    "pre_ln",
+    "pre_ln_block",
+    "pre_ln_stack",
     "progress",
     "share_of_copy",
     "time_rounds",
+    "warm_up",
 ]

@@ -365,7 +365,7 @@ pre_ln_stack = Exercise(
         ),
         Mistake(
             "only_the_last",
-            "every step starts from the stack's input, so only the last one counts; the stream goes through all of them.",
+            "every step starts from the stack's input, so only the last one counts; the stream goes through all.",
             lambda x, sublayers, norm: _stack(x, sublayers[-1:], norm),
             "https://github.com/Atcold/NYU-DLSP20/issues/270",
         ),
@@ -706,7 +706,7 @@ block = Exercise(
         ),
         Mistake(
             "sandwich_order",
-            'in "sandwich" the third norm stands behind attention; take them in the order in which the data meets them.',
+            'in "sandwich" the third norm stands behind attention; take them in the order that the data meets them.',
             _but(sandwich=lambda x, a, f, n: (h := x + n[2](a(n[0](x)))) + n[3](f(n[1](h)))),
         ),
         Mistake(
