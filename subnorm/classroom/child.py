@@ -1,0 +1,155 @@
+"""Runs a student's cells, then their functions on the cases, and sends what came out. It forms no verdict.
+
+This is the program inside the sandbox. It gets its job as JSON on standard input and writes one JSON object a line to
+what was standard output. There are no right answers in its memory or within its reach: a student's code owns this
+process from the first cell on, and may forge every line, which are then only other answers to be compared.
+"""
+
+import ast
+import importlib.abc
+import json
+import os
+import sys
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from subnorm.checks.collect import collect
+from subnorm.classroom.wire import pack_outcome, unpack_case
+
+Say = Callable[..., None]
+
+
+def main() -> None:
+    job = json.loads(sys.stdin.buffer.read())
+    say = take_streams()
+    limit_myself(job["limits"])
+    say(at="start")
+    if job["torch"]:
+        import torch
+
+        torch.set_num_threads(1)
+    questions = [(name, way, [unpack_case(case) for case in cases]) for name, way, cases in job["questions"]]
+    hide_package()
+    space = fresh_main()
+    for number, tags, source in job["cells"]:
+        say(at="cell", cell=number)
+        run_cell(number, source, "setup" in tags, space, say)
+    for name, way, cases in questions:
+        say(at="question", question=name)
+        answer = space.get(name)
+        if callable(answer):
+            say(answer=name, outcomes=[pack_outcome(outcome) for outcome in collect(answer, cases, way)])
+        else:
+            say(none=name, found=name in space)
+    say(at="end")
+    os._exit(0)  # threads and exit handlers of the student have no say
+
+
+def take_streams() -> Say:
+    """A function that sends one object; all that is printed goes nowhere."""
+    out = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
+
+    def say(**message: Any) -> None:
+        data = (json.dumps(message) + "\n").encode()
+        while data:
+            data = data[os.write(out, data) :]
+
+    return say
+
+
+def limit_myself(limits: dict[str, int]) -> None:
+    """What the kernel enforces for each process, hard. The grader watches the rest from outside."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    for name, limit in {**limits, "CORE": 0}.items():
+        number = getattr(resource, f"RLIMIT_{name}", None)
+        if number is not None:
+            hard = resource.getrlimit(number)[1]
+            limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+            try:
+                resource.setrlimit(number, (limit, limit))
+            except (ValueError, OSError):  # macOS refuses RLIMIT_AS
+                continue
+
+
+class Stub(types.ModuleType):
+    """`subnorm.checks` while grading: whatever is called there does nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *args, **kwargs: True
+
+
+class Absent(importlib.abc.MetaPathFinder):
+    """Says why a module of the package cannot be imported here."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
+        if fullname.split(".")[0] == "subnorm":
+            why = "is not there when answers are graded: write the function yourself, with NumPy or PyTorch"
+            raise ModuleNotFoundError(f"{fullname} {why}", name=fullname)
+
+
+def hide_package() -> None:
+    """Only a stub of the package is left. Its files are not in the sandbox; this gives the clear message."""
+    for name in [name for name in sys.modules if name.split(".")[0] == "subnorm"]:
+        del sys.modules[name]
+    sys.path[:] = [path for path in sys.path if path != str(ROOT)]
+    package, checks = types.ModuleType("subnorm"), Stub("subnorm.checks")
+    package.__path__ = []
+    package.checks = checks  # type: ignore[attr-defined]
+    sys.modules.update({"subnorm": package, "subnorm.checks": checks})
+    sys.meta_path.insert(0, Absent())
+
+
+def fresh_main() -> dict[str, Any]:
+    """The namespace of the notebook."""
+    module = types.ModuleType("__main__")
+    module.display = lambda *args, **kwargs: None  # type: ignore[attr-defined]
+    sys.modules["__main__"] = module
+    return module.__dict__
+
+
+def run_cell(number: int, source: str, piecewise: bool, space: dict[str, Any], say: Say) -> None:
+    """Run one cell; what it raises is sent. In a setup cell, one failed line does not take the others with it."""
+    try:
+        tree = parse(source, f"cell {number}")
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        say(cell_error=number, error=type(error).__name__, message=str(error)[:300])
+        return
+    parts: Sequence[list[ast.stmt]] = [[part] for part in tree.body] if piecewise else [tree.body]
+    for part in parts:
+        try:
+            exec(compile(ast.Module(part, []), f"cell {number}", "exec"), space)
+        except BaseException as error:
+            say(cell_error=number, error=type(error).__name__, message=str(error)[:300])
+
+
+def parse(source: str, name: str) -> ast.Module:
+    """A cell without the lines that only IPython understands."""
+    first = source.lstrip().split("\n", 1)[0]
+    if first.startswith("%%"):
+        if first.split()[0] not in ("%%time", "%%timeit", "%%capture"):
+            return ast.Module([], [])  # of a shell, or of another language
+        source = source.replace(first, "", 1)
+    try:
+        return ast.parse(source, name)
+    except SyntaxError:
+        lines = ["" if is_magic(line.strip()) else line for line in source.split("\n")]
+        return ast.parse("\n".join(lines), name)
+
+
+def is_magic(line: str) -> bool:
+    return line.startswith(("%", "!", "?")) or line.endswith("?")
+
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,282 @@
+"""A process that may run anything and harm nothing: bubblewrap, limits, and a watch from outside.
+
+Inside there are /usr, Python and its installed packages, read-only, and an empty /tmp of a fixed size: no network, no
+home, no course, no submissions, no other process, no /proc. The kernel limits each process; how many there are, and
+their memory together, is watched from here, because root is exempt from RLIMIT_NPROC.
+"""
+
+import contextlib
+import importlib.util
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from subnorm.classroom.wire import LARGEST
+
+PACKAGE = Path(__file__).resolve().parents[1]
+INSIDE = ["checks/collect.py", "classroom/wire.py", "classroom/child.py"]  # all of the package that goes in
+MEND = "Install bubblewrap (apt install bubblewrap, Linux only), or read what --no-sandbox means before you give it."
+
+
+class NoSandbox(Exception):
+    """This machine cannot isolate a process; the message says why, and the mend."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a submission may use. Times are in seconds of the clock, sizes in bytes."""
+
+    start: float = 60
+    cell: float = 20
+    question: float = 10
+    total: float = 90  # of one student, with all restarts
+    restarts: int = 10
+    memory: int = 1 << 30  # of all processes together
+    address: int = 2 << 30  # of each process; without PyTorch, which alone takes more
+    torch_address: int = 16 << 30
+    processes: int = 16  # and threads
+    file: int = 8 << 20  # each
+    scratch: int = 64 << 20  # /tmp
+    open_files: int = 64
+    watch: float = 0.02  # seconds between two looks
+
+
+@dataclass
+class Ending:
+    """How a process ended: "end" if it came to its end, or what stopped it, and where that was."""
+
+    how: str  # "end", "killed", "timeout", "memory", "processes", "output"
+    at: str  # "start", "cell", "question" or "end"
+    which: Any = None  # number of the cell, name of the question
+
+
+class Sandbox:
+    """Runs jobs, each in a process of its own. A context manager: it keeps the program's files in a folder.
+
+    Args:
+        isolated: whether bubblewrap is used. Without it only the limits hold.
+        limits: of each run.
+        hidden: folders that are nowhere to be seen inside, even if they lie among the installed packages.
+    """
+
+    def __init__(self, isolated: bool = True, limits: Limits | None = None, hidden: Sequence[Path] = ()) -> None:
+        self.isolated, self.limits = isolated, limits or Limits()
+        self.python = Path(getattr(sys, "_base_executable", None) or sys.executable).resolve()
+        self.packages = [Path(folder).resolve() for folder in installed_in()]
+        self.hidden = [PACKAGE, *(path.resolve() for path in hidden)]
+
+    def __enter__(self) -> "Sandbox":
+        self.folder = Path(tempfile.mkdtemp(prefix="subnorm-grade-")).resolve()
+        for name in INSIDE:
+            copy = self.folder / "grader/subnorm" / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(PACKAGE / name, copy)
+        if self.isolated:
+            try:
+                self.probe()
+            except BaseException:
+                self.__exit__()
+                raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def probe(self) -> None:
+        """NoSandbox if a program cannot be run in isolation here."""
+        if not sys.platform.startswith("linux") or not shutil.which("bwrap"):
+            raise NoSandbox(f"Submissions run arbitrary code, and this machine has no bubblewrap. {MEND}")
+        done = subprocess.run(
+            self.command(does=""), env=self.environment(), capture_output=True, text=True, timeout=120
+        )
+        if done.returncode:
+            why = (done.stderr.strip().split("\n") or ["?"])[-1][:300]
+            raise NoSandbox(f"bubblewrap is here, but Python does not start in it: {why}. {MEND}")
+
+    def command(self, does: str = "child.main()") -> list[str]:
+        """The program, in isolation if wanted."""
+        inside = Path("/grader") if self.isolated else self.folder / "grader"
+        where = [str(inside), *map(str, self.packages)]
+        start = f"import sys; sys.path += {where!r}; sys.dont_write_bytecode = True"
+        program = f"{start}\nfrom subnorm.classroom import child\nchild.ROOT = {str(inside)!r}\n{does}"
+        python = [str(self.python), "-I", "-S", "-B"]
+        if not self.isolated:
+            return [*python, "-c", program]
+        return ["bwrap", *self.walls(), *python, "-c", program]
+
+    def walls(self) -> list[str]:
+        """The arguments of bubblewrap: what is there, read-only, and nothing else."""
+        args = ["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--uid", "65534"]
+        args += ["--gid", "65534", "--disable-userns"]
+        roots = [Path("/usr"), Path(sys.base_prefix).resolve(), self.python.parent.parent, *self.packages]
+        mounted: list[Path] = []
+        for root in sorted(set(roots), key=lambda path: len(path.parts)):
+            if not any(root.is_relative_to(other) for other in mounted):
+                mounted.append(root)
+                args += ["--ro-bind", str(root), str(root)]
+        for name in ("/bin", "/lib", "/lib32", "/lib64"):
+            path = Path(name)
+            if path.is_symlink():
+                args += ["--symlink", str(path.readlink()), name]
+            elif path.is_dir():
+                args += ["--ro-bind", name, name]
+        for name in ("/etc/ld.so.cache", "/etc/alternatives"):  # where libraries are found
+            args += ["--ro-bind-try", name, name]
+        args += ["--dev", "/dev", "--size", str(self.limits.scratch), "--tmpfs", "/tmp"]
+        args += ["--ro-bind", str(self.folder / "grader"), "/grader"]
+        covered = {*self.hidden, *(folder / "subnorm" for folder in self.packages)}
+        for path in sorted(covered):
+            if path.is_dir() and any(path.is_relative_to(root) for root in mounted):
+                args += ["--tmpfs", str(path), "--remount-ro", str(path)]
+        return [*args, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
+
+    def environment(self) -> dict[str, str]:
+        home = "/tmp" if self.isolated else str(self.folder)
+        one = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMEXPR")}
+        path = "/usr/bin:/bin"
+        return {"PATH": path, "HOME": home, "LANG": "C.UTF-8", "MPLBACKEND": "Agg", "MPLCONFIGDIR": home, **one}
+
+    def run(self, job: dict[str, Any], listen: Callable[[dict[str, Any]], None], until: float) -> Ending:
+        """Run a job and hand on its messages as they come.
+
+        Args:
+            job: cells, questions, and whether PyTorch is needed.
+            listen: gets each message. It comes from the student's process: nothing in it can be trusted.
+            until: when it must be over, of time.monotonic().
+        """
+        limits = self.limits
+        seconds = int(limits.total) + 10
+        address = limits.torch_address if job["torch"] else limits.address
+        hard = {"AS": address, "CPU": seconds, "FSIZE": limits.file, "NOFILE": limits.open_files}
+        if self.isolated:  # elsewhere it would count every process of the teacher, too
+            hard["NPROC"] = limits.processes
+        with contextlib.ExitStack() as stack:
+            stdin = stack.enter_context(tempfile.TemporaryFile())
+            stdin.write(json.dumps({**job, "limits": hard}).encode())
+            stdin.seek(0)
+            cwd = self.folder
+            if not self.isolated:
+                cwd = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+            process = subprocess.Popen(
+                self.command(),
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=self.environment(),
+                cwd=cwd,
+                start_new_session=True,
+                bufsize=0,
+            )
+            try:
+                assert process.stdout is not None
+                return self.follow(process, process.stdout, len(job["questions"]), listen, until)
+            finally:
+                end(process)
+
+    def follow(
+        self,
+        process: subprocess.Popen[bytes],
+        pipe: IO[bytes],
+        questions: int,
+        listen: Callable[[dict[str, Any]], None],
+        until: float,
+    ) -> Ending:
+        """Read what a process sends until it ends, or must be ended."""
+        limits = self.limits
+        here = Ending("killed", "start")
+        allowed = {"start": limits.start, "cell": limits.cell, "question": limits.question, "end": 5.0}
+        deadline = min(until, time.monotonic() + limits.start)
+        poll = select.poll()
+        poll.register(pipe, select.POLLIN)
+        rest, left, watched = b"", LARGEST * (questions + 2), 0.0
+        while True:
+            now = time.monotonic()
+            if now > deadline:
+                here.how = "timeout"
+                return here
+            if now - watched > limits.watch:
+                watched = now
+                if fault := excess(process.pid, limits):
+                    here.how = fault
+                    return here
+            if not poll.poll(1000 * limits.watch):
+                continue
+            data = os.read(pipe.fileno(), 1 << 16)
+            if not data:  # it has ended, or closed its end
+                if here.at == "end":
+                    here.how = "end"
+                return here
+            left -= len(data)
+            *lines, rest = (rest + data).split(b"\n")
+            if left < 0 or len(rest) > LARGEST:
+                here.how = "output"
+                return here
+            for line in lines:
+                message = read_message(line)
+                if message.get("at") in allowed:
+                    here = Ending("killed", message["at"], message.get("cell", message.get("question")))
+                    deadline = min(until, time.monotonic() + allowed[message["at"]])
+                listen(message)
+
+
+def installed_in() -> list[str]:
+    """The folders of installed packages: NumPy's, and PyTorch's if it is another one."""
+    found = [importlib.util.find_spec(name) for name in ("numpy", "torch")]
+    folders = [str(Path(spec.origin).parents[1]) for spec in found if spec and spec.origin]
+    return list(dict.fromkeys(folders))
+
+
+def read_message(line: bytes) -> dict[str, Any]:
+    """A line as an object; an empty one if it is none."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError, MemoryError):
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+def tree(pid: int) -> list[int]:
+    """A process and all that descend from it; where the kernel does not tell, the process alone."""
+    found, left = [], [pid]
+    while left:
+        found.append(left.pop())
+        for children in Path(f"/proc/{found[-1]}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                left += map(int, children.read_text().split())
+    return found
+
+
+def excess(pid: int, limits: Limits) -> str:
+    """Whether a process and its descendants are too many, or take too much memory; empty if not."""
+    threads = pages = 0
+    for number in tree(pid):
+        with contextlib.suppress(OSError, IndexError):
+            threads += len(os.listdir(f"/proc/{number}/task"))  # noqa: PTH208, called forty times a second
+            pages += int(Path(f"/proc/{number}/statm").read_text().split()[1])
+    if threads > limits.processes + 3:  # bubblewrap has two, and one may be on its way
+        return "processes"
+    return "memory" if pages * resource_page() > limits.memory else ""
+
+
+def resource_page() -> int:
+    return os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and its group. With bubblewrap its whole world goes with it."""
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
+    if process.stdout:
+        process.stdout.close()
