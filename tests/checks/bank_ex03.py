@@ -1,0 +1,210 @@
+"""Other right answers to the exercises on RMSNorm, and answers with two mistakes at once."""
+
+from functools import partial
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from subnorm import numpy as sn
+from subnorm.checks.rms_norms import _added, _centred, _composed, _safe, _wrong, _wrong_backward
+
+# rms_norm
+
+
+def rms_by_length(x, gamma, eps):
+    wide = x.astype(np.float64)
+    length = np.linalg.norm(wide, axis=-1, keepdims=True)
+    return (np.sqrt(x.shape[-1]) * wide / np.sqrt(length**2 + x.shape[-1] * eps) * gamma).astype(x.dtype)
+
+
+def rms_by_einsum(x, gamma, eps):
+    wide = x.astype(np.promote_types(x.dtype, np.float32))
+    return np.einsum(
+        "d,...d,...->...d", gamma, wide, (np.einsum("...d,...d->...", wide, wide) / x.shape[-1] + eps) ** -0.5
+    ).astype(x.dtype)
+
+
+def rms_in_torch(x, gamma, eps):
+    wide = x.float() if x.dtype == torch.float16 else x
+    return (gamma * wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype)
+
+
+def rms_built_in(x, gamma, eps):
+    return F.rms_norm(x, x.shape[-1:], gamma.to(x.dtype), eps=eps)
+
+
+# layer_norm_from_rms
+
+
+def composed_of_flat_rows(x, norm, gamma, beta):
+    flat = x.reshape(-1, x.shape[-1])
+    centred = flat - np.einsum("nd->n", flat)[:, None] / flat.shape[1]
+    return norm(centred).reshape(x.shape) * gamma + beta
+
+
+def composed_by_matrix(x, norm, gamma, beta):
+    d = x.shape[-1]
+    return beta + norm(x @ (np.eye(d) - 1 / d)) * gamma
+
+
+def composed_in_torch(x, norm, gamma, beta):
+    return torch.addcmul(beta, gamma, norm(x.sub(x.mean(dim=-1, keepdim=True))))
+
+
+# add_rms_norm
+
+
+def added_in_float64(x, branch, gamma, eps):
+    stream = (x.astype(np.float64) + branch).astype(x.dtype)
+    return rms_by_length(stream, gamma, eps), stream
+
+
+def added_in_torch(x, branch, gamma, eps):
+    stream = torch.add(x, branch)
+    return [rms_in_torch(stream, gamma, eps), stream]
+
+
+# Llama's order and Gemma's
+
+
+def llama_by_length(x, gamma, eps):
+    return np.multiply(rms_by_length(x, 1, eps), gamma)
+
+
+def llama_in_torch(x, gamma, eps):
+    wide = x.float()
+    return gamma * (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype)
+
+
+def gemma_spread_out(x, gamma, eps):
+    wide, gain = x.astype(np.float64), gamma.astype(np.float64)
+    xhat = wide / np.sqrt((wide**2).mean(-1, keepdims=True) + eps)
+    return (xhat + gain * xhat).astype(x.dtype)
+
+
+def gemma_in_torch(x, gamma, eps):
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps) * (1.0 + gamma.float())).type_as(x)
+
+
+# centre_writer
+
+
+def centred_by_matrix(weight, bias):
+    d = len(bias)
+    centre = np.eye(d) - np.ones((d, d)) / d
+    return weight @ centre, centre @ bias
+
+
+def centred_by_sum(weight, bias):
+    return (weight.T - weight.sum(1) / weight.shape[1]).T, bias - sum(bias) / len(bias)
+
+
+def centred_in_torch(weight, bias):
+    return weight.sub(weight.mean(dim=1, keepdim=True)), bias.sub(bias.mean())
+
+
+# rms_norm_backward
+
+
+def backward_by_jacobian(dy, x, gamma, eps):
+    d = x.shape[-1]
+    flat, flat_dy = x.reshape(-1, d), dy.reshape(-1, d)
+    dx, dgamma = np.empty_like(flat), np.zeros(d)
+    for k, (row, g) in enumerate(zip(flat, flat_dy, strict=True)):
+        r = ((row @ row) / d + eps) ** -0.5
+        jacobian = r * np.eye(d) - r**3 * np.outer(row, row) / d
+        dx[k] = jacobian @ (gamma * g)
+        dgamma += g * row * r
+    return dx.reshape(x.shape), dgamma
+
+
+def backward_by_autograd(dy, x, gamma, eps):
+    x, gamma = x.requires_grad_(), gamma.requires_grad_()
+    y = gamma * x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
+    return torch.autograd.grad(y, (x, gamma), dy)
+
+
+# safe_rms_norm
+
+
+def safe_by_hypot(x, gamma, eps):
+    rms = np.hypot.reduce(x, axis=-1, keepdims=True) / np.sqrt(x.shape[-1])
+    return gamma * (x / np.hypot(rms, np.sqrt(eps)))
+
+
+def safe_by_power_of_two(x, gamma, eps):
+    _, power = np.frexp(np.abs(x).max(-1, keepdims=True))
+    power = np.maximum(power, 0)
+    u = np.ldexp(x, -power)
+    return gamma * u / np.sqrt(np.mean(u**2, -1, keepdims=True) + np.ldexp(eps, -2 * power))
+
+
+def safe_in_torch(x, gamma, eps):
+    m = x.abs().amax(-1, keepdim=True).clamp(min=1)
+    u = x / m
+    return gamma * u * torch.rsqrt(u.square().mean(-1, keepdim=True) + eps / m / m)
+
+
+RIGHT = {
+    "rms_norm": [rms_by_length, rms_by_einsum, rms_in_torch, rms_built_in],
+    "layer_norm_from_rms": [composed_of_flat_rows, composed_by_matrix, composed_in_torch],
+    "add_rms_norm": [added_in_float64, added_in_torch],
+    "llama_rms_norm": [llama_by_length, llama_in_torch],
+    "gemma_rms_norm": [gemma_spread_out, gemma_in_torch],
+    "centre_writer": [centred_by_matrix, centred_by_sum, centred_in_torch],
+    "rms_norm_backward": [backward_by_jacobian, backward_by_autograd],
+    "safe_rms_norm": [safe_by_hypot, safe_by_power_of_two, safe_in_torch],
+}
+
+llama = partial(_wrong, cast="first")
+gemma = partial(_wrong, gain="one more")
+
+COMBINED = {
+    "rms_norm": [
+        partial(_wrong, of="variance", root="outside"),
+        partial(_wrong, axis=0, gain="none"),
+        partial(_wrong, of="sum", root="none"),
+        partial(
+            _wrong, of="variance", root="twice"
+        ),  # as in https://github.com/stanford-cs336/assignment1-basics/issues/93
+    ],
+    "layer_norm_from_rms": [
+        partial(_composed, centre="", affine="gamma"),
+        partial(_composed, axis=0, affine="beta"),
+        partial(_composed, centre="last", affine="beta, gamma"),
+        lambda x, norm, gamma, beta: sn.layer_norm(x, gamma),
+    ],
+    "add_rms_norm": [
+        partial(_added, stream="x", root="outside"),
+        partial(_added, normed="branch", stream="y"),
+        lambda x, branch, gamma, eps: _added(x, branch, gamma, eps, gain="none")[::-1],
+    ],
+    "llama_rms_norm": [
+        partial(llama, gain="one more", root="outside"),
+        partial(llama, centre=True, gain="none"),
+        partial(llama, of="sum", gain="one more"),
+    ],
+    "gemma_rms_norm": [
+        partial(_wrong, root="outside"),
+        partial(gemma, centre=True, root="none"),
+        partial(_wrong, gain="two more", of="sum"),
+    ],
+    "centre_writer": [
+        partial(_centred, axis=0, what="weight"),
+        partial(_centred, axis=None, what="no bias"),
+        partial(_centred, axis=0, what="sums"),
+    ],
+    "rms_norm_backward": [
+        partial(_wrong_backward, stretch="none", gain=False),
+        partial(_wrong_backward, centre=True, over="mean"),
+        partial(_wrong_backward, twice=True, root=False),
+        partial(_wrong_backward, sign=1, of="dy * x"),
+    ],
+    "safe_rms_norm": [
+        partial(_safe, eps_by=0, gain=False),
+        partial(_safe, mean=False, largest="of array"),
+        partial(_safe, floor=0, eps_by=0),
+    ],
+}
