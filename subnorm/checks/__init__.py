@@ -4,7 +4,7 @@ Every name here is an :class:`Exercise`: call it with your function. Feedback ne
 judges in class and when a teacher grades; the inputs differ.
 """
 
-from subnorm.checks import layer_norms, placements, precision
+from subnorm.checks import layer_norms, placements, precision, rms_norms
 from subnorm.checks.exercise import Exercise, Mistake, Result, progress
 from subnorm.checks.layer_norms import layer_norm
 from subnorm.checks.placements import block, deep_norm, post_ln, pre_ln, pre_ln_block, pre_ln_stack, warm_up
@@ -17,19 +17,39 @@ from subnorm.checks.precision import (
     share_of_copy,
     time_rounds,
 )
+from subnorm.checks.rms_norms import (
+    add_rms_norm,
+    centre_writer,
+    gemma_rms_norm,
+    layer_norm_from_rms,
+    llama_rms_norm,
+    rms_norm,
+    rms_norm_backward,
+    safe_rms_norm,
+)
 
-SETS = {"ex02": layer_norms.EXERCISES, "ex04": placements.EXERCISES, "ex05": precision.EXERCISES}
+SETS = {
+    "ex02": layer_norms.EXERCISES,
+    "ex03": rms_norms.EXERCISES,
+    "ex04": placements.EXERCISES,
+    "ex05": precision.EXERCISES,
+}
 
 __all__ = [
     "SETS",
     "Exercise",
     "Mistake",
     "Result",
+    "add_rms_norm",
     "block",
     "bytes_moved",
+    "centre_writer",
     "deep_norm",
     "faults",
+    "gemma_rms_norm",
     "layer_norm",
+    "layer_norm_from_rms",
+    "llama_rms_norm",
     "median_and_spread",
     "merge_moments",
     "overflows",
@@ -38,6 +58,9 @@ __all__ = [
     "pre_ln_block",
     "pre_ln_stack",
     "progress",
+    "rms_norm",
+    "rms_norm_backward",
+    "safe_rms_norm",
     "share_of_copy",
     "time_rounds",
     "warm_up",
