@@ -140,8 +140,9 @@ def test_feedback_comes_within_50_ms(name, monkeypatch):
         exercise.judge(cases, collect(answer, cases, exercise.way))
         return time.process_time() - start
 
-    slowest = max(min(seconds(answer) for _ in range(4)) for answer in (m.answer for m in exercise.mistakes))
-    assert slowest < 0.05
+    # whatever is wrong is compared with every mistake; of other work on this machine the least is taken
+    for answer in (exercise.reference, exercise.mistakes[0].answer, exercise.mistakes[-1].answer):
+        assert min(seconds(answer) for _ in range(3)) < 0.05
 
 
 @each_exercise
