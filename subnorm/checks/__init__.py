@@ -6,7 +6,14 @@ judges in class and when a teacher grades; the inputs differ.
 
 from subnorm.checks import layer_norms, placements, precision, rms_norms
 from subnorm.checks.exercise import Exercise, Mistake, Result, progress
-from subnorm.checks.layer_norms import layer_norm
+from subnorm.checks.layer_norms import (
+    fold,
+    group_norm,
+    invariances,
+    layer_norm,
+    layer_norm_backward,
+    make_layer_norm,
+)
 from subnorm.checks.placements import block, deep_norm, post_ln, pre_ln, pre_ln_block, pre_ln_stack, warm_up
 from subnorm.checks.precision import (
     bytes_moved,
@@ -46,10 +53,15 @@ __all__ = [
     "centre_writer",
     "deep_norm",
     "faults",
+    "fold",
     "gemma_rms_norm",
+    "group_norm",
+    "invariances",
     "layer_norm",
+    "layer_norm_backward",
     "layer_norm_from_rms",
     "llama_rms_norm",
+    "make_layer_norm",
     "median_and_spread",
     "merge_moments",
     "overflows",

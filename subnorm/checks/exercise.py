@@ -130,13 +130,14 @@ class Exercise:
         Where the values are wrong, the dtype and the number of calls may differ from those of our wrong answer, too.
         """
         chosen = [k for k, case in enumerate(cases) if edge or not case.edge]
-        found = []
-        for mistake in self.mistakes:
-            theirs = self.outcomes(mistake.answer, [cases[k] for k in chosen])
-            faults = [difference(outcomes[k], other) for k, other in zip(chosen, theirs, strict=True)]
-            allowed = (None, "dtype", "calls") if tag in ("value", "shape") else (None,)
-            if all((fault and fault[0]) in allowed for fault in faults):
-                found.append(mistake)
+        allowed = (None, "dtype", "calls") if tag in ("value", "shape") else (None,)
+
+        def alike(mistake: Mistake, k: int) -> bool:
+            fault = difference(outcomes[k], self.outcomes(mistake.answer, [cases[k]])[0])
+            return (fault and fault[0]) in allowed
+
+        # case by case, and so no further than the first that tells them apart: feedback has to be instant
+        found = [mistake for mistake in self.mistakes if all(alike(mistake, k) for k in chosen)]
         return found[0] if len(found) == 1 else None
 
     def outcomes(self, answer: Callable[..., Any], cases: Sequence[Case]) -> list[Outcome]:
