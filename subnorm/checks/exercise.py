@@ -146,8 +146,8 @@ class Exercise:
 
     def holds(self, cases: Sequence[Case], outcomes: Sequence[Outcome]) -> str:
         """Which facts hold on every case, and which do not: what is known of a mistake without a name."""
-        plain = [(c, o) for c, o in zip(cases, outcomes, strict=True) if not c.edge and not o.error]
-        if not self.facts or not plain:
+        plain = [(c, o) for c, o in zip(cases, outcomes, strict=True) if not c.edge]  # nothing holds of an error
+        if not self.facts or all(outcome.error for _, outcome in plain):
             return ""
         kept = {fact: all(safely(test, case, outcome) for case, outcome in plain) for fact, test in self.facts}
         yes, no = ("; ".join(fact for fact in kept if kept[fact] == wanted) for wanted in (True, False))

@@ -505,9 +505,9 @@ warm_up = Exercise(
         ),
     ],
     facts=[
-        ("the rise is right", partial(_rate_is_right, 1)),
-        ("the end of the warm-up is right", partial(_rate_is_right, 0)),
-        ("the fall is right", partial(_rate_is_right, -1)),
+        ("the rise", partial(_rate_is_right, 1)),
+        ("the end of the warm-up", partial(_rate_is_right, 0)),
+        ("the fall", partial(_rate_is_right, -1)),
     ],
 )
 
@@ -741,7 +741,7 @@ block = Exercise(
             partial(_block, otherwise=KeyError),
         ),
     ],
-    facts=[(f'"{placement}" is right', partial(_is_right, placement)) for placement in FORMS],
+    facts=[(f'placement "{placement}"', partial(_is_right, placement)) for placement in FORMS],
 )
 
 EXERCISES = [pre_ln, post_ln, pre_ln_block, pre_ln_stack, warm_up, deep_norm, block]
