@@ -26,8 +26,15 @@ def chromium_path() -> str | None:
     return next(filter(None, on_path), None) or next((str(path) for path in usual if path.is_file()), None)
 
 
+def nbgrader_path() -> str | None:
+    """nbgrader of this environment; the environment variable NBGRADER names another one."""
+    return os.environ.get("NBGRADER") or shutil.which("nbgrader", path=str(Path(sys.executable).parent))
+
+
 PARTS = {
     "chromium": (chromium_path, "Chromium: apt install chromium, or set CHROMIUM to the path of Chrome"),
+    "nbgrader": (nbgrader_path, "nbgrader: pip install -r requirements-dev.txt, or set NBGRADER to its path"),
+    "bwrap": (lambda: shutil.which("bwrap"), "bubblewrap, on Linux: apt install bubblewrap"),
 }
 
 

@@ -117,7 +117,8 @@ class Sandbox:
     def walls(self) -> list[str]:
         """The arguments of bubblewrap: what is there, read-only, and nothing else."""
         args = ["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--uid", "65534"]
-        args += ["--gid", "65534", "--disable-userns"]
+        args += ["--gid", "65534", "--disable-userns", "--dev", "/dev"]
+        args += ["--size", str(self.limits.scratch), "--tmpfs", "/tmp"]  # first: packages may lie below it
         roots = [Path("/usr"), Path(sys.base_prefix).resolve(), self.python.parent.parent, *self.packages]
         mounted: list[Path] = []
         for root in sorted(set(roots), key=lambda path: len(path.parts)):
@@ -132,12 +133,15 @@ class Sandbox:
                 args += ["--ro-bind", name, name]
         for name in ("/etc/ld.so.cache", "/etc/alternatives"):  # where libraries are found
             args += ["--ro-bind-try", name, name]
-        args += ["--dev", "/dev", "--size", str(self.limits.scratch), "--tmpfs", "/tmp"]
         args += ["--ro-bind", str(self.folder / "grader"), "/grader"]
         covered = {*self.hidden, *(folder / "subnorm" for folder in self.packages)}
         for path in sorted(covered):
-            if path.is_dir() and any(path.is_relative_to(root) for root in mounted):
+            if not any(path.is_relative_to(root) for root in mounted):
+                continue
+            if path.is_dir():
                 args += ["--tmpfs", str(path), "--remount-ro", str(path)]
+            elif path.exists():
+                args += ["--ro-bind", os.devnull, str(path)]
         return [*args, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
 
     def environment(self) -> dict[str, str]:
@@ -194,7 +198,8 @@ class Sandbox:
         """Read what a process sends until it ends, or must be ended."""
         limits = self.limits
         here = Ending("killed", "start")
-        allowed = {"start": limits.start, "cell": limits.cell, "question": limits.question, "end": 5.0}
+        allowed = {"start": limits.start, "cell": limits.cell, "question": limits.question}
+        allowed["end"] = limits.question
         deadline = min(until, time.monotonic() + limits.start)
         poll = select.poll()
         poll.register(pipe, select.POLLIN)
@@ -223,9 +228,10 @@ class Sandbox:
                 return here
             for line in lines:
                 message = read_message(line)
-                if message.get("at") in allowed:
-                    here = Ending("killed", message["at"], message.get("cell", message.get("question")))
-                    deadline = min(until, time.monotonic() + allowed[message["at"]])
+                at = message.get("at")
+                if isinstance(at, str) and at in allowed:
+                    here = Ending("killed", at, message.get("cell", message.get("question")))
+                    deadline = min(until, time.monotonic() + allowed[at])
                 listen(message)
 
 

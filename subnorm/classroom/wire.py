@@ -113,7 +113,7 @@ def pack_outcome(outcome: Outcome) -> Any:
         value = pack(outcome.value)
     except (TypeError, MemoryError) as error:
         return pack_outcome(Outcome(None, type(error).__name__, str(error), 0, outcome.changed, outcome.calls))
-    parts = [value, outcome.error, outcome.message, outcome.line, outcome.changed]
+    parts = [value, outcome.error[:100], outcome.message, outcome.line, outcome.changed]
     return [*parts, [int(n) for n in outcome.calls]]
 
 

@@ -1,0 +1,64 @@
+"""What students hand in, for the tests of the grader: notebooks, archives, and a small set to grade."""
+
+import json
+import stat
+import zipfile
+
+import numpy as np
+
+from subnorm.checks.collect import Case
+from subnorm.checks.exercise import Exercise
+from subnorm.checks.layer_norms import layer_norm
+from subnorm.classroom.sandbox import Limits
+
+#: Wide enough for a busy machine, and a loop is still found soon.
+QUICK = Limits(cell=2, question=2, total=40, memory=300 << 20, address=1 << 30, processes=12, restarts=4)
+SETUP = "import numpy as np\nfrom subnorm import checks"
+LAYER_NORM = """def layer_norm(x, gamma, beta, eps):
+    wide = np.asarray(x, float)
+    xhat = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + eps)
+    return (gamma * xhat + beta).astype(x.dtype)
+"""
+MEAN_SQUARE = "def mean_square(x):\n    return (x * x).mean(-1)\n"
+
+mean_square = Exercise(
+    name="mean_square",
+    level=2,
+    minutes=5,
+    chapter="04-rmsnorm",
+    objective="square",
+    reference=lambda x: (x * x).mean(-1),
+    cases=lambda rng: [Case("a batch", (rng.normal(size=(3, 5)),)), Case("one token", (rng.normal(size=5),))],
+    mistakes=[],
+)
+SET = [layer_norm, mean_square]
+
+
+def cell(source, *tags):
+    return {"cell_type": "code", "metadata": {"tags": list(tags)}, "source": source, "outputs": []}
+
+
+def notebook(*cells):
+    """The bytes of a notebook; a text stands for a code cell without tags."""
+    cells = [cell(one) if isinstance(one, str) else one for one in cells]
+    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
+
+
+def sheet(first=LAYER_NORM, second=MEAN_SQUARE, *more):
+    """A whole sheet as it is handed in."""
+    checks = [cell(f"checks.{ex.name}({ex.name})", "check") for ex in SET]
+    return notebook(cell(SETUP, "setup"), first, checks[0], second, checks[1], *more)
+
+
+def write_zip(path, members):
+    """An archive of (name, bytes) pairs; the bytes of a link are its target, if the name ends in " -> "."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members:
+            info = zipfile.ZipInfo(name.removesuffix(" -> "))
+            info.external_attr = (stat.S_IFLNK if name.endswith(" -> ") else stat.S_IFREG) << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, data)
+
+
+def normal(seed=3):
+    return np.random.default_rng(seed).normal(size=(4, 6))

@@ -1,0 +1,373 @@
+"""From submissions to grades: layouts, points, words, resumed runs, the canary."""
+
+import csv
+import io
+import json
+import os
+import shutil
+import zipfile
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+import pytest
+from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, QUICK, SET, cell, notebook, sheet, write_zip
+from parts import need
+
+from subnorm.checks.collect import Outcome
+from subnorm.checks.exercise import Exercise
+from subnorm.classroom import grade, submissions
+from subnorm.classroom import sandbox as sandboxes
+from subnorm.classroom.submissions import NoSubmissions, clean, file_names, read_all
+
+DDOF = LAYER_NORM.replace("wide.var(-1,", "wide.var(-1, ddof=1,")
+TODO = "def {}(*args):\n    raise NotImplementedError  # your code here\n"
+
+
+@pytest.fixture
+def quick_set(monkeypatch):
+    need("bwrap")
+    monkeypatch.setitem(grade.SETS, "quick", SET)
+    monkeypatch.setattr(grade, "code_digest", lambda: "the code")  # which someone may be writing
+
+
+@pytest.fixture
+def room(tmp_path):
+    """A small class."""
+    folder = tmp_path / "class"
+    folder.mkdir()
+    (folder / "Ada.ipynb").write_bytes(sheet())
+    (folder / "Bo.ipynb").write_bytes(sheet(DDOF, TODO.format("mean_square")))
+    (folder / "Cy.ipynb").write_bytes(sheet("pass", "mean_square = 3"))
+    return folder
+
+
+def run(room, out, **options):
+    return grade.grade("quick", room, out, **{"limits": QUICK, **options})
+
+
+def rows(out):
+    with (out / "grades.csv").open(encoding="utf-8") as file:
+        return [tuple(row.values()) for row in csv.DictReader(file)]
+
+
+def contents(out):
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+
+def test_the_round_trip(quick_set, room, tmp_path, capsys):
+    assert run(room, tmp_path / "grades") == 0
+    assert rows(tmp_path / "grades") == [
+        ("Ada", "layer_norm", "1", "1", "right"),
+        ("Ada", "mean_square", "2", "2", "right"),
+        ("Bo", "layer_norm", "0", "1", "ddof1"),
+        ("Bo", "mean_square", "0", "2", "not_done"),
+        ("Cy", "layer_norm", "0", "1", "missing"),
+        ("Cy", "mean_square", "0", "2", "no_function"),
+    ]
+    text = (tmp_path / "grades/feedback/Bo.md").read_text(encoding="utf-8")
+    assert text == (
+        "# Bo: quick\n\n0 of 3 points.\n\n## layer_norm: 0 of 1\n\n`ddof1`: on a (3, 8) batch, your variance is "
+        "unbiased (divided by d - 1); LayerNorm divides by d.\n\n## mean_square: 0 of 2\n\nnot done yet.\n"
+    )
+    assert "3 submissions of quick" in capsys.readouterr().out
+    log = json.loads((tmp_path / "grades/log.json").read_text(encoding="utf-8"))
+    assert log["finished"] is True
+    assert log["isolated"] is True
+    assert set(log["versions"]) == {"subnorm", "code", "python", "numpy"}
+    assert len(log["students"]["Ada"]["sha256"]) == 64
+
+
+def test_the_same_seed_gives_the_same_bytes_and_a_secret_one_is_drawn(quick_set, room, tmp_path):
+    for name, seed, jobs in [("a", 7, 1), ("b", 7, 3), ("c", None, None)]:
+        assert run(room, tmp_path / name, seed=seed, jobs=jobs) == 0
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    seeds = [json.loads((tmp_path / name / "log.json").read_text())["seed"] for name in "ac"]
+    assert seeds[0] == 7
+    assert seeds[1] > 2**32
+    assert rows(tmp_path / "a") == rows(tmp_path / "c")
+
+
+def test_a_run_that_was_cut_off_goes_on_where_it_stopped(quick_set, room, tmp_path, monkeypatch):
+    out, real = tmp_path / "grades", grade.Grading.results
+    graded = []
+
+    def results(self, cells):
+        if len(graded) == 2:
+            raise SystemError
+        graded.append(cells)
+        return real(self, cells)
+
+    monkeypatch.setattr(grade.Grading, "results", results)
+    with pytest.raises(SystemError):
+        run(room, out, jobs=1)
+    before = json.loads((out / "log.json").read_text())
+    assert before["finished"] is False
+    assert not (out / "grades.csv").exists()
+    graded.clear()
+    assert run(room, out, jobs=1) == 0
+    assert len(graded) == 1  # the other two are kept
+    whole = tmp_path / "whole"
+    monkeypatch.setattr(grade.Grading, "results", real)
+    assert run(room, whole, seed=before["seed"]) == 0
+    assert contents(out) == contents(whole)
+
+
+def test_a_notebook_that_changed_or_came_late_is_graded_and_no_other(quick_set, room, tmp_path, monkeypatch):
+    out, real, graded = tmp_path / "grades", grade.Grading.results, []
+    assert run(room, out) == 0
+    monkeypatch.setattr(grade.Grading, "results", lambda self, cells: graded.append(cells) or real(self, cells))
+    (room / "Bo.ipynb").write_bytes(sheet())
+    (room / "Di.ipynb").write_bytes(sheet())
+    (out / "students/Ada.json").write_text("{")  # cut off while it was written, by some other program
+    assert run(room, out) == 0
+    assert len(graded) == 3
+    assert ("Bo", "layer_norm", "1", "1", "right") in rows(out)
+    assert run(room, out, seed=1) == 0
+    assert len(graded) == 7
+
+
+def test_a_cell_that_cannot_be_left_out_again_and_again_ends(quick_set, tmp_path):
+    folder = tmp_path / "class"
+    folder.mkdir()
+    (folder / "Eve.ipynb").write_bytes(sheet(LAYER_NORM, MEAN_SQUARE, *["import os\nos._exit(1)"] * 3))
+    (folder / "Flo.ipynb").write_bytes(sheet(LAYER_NORM, MEAN_SQUARE, *["import os\nos._exit(1)"] * 9))
+    assert run(folder, tmp_path / "grades") == 0
+    assert [row[4] for row in rows(tmp_path / "grades")] == ["right", "right", "killed", "killed"]
+
+
+# What is refused.
+
+
+def test_a_set_or_a_place_that_is_not_there_is_refused(quick_set, room, tmp_path, capsys):
+    assert grade.grade("ex99", room, tmp_path / "grades") == 1
+    assert run(tmp_path / "nothing", tmp_path / "grades") == 1
+    assert run(room, room / "grades") == 1
+    errors = capsys.readouterr().err
+    assert "a set is one of" in errors
+    assert "there is no" in errors
+    assert "may not lie among the submissions" in errors
+
+
+def test_the_grades_of_another_set_are_not_overwritten(quick_set, room, tmp_path, capsys, monkeypatch):
+    assert run(room, tmp_path / "grades") == 0
+    before = contents(tmp_path / "grades")
+    monkeypatch.setitem(grade.SETS, "other", SET)
+    assert grade.grade("other", room, tmp_path / "grades", limits=QUICK) == 1
+    assert "holds the grades of quick" in capsys.readouterr().err
+    assert contents(tmp_path / "grades") == before
+
+
+def test_the_canary_stops_a_grader_that_finds_right_answers_wrong(quick_set, room, tmp_path, capsys, monkeypatch):
+    broken = replace(SET[1], reference=lambda x: (x * x).mean(-1) + 1)
+    monkeypatch.setattr(
+        grade, "solution_of", lambda name: [grade.Cell(2, (), f"import numpy as np\n{LAYER_NORM}{MEAN_SQUARE}")]
+    )
+    monkeypatch.setitem(grade.SETS, "quick", [SET[0], broken])
+    assert run(room, tmp_path / "grades") == 1
+    assert "the solution of mean_square was judged value" in capsys.readouterr().err
+    assert not (tmp_path / "grades/grades.csv").exists()
+
+
+def test_the_canary_stops_a_grader_that_finds_wrong_answers_right(quick_set, room, tmp_path, capsys, monkeypatch):
+    judge = Exercise.judge
+    monkeypatch.setattr(Exercise, "judge", lambda self, *args: replace(judge(self, *args), tag="right"))
+    assert run(room, tmp_path / "grades") == 1
+    assert "a wrong answer of layer_norm was judged right" in capsys.readouterr().err
+    assert not (tmp_path / "grades/grades.csv").exists()
+
+
+def test_the_canary_stops_a_grader_whose_processes_do_not_answer(quick_set, room, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sandboxes.Sandbox, "probe", lambda self: None)
+    monkeypatch.setattr(sandboxes.Sandbox, "command", lambda self: ["/bin/true"])
+    assert run(room, tmp_path / "grades") == 1
+    assert "canary was judged killed" in capsys.readouterr().err
+
+
+def test_without_bubblewrap_grading_is_refused_and_allowed_only_aloud(room, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(grade.SETS, "quick", SET)
+    monkeypatch.setattr(sandboxes.shutil, "which", lambda name: None)
+    assert run(room, tmp_path / "grades") == 1
+    assert "apt install bubblewrap" in capsys.readouterr().err
+    assert not (tmp_path / "grades/grades.csv").exists()
+    (room / "Lu.ipynb").write_bytes(sheet("def layer_norm(*args):\n    while True:\n        pass\n"))
+    assert run(room, tmp_path / "grades", sandbox=False) == 0
+    said = capsys.readouterr().err
+    assert "NO SANDBOX" in said
+    assert "runs as you" in said
+    assert rows(tmp_path / "grades")[:2] == [
+        ("Ada", name, p, p, "right") for name, p in [("layer_norm", "1"), ("mean_square", "2")]
+    ]
+    assert [row[4] for row in rows(tmp_path / "grades")[-2:]] == ["timeout", "right"]
+    assert json.loads((tmp_path / "grades/log.json").read_text())["isolated"] is False
+
+
+# Layouts of learning platforms. The bytes do not matter here.
+
+LAYOUTS = {
+    "plain": ["Ada.ipynb", "Bo.ipynb"],
+    "plain folders": ["Ada/x.ipynb", "Bo/ex02-layer-norm.ipynb"],
+    "nbgrader": ["submitted/Ada/ex02/x.ipynb", "submitted/Bo/ex02/x.ipynb", "submitted/Bo/ex01/y.ipynb"],
+    "nbgrader inside": ["Ada/ex02/x.ipynb", "Ada/ex01/y.ipynb", "Bo/ex02/x.ipynb", "Bo/ex02/timestamp.txt"],
+    "Moodle folders": ["Ada_12_assignsubmission_file/x.ipynb", "Bo_13_assignsubmission_file/y.ipynb",
+                       "Bo_13_assignsubmission_onlinetext/onlinetext.html"],
+    "Moodle files": ["Ada_12_assignsubmission_file_x.ipynb", "Bo_13_assignsubmission_file_y.ipynb"],
+    "Canvas": ["ada_LATE_12_99_x.ipynb", "bo_13_98_ex02-layer-norm-1.ipynb"],
+    "a Mac": ["Ada.ipynb", "Bo.ipynb", "__MACOSX/._Ada.ipynb", ".DS_Store", "Bo/.ipynb_checkpoints/x-checkpoint.ipynb"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_layouts_of_platforms(layout, zipped, tmp_path):
+    place = tmp_path / "class.zip"
+    if zipped:
+        write_zip(place, [(name, name.encode()) for name in LAYOUTS[layout]])
+    else:
+        place = tmp_path / "class"
+        for name in LAYOUTS[layout]:
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_bytes(name.encode())
+    found = read_all(place)
+    assert [one.student.split("_")[0].lower() for one in found] == ["ada", "bo"]
+    assert ["_" in one.student for one in found] == 2 * [layout.split()[0] in ("Moodle", "Canvas")]
+    for one in found:
+        path, data, problem = one.notebook("ex02")
+        assert (problem, data.decode().endswith(path)) == ("", True)
+
+
+def test_two_students_of_one_name_stay_two_on_moodle(tmp_path):
+    write_zip(tmp_path / "a.zip", [(f"Ada L_{k}_assignsubmission_file/x.ipynb", b"1") for k in (1, 2)])
+    assert [one.student for one in read_all(tmp_path / "a.zip")] == ["Ada L_1", "Ada L_2"]
+
+
+def test_a_path_that_climbs_out_of_the_class_is_nobody_s(tmp_path):
+    write_zip(tmp_path / "a.zip", [("Ada/x.ipynb", b"1"), ("../Ada/y.ipynb", b"2"), ("Bo/../Ada/z.ipynb", b"3")])
+    found = {one.student: one.notebook("ex02")[2] for one in read_all(tmp_path / "a.zip")}
+    assert found.pop("Ada") == ""
+    assert set(found.values()) == {"unsafe_archive"}
+    assert len(found) == 2
+
+
+def test_a_student_s_zip_is_opened_and_one_inside_it_is_not(tmp_path):
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as archive:
+        archive.writestr("sheet/x.ipynb", "1")
+        archive.writestr("more.zip", "PK")
+    write_zip(tmp_path / "a.zip", [("Ada_1_assignsubmission_file/x.zip", inner.getvalue()), ("Bo.zip", b"PK broken")])
+    ada, bo = read_all(tmp_path / "a.zip")
+    assert ada.notebook("ex02") == ("sheet/x.ipynb", b"1", "")
+    assert bo.notebook("ex02")[2] == "unreadable_file"
+
+
+def test_a_header_that_lies_about_its_size_unpacks_no_more_than_a_notebook(tmp_path, monkeypatch):
+    monkeypatch.setattr(submissions, "LARGEST", 1000)
+    write_zip(tmp_path / "a.zip", [("Ada.ipynb", b"x" * 5000)])
+    data = (tmp_path / "a.zip").read_bytes()
+    lying = data.replace((5000).to_bytes(4, "little"), (10).to_bytes(4, "little"))
+    assert lying != data
+    (tmp_path / "a.zip").write_bytes(lying)
+    assert read_all(tmp_path / "a.zip")[0].notebook("ex02")[2] in ("too_large", "unreadable_file")
+
+
+def test_an_encrypted_archive_is_reported(tmp_path):
+    write_zip(tmp_path / "a.zip", [("Ada.ipynb", b"1")])
+    data = bytearray((tmp_path / "a.zip").read_bytes())
+    data[6] |= 1
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    (tmp_path / "a.zip").write_bytes(data)
+    assert read_all(tmp_path / "a.zip")[0].notebook("ex02")[2] == "unreadable_file"
+
+
+def test_a_link_in_a_folder_is_not_followed(tmp_path):
+    (tmp_path / "class/Ada").mkdir(parents=True)
+    (tmp_path / "secret.ipynb").write_text("{}")
+    (tmp_path / "class/Ada/x.ipynb").symlink_to(tmp_path / "secret.ipynb")
+    (tmp_path / "class/Bo").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "class/Cy.ipynb")
+    assert [one.notebook("ex02")[2] for one in read_all(tmp_path / "class")] == ["link"] * 3
+
+
+def test_what_is_no_class_is_refused(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text.zip").write_text("not a zip")
+    for place in ("empty", "text.zip", "absent"):
+        with pytest.raises(NoSubmissions):
+            read_all(tmp_path / place)
+    (tmp_path / "empty/Ada").mkdir()
+    assert [(one.student, one.notebook("ex02")[2]) for one in read_all(tmp_path / "empty")] == [("Ada", "no_notebook")]
+
+
+def test_names_are_kept_in_one_spelling_and_good_for_every_system():
+    assert clean("Zoe\u0308\u202e\n") == "Zoë"
+    names = file_names(["Zoë", "ZOË", "a/b", "..", "x" * 400, "李小龍"])
+    assert (names["Zoë"], names["a/b"], names[".."], names["李小龍"]) == ("Zoë", "a_b", "_", "李小龍")
+    assert names["ZOË"].startswith("ZOË-")
+    assert len({name.casefold() for name in names.values()}) == 6
+    assert max(len(name) for name in names.values()) < 200
+    assert PurePosixPath("../x").parts[0] == ".."
+
+
+# What a student is told.
+
+
+def test_every_diagnosis_has_words_without_a_value():
+    ex = SET[1]
+    cases = grade.draw(ex, 1)
+    right = [ex.reference(*case.args) for case in cases]
+    for answer, tag in [
+        (right, "right"), ([2 * y for y in right], "value"), ([y.astype("float32") for y in right], "dtype"),
+        ([y[..., None] for y in right], "shape"), (["a", "b"], "type"), ([None, None], "not_done"),
+    ]:  # fmt: skip
+        outcomes = [Outcome(value) for value in answer]
+        diagnosis, says = grade.verdict(ex, cases, outcomes)
+        assert diagnosis == tag
+        assert says.endswith(".")
+        assert not any(f"{y:.2f}" in says for y in right[0])
+    assert grade.verdict(ex, cases, [Outcome(error="ValueError", message="0.1", line=3)] * 2) == (
+        "error", "on a batch, it raises ValueError in line 3 of its cell.",
+    )  # fmt: skip
+
+
+def test_a_name_is_text_in_feedback_and_in_a_spreadsheet():
+    record = {
+        "student": "=1+<b>_x_",
+        "results": [{"exercise": "a", "points": 0, "max_points": 1, "diagnosis": "x", "says": "y"}],
+    }
+    assert grade.feedback("quick", record).startswith("# =1+&lt;b&gt;\\_x\\_: quick\n")
+    assert grade.as_csv([record]).splitlines()[1] == "'=1+<b>_x_,a,0,1,x"
+
+
+@pytest.mark.parametrize(
+    ("source", "flags"),
+    [
+        ("import numpy as np\nfrom subnorm import checks", []),
+        ("import os, sys", ["imports os", "imports sys"]),
+        ("import subnorm.numpy as sn", ["imports more of subnorm than checks"]),
+        ("from subnorm import numpy", ["imports more of subnorm than checks"]),
+        ("y = F.layer_norm(x, (8,))", ["uses a ready-made norm"]),
+        ("eval('1'); open('x')", ["opens files", "uses eval, exec or __import__"]),
+        ("x = pos + cosine(import_os)", []),
+    ],
+)
+def test_flags(source, flags):
+    assert grade.flags_of([grade.Cell(1, (), source)]) == flags
+
+
+def test_the_cells_of_a_notebook():
+    data = notebook(
+        cell(["a = 1\n", "b = 2"], "setup"), {"cell_type": "markdown", "metadata": {}, "source": "#"}, "layer_norm"
+    )
+    assert grade.cells_of(data, "quick", ["layer_norm"]) == [
+        grade.Cell(1, ("setup",), "a = 1\nb = 2"), grade.Cell(3, (), "layer_norm"),
+    ]  # fmt: skip
+    with pytest.raises(grade.BrokenNotebook, match="too_large"):
+        grade.cells_of(b"[" * 600_000, "quick", [])
+
+
+def test_a_part_of_a_file_is_never_left_under_its_name(tmp_path, monkeypatch):
+    grade.write(tmp_path / "a/b.txt", "one")
+    monkeypatch.setattr(type(tmp_path), "replace", lambda *args: (_ for _ in ()).throw(OSError))
+    with pytest.raises(OSError, match=r"^$"):
+        grade.write(tmp_path / "a/b.txt", "two")
+    assert (tmp_path / "a/b.txt").read_text() == "one"
+    shutil.rmtree(tmp_path / "a")

@@ -1,0 +1,300 @@
+"""No forged point, no other student harmed, the machine intact, and each case reported by name."""
+
+import csv
+import json
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, QUICK, SET, SETUP, cell, notebook, sheet, write_zip
+from parts import need
+
+from subnorm.classroom import grade
+
+LOOP = "def layer_norm(x, gamma, beta, eps):\n    while True:\n        pass\n"
+HALF = "def layer_norm(*args):\n    return 0.5\n"
+BODY = "def layer_norm(x, gamma, beta, eps):\n"
+FORGE = """
+import json, os
+zeros = [[0.0, "", "", 0, False, []]]
+lines = [
+    {"answer": "layer_norm", "outcomes": zeros * 7}, {"answer": "layer_norm", "tag": "right", "points": 99},
+    {"result": "right"}, {"at": "end"}, {"at": {}}, {"at": "cell", "cell": {"a": 1}}, {"answer": []}, {"none": "x"},
+    {"cell_error": 3, "error": "E" * 900}, [1, 2], "right", {"answer": "mean_square", "outcomes": [{"dtype": "O"}]},
+]
+for descriptor in range(64):
+    for line in lines:
+        try:
+            os.write(descriptor, (json.dumps(line) + "\\n").encode())
+        except OSError:
+            break
+"""
+PATCH = """
+import builtins, gc, sys, types
+for name in ("allclose", "isclose", "array_equal"):
+    setattr(np, name, lambda *args, **kwargs: True)
+np.testing.assert_allclose = lambda *args, **kwargs: None
+builtins.all = lambda items: True
+checks.layer_norm = lambda answer: True
+checks.Result = checks.Exercise = object
+for thing in gc.get_objects():
+    if isinstance(thing, types.ModuleType) and "subnorm" in str(getattr(thing, "__name__", "")):
+        for name in list(vars(thing)):
+            if name in ("difference", "verdict", "judge", "grade"):
+                setattr(thing, name, lambda *args: None)
+"""
+# Wherever a file can be read that holds a solution, or was handed in by someone else, it becomes the answer.
+SEARCH = """
+import os
+for root, folders, names in os.walk("/"):
+    folders[:] = [name for name in folders if root != "/usr" and name not in ("python3.11", "site-packages")]
+    for name in names:
+        if name.endswith(".ipynb") or name in ("norms.py", "layer_norms.py", "grades.csv", "log.json"):
+            exec(GOOD)
+for path in PATHS:
+    try:
+        open(path).read()
+        exec(GOOD)
+    except OSError:
+        pass
+"""
+ESCAPE = """
+import os
+for path in PATHS:
+    try:
+        open(path, "w").write("I was here")
+    except OSError:
+        pass
+"""
+NETWORK = """
+import socket
+for family, address in ((socket.AF_INET, ("127.0.0.1", PORT)), (socket.AF_UNIX, NAME)):
+    try:
+        socket.socket(family).connect(address)
+        exec(GOOD)
+    except OSError:
+        pass
+"""
+FLOOD = """
+import os
+for descriptor in range(64):
+    try:
+        for _ in range(4000):
+            os.write(descriptor, b"x" * 65536)
+    except OSError:
+        pass
+"""
+PRINT = "for _ in range(2000):\n    print('x' * 1_000_000)"
+STAY = """
+import os, sys
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execv(sys.executable or "/usr/bin/sleep", ["python", "-c", "import time; time.sleep(300)", "MARKER"])
+    os._exit(0)
+"""
+
+
+def body(*lines):
+    return BODY + "".join(f"    {line}\n" for line in lines)
+
+
+def hand_ins(folder, out, port, name, outside):
+    """(student, file name, bytes, diagnosis of layer_norm, diagnosis of mean_square)."""
+    good = f"GOOD = {LAYER_NORM!r}\n"
+    readable = [str(folder / "Ada.ipynb"), str(out / "log.json"), grade.__file__, str(Path(__file__))]
+    search = good + f"PATHS = {readable!r}\n" + SEARCH
+    escape = f"PATHS = {[str(path) for path in outside]!r}\n" + ESCAPE
+    network = good + f"PORT = {port}\nNAME = {name!r}\n" + NETWORK
+    right, no = "right", "missing"
+    deep = b"[" * 200_000
+    yield "Ada", "Ada.ipynb", sheet(), right, right
+    yield "loop", "loop.ipynb", sheet(LOOP), "timeout", right
+    yield (
+        "loop in a cell",
+        "loop in a cell.ipynb",
+        sheet(LAYER_NORM, MEAN_SQUARE, "while True:\n    pass"),
+        right,
+        right,
+    )
+    yield "loop before", "loop before.ipynb", sheet("while True:\n    pass\n" + LAYER_NORM), "timeout", right
+    yield "sleep at exit", "sleep at exit.ipynb", sheet(
+        LAYER_NORM, MEAN_SQUARE, "import os, threading, time\nos._exit = print\n"
+        "threading.Thread(target=time.sleep, args=(300,)).start()",
+    ), right, right  # fmt: skip
+    yield "allocates", "allocates.ipynb", sheet(body("return np.ones(800_000_000)")), "memory", right
+    hoard = body("hoard = []", "while True:", "    hoard.append(bytearray(1 << 24))")
+    yield "hoards", "hoards.ipynb", sheet(hoard), "memory", right
+    yield "forks", "forks.ipynb", sheet(body("import os", "while True:", "    os.fork()")), "processes", right
+    threads = "from threading import Event, Thread"
+    many = body(
+        threads, "for _ in range(40):", "    Thread(target=Event().wait, daemon=True).start()", "Event().wait()"
+    )
+    yield "threads", "threads.ipynb", sheet(many), "processes", right
+    yield "stays", "stays.ipynb", sheet(LAYER_NORM, MEAN_SQUARE, STAY), right, right
+    yield "no checks", "no checks.ipynb", notebook(cell(SETUP, "setup"), LAYER_NORM, MEAN_SQUARE), right, right
+    edited = cell("print('✅ layer_norm: right on all 7 inputs.')\nassert checks.layer_norm(layer_norm)", "check")
+    yield (
+        "edited check",
+        "edited check.ipynb",
+        notebook(cell(SETUP, "setup"), HALF, edited, MEAN_SQUARE),
+        "shape",
+        right,
+    )
+    yield "patches", "patches.ipynb", sheet(PATCH + HALF), "shape", right
+    yield "forges", "forges.ipynb", sheet(FORGE + HALF), "shape", "unreadable"
+    yield (
+        "forges later",
+        "forges later.ipynb",
+        sheet(body(*FORGE.strip().split("\n"), "return 0.5")),
+        "shape",
+        "unreadable",
+    )
+    yield "seeks", "seeks.ipynb", sheet(search), no, right
+    yield "imports", "imports.ipynb", sheet("from subnorm.numpy import layer_norm"), no, right
+    yield "network", "network.ipynb", sheet(network), no, right
+    yield "escapes", "escapes.ipynb", sheet(escape + LAYER_NORM), right, right
+    yield "exits", "exits.ipynb", sheet(body("import os", "os._exit(0)")), "killed", right
+    yield "kills", "kills.ipynb", sheet(f"import os\n{LAYER_NORM}os.kill(os.getpid(), 9)"), "killed", right
+    yield "crashes", "crashes.ipynb", sheet(body("import ctypes", "ctypes.string_at(0)")), "killed", right
+    yield "interrupts", "interrupts.ipynb", sheet(body("raise KeyboardInterrupt")), "killed", right
+    yield "prints", "prints.ipynb", sheet(LAYER_NORM, MEAN_SQUARE, PRINT), right, right
+    yield "floods", "floods.ipynb", sheet(FLOOD + LAYER_NORM), "output", right
+    yield "huge", "huge.ipynb", sheet(body("return np.broadcast_to(x.flat[0], (10**6, 10**6))")), "memory", right
+    yield "odd", "odd.ipynb", sheet(body("return np.array([print, {}], dtype=object)")), "type", right
+    yield "nested", "nested.ipynb", sheet(body("a = []", "a.append(a)", "return a")), "error", right
+    yield "nan", "nan.ipynb", sheet(body("return x * np.nan")), "value", right
+    yield "tells", "tells.ipynb", sheet(body("raise type(repr(x), (Exception,), {})(repr(x))")), "error", right
+    yield "broken cell", "broken cell.ipynb", sheet("def layer_norm(:\n"), "cell_error", right
+    yield "broken", "broken.ipynb", b'{"cells": [', "broken_notebook", "broken_notebook"
+    yield "deep", "deep.ipynb", deep, "broken_notebook", "broken_notebook"
+    yield "list", "list.ipynb", b"[1, 2]", "broken_notebook", "broken_notebook"
+    yield "bytes", "bytes.ipynb", b"\xff\xfe\xfd\x00\x01", "broken_notebook", "broken_notebook"
+    yield "wrong", "wrong.ipynb", notebook("print('my diary')"), "wrong_notebook", "wrong_notebook"
+    yield "empty", "empty.ipynb", b"", "empty", "empty"
+    yield "no cells", "no cells.ipynb", notebook(), "empty", "empty"
+    yield "large", "large.ipynb", b" " * (11 << 20), "too_large", "too_large"
+    yield "two", "two/a.ipynb", sheet(), "two_files", "two_files"
+    yield "two", "two/b.ipynb", sheet(HALF), "two_files", "two_files"
+    yield "twice the same", "twice the same/a.ipynb", sheet(), right, right
+    yield "twice the same", "twice the same/b.ipynb", sheet(), right, right
+    yield "no notebook", "no notebook/essay.txt", b"My dog ate it.", "no_notebook", "no_notebook"
+    yield "Zoë Ångström", "Zoe\u0308 A\u030angstro\u0308m.ipynb", sheet(), right, right
+    yield "李小龍 🐉", "李小龍 🐉.ipynb", sheet(HALF), "shape", right
+    yield "'=HYPERLINK(1)", "=HYPERLINK(1).ipynb", sheet(), right, right
+
+
+def archives(folder):
+    """(student, members of the zip that the student handed in)."""
+    yield "bomb", [("sheet.ipynb", b" " * (300 << 20))]
+    yield "climbs", [("../../climbed.ipynb", sheet())]
+    yield "absolute", [(str(folder / "climbed.ipynb"), sheet())]
+    yield "windows", [("C:\\climbed.ipynb", sheet())]
+    yield "linked", [("sheet.ipynb -> ", str(folder / "Ada.ipynb").encode())]
+    yield "many", [(f"{k}.txt", b"") for k in range(1100)]
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """One run over all of them."""
+    need("bwrap")
+    folder, out = tmp_path_factory.mktemp("class"), tmp_path_factory.mktemp("desk") / "grades"
+    outside = [folder / "planted.ipynb", out / "grades.csv", Path.home() / ".subnorm-planted", Path("/tmp/planted")]
+    outside += [Path(grade.__file__).with_name("planted.py"), Path("/usr/planted"), Path("/dev/shm/planted")]
+    outside[1] = out / "planted.csv"
+    met, wanted = [], {}
+    with socket.socket() as inet, socket.socket(socket.AF_UNIX) as local:
+        name = f"\0subnorm-{os.getpid()}"
+        inet.bind(("127.0.0.1", 0))
+        local.bind(name)
+        for listener in (inet, local):
+            listener.listen()
+            listener.settimeout(0.05)
+        for student, path, data, *diagnoses in hand_ins(folder, out, inet.getsockname()[1], name, outside):
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_bytes(data)
+            wanted[student] = diagnoses
+        for student, members in archives(folder):
+            write_zip(folder / f"{student}.zip", members)
+            wanted[student] = ["unsafe_archive"] * 2
+        (folder / "soft link.ipynb").symlink_to(folder / "Ada.ipynb")
+        wanted["soft link"] = ["link"] * 2
+        stop = threading.Event()
+        listening = threading.Thread(target=listen, args=((inet, local), met, stop))
+        listening.start()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(grade.SETS, "quick", SET)
+            before = digests(folder)
+            status = grade.grade("quick", folder, out, seed=5, limits=QUICK)
+        stop.set()
+        listening.join()
+    assert status == 0
+    with (out / "grades.csv").open(encoding="utf-8") as file:
+        rows = {(row["student"], row["exercise"]): row for row in csv.DictReader(file)}
+    return {
+        "rows": rows, "wanted": wanted, "out": out, "folder": folder, "met": met, "outside": outside,
+        "unchanged": before == digests(folder),
+    }  # fmt: skip
+
+
+def listen(listeners, met, stop):
+    while not stop.is_set():
+        for listener in listeners:
+            try:
+                met.append(listener.accept())
+            except TimeoutError:
+                continue
+
+
+def digests(folder):
+    return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*")}
+
+
+def test_each_case_is_reported_by_name_and_no_point_is_forged(graded):
+    found = {student: [graded["rows"][student, ex.name]["diagnosis"] for ex in SET] for student in graded["wanted"]}
+    assert found == graded["wanted"]
+    for row in graded["rows"].values():
+        assert int(row["points"]) == (int(row["max_points"]) if row["diagnosis"] == "right" else 0)
+    assert len(graded["rows"]) == 2 * len(graded["wanted"])
+
+
+def test_no_student_is_met_on_the_network(graded):
+    assert graded["met"] == []
+
+
+def test_nothing_was_written_outside(graded):
+    assert [path for path in graded["outside"] if path.exists()] == []
+    assert not list(graded["folder"].parent.rglob("climbed*"))
+    assert graded["unchanged"]
+
+
+def test_no_process_is_left(graded):
+    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not [command for command in commands if b"MARKER" in command or b"subnorm-grade-" in command]
+
+
+def test_feedback_never_tells_the_inputs_or_the_expected_values(graded):
+    inputs = {f"{value:.3f}" for ex in SET for case in grade.draw(ex, 5) for value in case.args[0].ravel()}
+    for path in (graded["out"] / "feedback").glob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        assert not any(value in text for value in inputs), path
+        assert "expected" not in text, path
+    tells = (graded["out"] / "feedback/tells.md").read_text()
+    assert "it raises an error of its own kind" in tells
+    assert "array" not in tells
+
+
+def test_feedback_stays_in_its_folder_under_the_student_s_name(graded):
+    files = {path.relative_to(graded["out"]).as_posix() for path in graded["out"].rglob("*.md")}
+    assert {"feedback/Zoë Ångström.md", "feedback/李小龍 🐉.md", "feedback/=HYPERLINK(1).md"} <= files
+    assert len(files) == len(graded["wanted"])
+
+
+def test_the_log_flags_what_a_person_should_look_at(graded):
+    students = json.loads((graded["out"] / "log.json").read_text())["students"]
+    assert students["Ada"]["flags"] == []
+    assert students["imports"]["flags"] == ["imports more of subnorm than checks"]
+    assert {"imports gc", "imports sys", "imports builtins"} <= set(students["patches"]["flags"])
+    assert "imports socket" in students["network"]["flags"]

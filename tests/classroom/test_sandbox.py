@@ -1,0 +1,301 @@
+"""What a process inside sees of the machine, and what of its answers is believed."""
+
+import json
+import math
+import os
+import shutil
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from classroom.hand_ins import QUICK
+from parts import need
+
+from subnorm.checks.collect import Case, Device, Outcome, Sublayer
+from subnorm.classroom import child, grade, sandbox, wire
+from subnorm.classroom.sandbox import NoSandbox, Sandbox
+
+LOOK = """
+import os, sys
+def look(x):
+    found = {{}}
+    {body}
+    return found
+"""
+
+
+@pytest.fixture(scope="module")
+def box():
+    need("bwrap")
+    with Sandbox(limits=QUICK) as box:
+        yield box
+
+
+def ask(box, body, *args, torch=False, seconds=30):
+    """What a function with this body returns inside, or how it ended."""
+    source = LOOK.format(body=body.strip().replace("\n", "\n    "))
+    job = {"torch": torch, "cells": [[1, [], source]], "questions": [["look", "function", [["one", [*args, None]]]]]}
+    heard = []
+    ending = box.run(job, heard.append, time.monotonic() + seconds)
+    outcomes = [wire.unpack_outcome(message["outcomes"][0]) for message in heard if "answer" in message]
+    if not outcomes:
+        return ending
+    return outcomes[0].value if not outcomes[0].error else outcomes[0]
+
+
+def value(box, expression):
+    return ask(box, f"import os, sys\nfound = {expression}")
+
+
+def test_the_environment_and_the_user_are_nobody_s(box, monkeypatch):
+    monkeypatch.setenv("TOKEN", "secret")
+    assert "TOKEN" not in value(box, "dict(os.environ)")
+    assert value(box, "[os.getuid(), os.getgid(), os.getpid() < 5]") == [65534, 65534, True]
+
+
+def test_there_is_no_home_no_course_no_proc_and_no_package(box):
+    assert set(value(box, "os.listdir('/')")) <= {
+        "bin", "dev", "etc", "grader", "lib", "lib32", "lib64", "tmp", "usr",
+        *(path.parts[1] for path in [Path(sys.base_prefix).resolve(), *map(Path, sandbox.installed_in())]),
+    }  # fmt: skip
+    names = "[os.path.join(r, n) for r, _, names in os.walk('/') for n in names"
+    wide = Sandbox(limits=replace(QUICK, question=60))
+    with wide:
+        found = value(wide, f"{names} if 'subnorm' in r or 'subnorm' in n]")
+    own = [path for path in found if not path.startswith("/grader/") and "__editable__" not in path]
+    assert [path for path in own if "dist-info" not in path] == []
+    assert sorted(path for path in found if path.startswith("/grader/")) == [
+        "/grader/subnorm/checks/collect.py", "/grader/subnorm/classroom/child.py", "/grader/subnorm/classroom/wire.py",
+    ]  # fmt: skip
+
+
+def test_a_package_that_is_installed_and_not_editable_is_covered(tmp_path, monkeypatch):
+    need("bwrap")
+    site = tmp_path / "site"
+    shutil.copytree(sandbox.PACKAGE / "numpy", site / "subnorm/numpy")
+    (site / "class").mkdir()
+    (site / "class/Ada.ipynb").write_text("{}")
+    (site / "class.zip").write_text("secret")
+    (site / "other.py").write_text("")
+    monkeypatch.setattr(sandbox, "installed_in", lambda real=sandbox.installed_in: [*real(), str(site)])
+    with Sandbox(limits=QUICK, hidden=[site / "class", site / "class.zip"]) as box:
+        listed = value(box, f"[os.listdir(os.path.join({str(site)!r}, n)) for n in ('.', 'subnorm', 'class')]")
+        assert set(listed[0]) == {"subnorm", "class", "class.zip", "other.py"}
+        assert listed[1:] == [[], []]
+        assert ask(box, f"open({str(site / 'class.zip')!r}).read()").error == "PermissionError"
+
+
+def test_only_tmp_can_be_written_to_and_it_is_small(box):
+    body = """
+places = ["/", "/dev", "/dev/shm", "/usr", "/grader", "/etc", "/bin", os.path.dirname(os.__file__), "/tmp"]
+for place in places:
+    try:
+        with open(place + "/planted", "w") as file:
+            file.write("x")
+        found[place] = True
+    except OSError:
+        found[place] = False
+total = 0
+try:
+    for k in range(60):
+        with open(f"/tmp/{k}", "wb") as file:
+            total += file.write(bytes(4 << 20))
+except OSError:
+    pass
+found["total"] = total
+"""
+    found = ask(box, body)
+    assert [place for place, written in found.items() if written is True] == ["/tmp"]
+    assert found["total"] <= QUICK.scratch
+
+
+def test_a_student_s_file_is_gone_for_the_next_one(box):
+    body = 'found = os.listdir("/tmp")\nopen("/tmp/mine", "w").close()'
+    assert ask(box, body) == ask(box, body) == []
+
+
+def test_there_is_no_network(box):
+    assert value(box, "[name for _, name in __import__('socket').if_nameindex()]") in ([], ["lo"])
+    # the loopback of this machine is tried in the run over hostile hand-ins
+
+
+def test_no_namespace_can_be_made_inside(box):
+    body = """
+import ctypes
+found = ctypes.CDLL(None, use_errno=True).unshare(0x10000000)
+"""
+    assert ask(box, body) == -1
+
+
+def test_the_kernel_limits_each_process(box):
+    wanted = {"CORE": 0, "FSIZE": QUICK.file, "NOFILE": QUICK.open_files, "AS": QUICK.address}
+    body = f"""
+import resource
+for name in {list(wanted)}:
+    found[name] = resource.getrlimit(getattr(resource, "RLIMIT_" + name))[1]
+"""
+    assert ask(box, body) == wanted
+
+
+def test_a_burst_of_processes_is_ended_together(box):
+    begun = time.monotonic()
+    ending = ask(box, "while True:\n    os.fork()")
+    assert (ending.how, ending.at, ending.which) == ("processes", "question", "look")
+    assert time.monotonic() - begun < 20
+
+
+def test_memory_of_all_processes_together_is_limited(box):
+    body = """
+for _ in range(4):
+    if os.fork() == 0:
+        break
+keep = bytearray(200 << 20)
+__import__("time").sleep(60)
+"""
+    assert ask(box, body).how == "memory"
+
+
+def test_time_is_limited_for_each_question_and_in_all(box):
+    assert ask(box, "while True:\n    pass").how == "timeout"
+    begun = time.monotonic()
+    assert ask(box, "__import__('time').sleep(60)", seconds=1).how == "timeout"
+    assert time.monotonic() - begun < 10
+
+
+def test_torch_runs_where_it_is_asked_for():
+    need("bwrap")
+    with Sandbox() as box:
+        assert ask(box, "import torch\nfound = torch.ones(2, 3).sum()", torch=True) == 6
+
+
+def test_a_clear_message_where_the_package_would_be(box):
+    outcome = ask(box, "from subnorm.numpy import layer_norm")
+    assert outcome.error == "ModuleNotFoundError"
+    assert "write the function yourself" in outcome.message
+    assert value(box, "__import__('subnorm').checks.layer_norm(print)") is True
+
+
+def test_no_bubblewrap_is_a_refusal_with_the_mend(monkeypatch):
+    monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
+    with pytest.raises(NoSandbox, match=r"apt install bubblewrap.*--no-sandbox"), Sandbox():
+        pass
+    with Sandbox(isolated=False) as open_box:
+        assert open_box.folder.exists()
+    assert not open_box.folder.exists()
+
+
+def test_a_python_that_does_not_start_inside_is_a_refusal(monkeypatch):
+    need("bwrap")
+    monkeypatch.setattr(sandbox, "installed_in", lambda: [])
+    with pytest.raises(NoSandbox, match="does not start"), Sandbox():
+        pass
+
+
+# What goes over the wire.
+
+VALUES = [
+    None, True, 3, 2.5, "text", ..., [1, (2, [3.0])], {"a": (1, None), "b": {}}, np.arange(6.0).reshape(2, 3).T,
+    np.float16([1, 2]), np.array(3), np.float32(2), np.array([True, False]), np.zeros((0, 3)), 10**30,
+    np.arange(4, dtype=">f8"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sent", VALUES, ids=repr)
+def test_a_value_comes_back_as_it_was(sent):
+    back = wire.unpack(json.loads(json.dumps(wire.pack(sent))))
+    assert type(back) is type(sent)
+    np.testing.assert_equal(back, sent)
+    if isinstance(sent, np.ndarray | np.generic):
+        assert back.dtype == sent.dtype.newbyteorder("=")
+
+
+def test_functions_among_the_inputs_come_back_and_are_never_taken_from_a_student():
+    case = Case("a", (Sublayer("linear", np.eye(2)), Device(1e-6, [1.0, 2.0]), {"k": 1}))
+    sent = json.loads(json.dumps(wire.pack_case(case)))
+    layer, device, rest = wire.unpack_case(sent).args
+    np.testing.assert_array_equal(layer(np.ones(2)), np.ones(2))
+    assert (device, rest) == (Device(1e-6, [1.0, 2.0]), {"k": 1})
+    with pytest.raises(ValueError, match="not a value"):
+        wire.unpack(sent[1])
+
+
+GOOD_BYTES = "AAAAAAAA8D8="
+FORGED = [
+    {"dtype": "object", "shape": [1], "bytes": GOOD_BYTES},
+    {"dtype": "float64", "shape": [2], "bytes": GOOD_BYTES},
+    {"dtype": "float64", "shape": [10**6, 10**6], "bytes": GOOD_BYTES},
+    {"dtype": "float64", "shape": [10**6, 10**6, 0], "bytes": ""},
+    {"dtype": "float64", "shape": [-1, -1], "bytes": GOOD_BYTES},
+    {"dtype": "float64", "shape": [True], "bytes": GOOD_BYTES},
+    {"dtype": "float64", "shape": [1.0], "bytes": GOOD_BYTES},
+    {"dtype": "float64", "shape": [1] * 40, "bytes": GOOD_BYTES},
+    {"dtype": "float64", "shape": [1], "bytes": "not base64!"},
+    {"dtype": "float64", "shape": [1], "bytes": 5},
+    {"dtype": ["float64"], "shape": [1], "bytes": GOOD_BYTES},
+    {"dict": [["a"]]}, {"dict": [[1, 2]]}, {"tuple": 3}, {"scalar": 3}, {"stand_in": "Sublayer", "parts": {}},
+    {"pickle": "gASVBAAAAAAAAABLAi4="}, {},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("data", FORGED, ids=str)
+def test_what_is_no_value_is_refused(data):
+    with pytest.raises(ValueError, match=r"."):
+        wire.unpack(data)
+
+
+OUTCOMES = [1, [], [1, "", "", 0, False], [1, "", "", 0, False, [True]], [1, "", "", -1, False, []],
+            [1, "E" * 200, "", 0, False, []], [1, "", "", 0, 0, []], [1, None, "", 0, False, []]]  # fmt: skip
+
+
+@pytest.mark.parametrize("data", OUTCOMES, ids=str)
+def test_what_is_no_outcome_is_refused(data):
+    with pytest.raises(ValueError, match="not an outcome"):
+        wire.unpack_outcome(data)
+
+
+def test_an_outcome_comes_back_and_what_cannot_be_sent_is_an_error():
+    sent = Outcome(np.ones(2), "", "", 4, True, [1, 2])
+    back = wire.unpack_outcome(json.loads(json.dumps(wire.pack_outcome(sent))))
+    assert (back.line, back.changed, back.calls) == (4, True, [1, 2])
+    assert wire.pack_outcome(Outcome(print))[1] == "TypeError"
+    assert wire.pack_outcome(Outcome(np.zeros(10**6)))[1] == "MemoryError"
+    assert math.isnan(wire.unpack(json.loads(json.dumps(wire.pack(math.nan)))))
+
+
+def test_a_judge_that_fails_on_a_strange_answer_is_no_point(monkeypatch):
+    broken = replace(grade.CANARY, reference=lambda x: 1 / 0 if x is None else 2 * x)
+    monkeypatch.setattr(type(broken), "judge", lambda *args: 1 / 0)
+    assert grade.verdict(broken, [], [])[0] == "unreadable"
+
+
+# Cells as IPython takes them.
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("%matplotlib inline\nx = 1", 1),
+        ("!ls\nx = 2\n?print\nprint?", 2),
+        ("%%time\nx = 3", 3),
+        ("%%bash\nx = 4", None),
+        ("y = 7\nx = (y\n  % 4)", 3),
+        ("x = 5; raise ValueError", 5),
+        ("", None),
+    ],
+)
+def test_lines_of_ipython_are_left_out(source, expected):
+    space, said = {}, []
+    child.run_cell(1, source, False, space, lambda **message: said.append(message))
+    assert space.get("x") == expected
+
+
+def test_one_failed_line_of_a_setup_cell_does_not_take_the_others():
+    space, said = {}, []
+    source = "import no_such_module\nimport os\n1 / 0\nx = 1"
+    child.run_cell(4, source, True, space, lambda **message: said.append((message["cell_error"], message["error"])))
+    assert (space["x"], space["os"], said) == (1, os, [(4, "ModuleNotFoundError"), (4, "ZeroDivisionError")])
+    child.run_cell(4, source, False, space := {}, lambda **message: None)
+    assert "os" not in space
