@@ -1,0 +1,323 @@
+"""The pages for students and for teachers say of the exercises what the package has, and show what it prints."""
+
+import contextlib
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+from refresh import chapters
+
+import course
+from subnorm import checks
+from subnorm.checks import exercise
+
+STUDENT = (course.ROOT / "book/exercises.md").read_text("utf-8")
+TEACHER = (course.ROOT / "book/teaching.md").read_text("utf-8")
+LESSON = 90  # minutes
+CHAPTERS = {path.stem: path.stem.split("-")[0] for path in chapters()}
+COMPUTED = {  # what an answer says, and what it should say
+    "about 1024": lambda: f"about {2**10}",
+    "8008000": lambda: str(exercise_named("bytes_moved").reference(1000, 1000, 4, "layer")),
+    "90000": lambda: str(300**2),
+}
+
+
+def exercise_named(name):
+    return next(ex for exercises in checks.SETS.values() for ex in exercises if ex.name == name)
+
+
+def totals(exercises):
+    minutes, points = sum(ex.minutes for ex in exercises), sum(ex.level for ex in exercises)
+    return f"{len(exercises)} exercises, {minutes} minutes, {points} points."
+
+
+def chapter(stem):
+    return f"{{doc}}`{CHAPTERS[stem]} <../notebooks/{stem}>`"
+
+
+def rows(exercises):
+    """The table of one set, as the page must have it."""
+    yield "| Level | Minutes | Exercise, its chapter, and what you can do then |"
+    yield "|---|---|---|"
+    for ex in exercises:
+        yield f"| {ex.level} | {ex.minutes} | `{ex.name}`, {chapter(ex.chapter)}: {ex.objective} |"
+
+
+def summary(sets, titles):
+    """The table of all sets."""
+    yield "| Sheet | Minutes | Points | What it is on, and after which chapters |"
+    yield "|---|---|---|---|"
+    for name, exercises in sets.items():
+        minutes, points = sum(ex.minutes for ex in exercises), sum(ex.level for ex in exercises)
+        after = ", ".join(map(chapter, sorted({ex.chapter for ex in exercises})))
+        what = f"{titles[name]}: {len(exercises)} exercises, after {after}"
+        yield f"| [{name}](sheet-{name}) | {minutes} | {points} | {what} |"
+    everything = [ex for exercises in sets.values() for ex in exercises]
+    minutes, points = sum(ex.minutes for ex in everything), sum(ex.level for ex in everything)
+    yield f"| all | {minutes} | {points} | {len(everything)} exercises |"
+
+
+def titles_in(page):
+    return dict(re.findall(r"^### (ex\d\d) · (.+)$", page, flags=re.MULTILINE))
+
+
+def sheet_faults(page, sets):
+    """What the student's page says of the sheets and is not so."""
+    titles = titles_in(page)
+    if list(titles) != list(sets):
+        yield f"the page has the sheets {list(titles)}, the package {list(sets)}"
+        return
+    tables = ["\n".join(summary(sets, titles)), *("\n".join(rows(exercises)) for exercises in sets.values())]
+    if (found := re.findall(r"(?:^\|.*\n)+", page, flags=re.MULTILINE)) != [f"{table}\n" for table in tables]:
+        stale = [table for table in tables if f"{table}\n" not in found]
+        yield "\n\n".join(["tables are not as they should be; put in:", *stale])
+    for name, exercises in sets.items():
+        part = page.split(f"### {name} · ")[1].split("\n### ")[0]
+        if totals(exercises) not in part:
+            yield f"{name} does not say: {totals(exercises)}"
+        links = re.findall(r"\{(?:download|doc)\}`[^`]*<\.\./(notebooks/exercises/[^>]*)>`", part)
+        sheets = sorted(course.ROOT.glob(f"notebooks/exercises/{name}-*.ipynb"))
+        stem = sheets[0].stem if len(sheets) == 1 else name
+        if links != [f"notebooks/exercises/student/{stem}.ipynb", f"notebooks/exercises/{stem}"]:
+            yield f"{name} does not lead to its sheet and its solutions, but to {links}"
+        elif needs(sheets[0]) not in part:
+            yield f"{name} does not say: {needs(sheets[0])}"
+
+
+def needs(path):
+    """What a sheet imports beside the checks."""
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    return "Needs NumPy and PyTorch." if re.search(r"^\s*import torch", code, re.MULTILINE) else "Needs NumPy."
+
+
+# What is shown is what is printed
+
+LISTING = re.compile(
+    r"^( *)```(python|\{code-block\} text)\n(?:\1:class: said\n\n)?(.*?)^\1```$", flags=re.MULTILINE | re.DOTALL
+)
+
+
+def listings(page):
+    """(code, shown) of each pair of listings that stand together; code is empty where none was given."""
+    code = ""
+    for indent, kind, body in LISTING.findall(page):
+        body = re.sub(rf"^{indent}", "", body, flags=re.MULTILINE)
+        if kind != "python":
+            yield code, body
+        code = body if kind == "python" else ""
+
+
+def printed(page):
+    """(shown, printed) of each listing; one without code shows what a right answer gets."""
+    names = {}
+    exercise.SEEN.clear()
+    for code, shown in listings(page):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(code or "checks.layer_norm(checks.layer_norm.reference)", names)
+        yield shown, out.getvalue()
+    exercise.SEEN.clear()
+
+
+def test_the_sheets_are_as_the_page_says():
+    assert list(sheet_faults(STUDENT, checks.SETS)) == []
+
+
+def test_the_page_shows_what_the_checks_print():
+    found = list(printed(STUDENT))
+    assert [out for _, out in found] == [shown for shown, _ in found]
+    assert {shown[0] for shown, _ in found} >= {"✅", "○", "❌"}
+    assert sum("→" in shown for shown, _ in found) >= 2  # with a name, and with facts
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("| 1 | 15 | `layer_norm`,", "| 2 | 15 | `layer_norm`,"),
+        ("| 1 | 15 | `layer_norm`,", "| 1 | 16 | `layer_norm`,"),
+        ("{doc}`03 <../notebooks/03-layer-normalization>`: write", "{doc}`04 <../notebooks/04-rmsnorm>`: write"),
+        ("write LayerNorm from its formula", "write LayerNorm"),
+        ("| `fold`,", "| `folded`,"),
+        ("### ex02 · ", "### ex06 · "),
+        ("| all |", "| sum |"),
+        (totals(checks.SETS["ex02"]), "some exercises"),
+        ("exercises/student/ex02-", "exercises/student/ex01-"),
+        ("Needs NumPy and PyTorch.", "Needs NumPy."),
+    ],
+)
+def test_a_planted_fault_of_the_students_page_is_found(was, now):
+    assert was in STUDENT
+    assert set(sheet_faults(STUDENT.replace(was, now), checks.SETS)) - set(sheet_faults(STUDENT, checks.SETS))
+
+
+def test_a_listing_that_is_not_printed_is_found():
+    said = "```{code-block} text\n:class: said\n\n"
+    page = f"```python\nprint(2)\n```\n\n{said}2\n```\n\n```python\nprint(3)\n```\n\n{said}4\n```\n"
+    assert list(printed(page)) == [("2\n", "2\n"), ("4\n", "3\n")]
+
+
+def test_the_inputs_of_class_are_those_that_the_page_draws():
+    assert f"default_rng({exercise.CLASS_SEED})" in STUDENT
+
+
+# The teacher's page
+
+PARTS = ["Objectives", "The lesson", "What students believe", "Exit questions"]
+ROW = re.compile(r"^\| (\d+) \| (.+) \|$", flags=re.MULTILINE)
+BELIEF = re.compile(r"^(\*\*\".*)\n: ((?:.*\n)(?:  .*\n)*)", flags=re.MULTILINE)
+CAUGHT = re.compile(r"Caught\s+by\s+((?:`\w+`:\s+`\w+`(?:,\s+`\w+`)*;?\s*)+)\.$")
+QUESTION = re.compile(r"^\d\. (.*?)(?=^\d\. |\Z)", flags=re.MULTILINE | re.DOTALL)
+ANSWER = re.compile(r"^   :::\{dropdown\} Answer\n   \S.*?^   :::$", flags=re.MULTILINE | re.DOTALL)
+
+
+def lessons(page):
+    """{set: {heading: text}} of the teacher's page."""
+    found = re.findall(r"^## (ex\d\d) · .*?\n(.*?)(?=^## )", page, flags=re.MULTILINE | re.DOTALL)
+    return {
+        name: dict(re.findall(r"^### (.*?)\n(.*?)(?=^### |\Z)", text, re.M | re.S)) | {"": text} for name, text in found
+    }
+
+
+def lesson_faults(page, sets):
+    """What the teacher's page lacks, or says of an exercise or a mistake that is not there."""
+    found = lessons(page)
+    if list(found) != list(sets):
+        yield f"the page has lessons for {list(found)}, the package has {list(sets)}"
+        return
+    for name, parts in found.items():
+        tags = {ex.name: {mistake.tag for mistake in ex.mistakes} for ex in sets[name]}
+        minutes = {ex.name: ex.minutes for ex in sets[name]}
+        if list(parts)[:-1] != PARTS:
+            yield f"{name} has the parts {list(parts)[:-1]}, not {PARTS}"
+            continue
+        if not parts[""].lstrip().startswith(totals(sets[name])):
+            yield f"{name} does not begin with: {totals(sets[name])}"
+        plan = [(int(time), text) for time, text in ROW.findall(parts["The lesson"])]
+        if sum(time for time, _ in plan) != LESSON:
+            yield f"the plan of {name} takes {sum(time for time, _ in plan)} minutes, not {LESSON}"
+        for time, text in plan:
+            work = sum(minutes[word] for word in set(re.findall(r"`(\w+)`", text.split("Homework")[0])) & set(minutes))
+            if work > time:
+                yield f"{name}: {time} minutes for exercises of {work}: {text[:40]}"
+        if "**Live figure**" not in parts["The lesson"] and name != "ex05":
+            yield f"the plan of {name} shows no live figure"
+        yield from belief_faults(name, parts["What students believe"], tags)
+        questions = QUESTION.findall(parts["Exit questions"])
+        if not 2 <= len(questions) <= 3:
+            yield f"{name} has {len(questions)} exit questions"
+        yield from (f"{name}: no answer to {text[:40]}" for text in questions if not ANSWER.search(text))
+
+
+def belief_faults(name, text, tags):
+    beliefs = BELIEF.findall(text)
+    if len(beliefs) < 3 or len(beliefs) != len(re.findall(r'^\*\*"', text, flags=re.MULTILINE)):
+        yield f"{name} has {len(beliefs)} beliefs that can be read"
+    for belief, body in beliefs:
+        links = re.findall(r"\]\(([^)]*)\)", body)
+        if not links or not all(link.startswith("https://") for link in links):
+            yield f"{belief} has no thread, or one without https: {links}"
+        caught = CAUGHT.search(body.rstrip())
+        if not caught:
+            yield f"{belief} does not end with the exercise and the mistake that catch it"
+            continue
+        for ex, list_of_tags in re.findall(r"`(\w+)`:\s+((?:`\w+`(?:,\s+)?)+)", caught[1]):
+            for tag in re.findall(r"\w+", list_of_tags):
+                if tag not in tags.get(ex, ()):
+                    yield f"{belief}: {name} has no mistake {tag} of {ex}"
+
+
+def test_every_set_has_its_lesson():
+    assert list(lesson_faults(TEACHER, checks.SETS)) == []
+
+
+def test_every_link_is_safe():
+    for page in (STUDENT, TEACHER):
+        assert re.findall(r"\]\((?!https://|[\w-]+\))[^)]*\)", page) == []
+
+
+@pytest.mark.parametrize("text", COMPUTED)
+def test_a_number_in_an_answer_is_computed(text):
+    assert text in TEACHER
+    assert text == COMPUTED[text]()
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("## ex03 · RMSNorm", "## RMSNorm"),
+        ("### The lesson", "### The plan"),
+        ("| 17 | **Alone:** `layer_norm`.", "| 16 | **Alone:** `layer_norm`."),
+        ("| 10 | **Alone:** `pre_ln`.", "| 7 | **Alone:** `pre_ln`."),
+        ("`layer_norm`: `ddof1`;", "`layer_norm`: `ddof2`;"),
+        ("`layer_norm`: `ddof1`;", "`rms_norm`: `layer_norm`;"),
+        ("Caught by `stream`: `not_updated`, `skips_from_first`.", "So it is."),
+        ("(https://github.com/oracle/tribuo/pull/215)", "(http://github.com/oracle/tribuo/pull/215)"),
+        ("[This kernel](https://github.com/nntrainer/nntrainer/issues/3935)", "A kernel"),
+        ('**"Every square fits, so the sum does."**\n: ', '**"Every square fits, so the sum does."**\n\n'),
+        (":::{dropdown} Answer\n   The launch. The work may not have begun.\n", ":::{dropdown} Answer\n"),
+        (totals(checks.SETS["ex02"]), "A sheet."),
+    ],
+)
+def test_a_planted_fault_of_the_teachers_page_is_found(was, now):
+    assert was in TEACHER
+    assert set(lesson_faults(TEACHER.replace(was, now), checks.SETS)) - set(lesson_faults(TEACHER, checks.SETS))
+
+
+# What is said of release and grade
+
+
+def test_the_commands_are_those_of_the_package(tmp_path, monkeypatch, capsys):
+    from subnorm.classroom import __main__, grade, release
+
+    calls = []
+    monkeypatch.setattr(release, "release", lambda *given: calls.append(("release", *given)) or 0)
+    monkeypatch.setattr(grade, "grade", lambda *given: calls.append(("grade", *given)) or 0)
+    lines = re.findall(r"-m subnorm\.classroom ([^\n`]+)", TEACHER)
+    assert len(lines) >= 4
+    for line in lines:
+        assert __main__.main(line.split()) == 0
+    assert [call[0] for call in calls] == [line.split()[0] for line in lines]
+
+
+def test_the_limits_are_those_of_the_grader():
+    from subnorm.classroom.sandbox import Limits
+
+    said = (
+        f"A cell has {{given}}`{Limits().cell:g}` seconds, a call for one exercise {{given}}`{Limits().question:g}`, "
+    )
+    assert said + f"a student {{given}}`{Limits().total:g}` in all." in TEACHER
+
+
+def test_the_diagnoses_are_those_of_the_grader():
+    from subnorm.classroom.grade import SAYS
+
+    table = TEACHER.split("| Diagnosis | What to do |\n")[1].split("\n\n")[0]
+    named = {tag for row in table.splitlines()[1:] for tag in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert named - {*SAYS, "error", "cell_error"} == set()
+    alone = {"output", "unreadable", "unreadable_file", "no_function"}  # rare, and their text says what to do
+    of_values = {"type", "keys", "count", "in_place", "calls", "no_error"}
+    assert set(SAYS) - named == alone | of_values
+
+
+def test_what_grade_writes_is_named():
+    for name in ("`grades.csv`", "`feedback/`", "`log.json`"):
+        assert f"\n{name}\n: " in TEACHER
+
+
+def test_no_sandbox_is_an_option_of_grade(capsys):
+    from subnorm.classroom import __main__
+
+    with pytest.raises(SystemExit):
+        __main__.main(["grade", "--help"])
+    options = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+    assert {"--seed", "--no-sandbox"} <= options
+    assert "`--no-sandbox`" in TEACHER
+    assert "`--seed`" in TEACHER
+
+
+def test_the_random_inputs_of_class_are_drawn_by_numpy():
+    names = [case.name for case in checks.layer_norm.cases(np.random.default_rng(exercise.CLASS_SEED))]
+    assert "\n".join(f"   {name}" for name in names) in STUDENT
