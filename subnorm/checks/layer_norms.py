@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -56,7 +57,7 @@ def _layer_norm_cases(rng: np.random.Generator) -> list[Case]:
         case("a square batch, (6, 6)", (6, 6)),
         case("a (2, 5, 8) batch of sequences", (2, 5, 8)),
         case("rows of deviation 2e-3, where eps matters", (3, 8), scale=2e-3),
-        case("one token, (8,)", (8,)),
+        case("one token, (8,)", (8,), edge=True),
         in_dtype(case("a float16 batch with entries near 400", (3, 8), scale=400, edge=True), "float16"),
         in_dtype(case("float32 rows of mean 4000 and deviation 1", (3, 8), mean=4000, edge=True), "float32"),
     ]
@@ -97,9 +98,9 @@ layer_norm = Exercise(
             partial(_layer_norm, axes=0),
         ),
         Mistake(
-            "sequence_axis",
-            "the statistics are taken along the sequence, axis -2; LayerNorm takes them over the features, axis -1.",
-            partial(_layer_norm, axes=-2),
+            "axis1",
+            "in a batch of sequences, axis 1 is the sequence; the features lie on the last axis, axis -1.",
+            partial(_layer_norm, axes=1),
             GITHUB + "jadore801120/attention-is-all-you-need-pytorch/pull/17",
         ),
         Mistake(
@@ -649,7 +650,7 @@ def _module() -> type:
 
 def _make_layer_norm(d: int, eps: float, wrap: bool = False, fixed_eps: float | None = None, **changes: Any) -> Any:
     module = _module()(d, eps if fixed_eps is None else fixed_eps, **changes)
-    return importlib.import_module("torch").nn.Sequential(module) if wrap else module
+    return importlib.import_module("torch").nn.Sequential(OrderedDict(norm=module)) if wrap else module
 
 
 make_layer_norm = Exercise(
@@ -666,7 +667,7 @@ make_layer_norm = Exercise(
             "names",
             "your parameters are called gamma and beta; a torch.nn.LayerNorm saves weight and bias.",
             partial(_make_layer_norm, names=("gamma", "beta")),
-            GITHUB + "huggingface/transformers/issues/11809",
+            GITHUB + "huggingface/candle/pull/1888",
         ),
         Mistake(
             "plain_tensors",
@@ -743,7 +744,7 @@ def _backward_cases(rng: np.random.Generator) -> list[Case]:
         case("a square batch, (6, 6)", (6, 6)),
         case("a (2, 5, 8) batch of sequences", (2, 5, 8)),
         case("rows of deviation 2e-3, where eps matters", (3, 8), scale=2e-3),
-        case("one token, (8,)", (8,)),
+        case("one token, (8,)", (8,), edge=True),
         in_dtype(case("a float16 batch with entries near 400", (3, 8), scale=400, size=400, edge=True), "float16"),
     ]
 
