@@ -116,11 +116,10 @@ def student(source: Notebook, name: str) -> Notebook:
     for cell in source["cells"]:
         if "solution-only" in tags(cell):
             continue
-        kept = {"tags", "nbgrader"}
         made: Cell = {
             "cell_type": cell["cell_type"],
             "id": cell["id"],
-            "metadata": {key: value for key, value in cell["metadata"].items() if key in kept},
+            "metadata": trimmed(cell),
             "source": cell["source"],
         }
         try:
@@ -146,6 +145,13 @@ def student(source: Notebook, name: str) -> Notebook:
     if wrong:
         raise SheetError("\n  ".join(["the source notebook cannot be released:", *wrong]))
     return sheet
+
+
+def trimmed(cell: Cell) -> dict[str, Any]:
+    """The metadata of a cell without what belongs to the page."""
+    kept = [tag for tag in tags(cell) if tag in ("setup", "answer", "check")]
+    nbgrader = cell["metadata"].get("nbgrader")
+    return ({"tags": kept} if kept else {}) | ({"nbgrader": nbgrader} if nbgrader else {})
 
 
 def for_nbgrader(source: Notebook) -> Notebook:

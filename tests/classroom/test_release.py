@@ -61,7 +61,7 @@ Add it.
     of_check = {"solution": False, "grade": True, "locked": True, "points": level}
     return [
         cell("markdown", ids[0], task),
-        cell("code", ids[1], answer, ["answer"], of_answer),
+        cell("code", ids[1], answer, ["answer", "hide-input"], of_answer),
         cell("code", ids[2], f"checks.{name}({name})", ["check"], of_check),
         cell("markdown", ids[3], solution, ["solution-only"]),
     ]
@@ -115,6 +115,7 @@ def test_the_sheet_holds_no_trace_of_a_run(source):
     code = [cell for cell in sheet["cells"] if cell["cell_type"] == "code"]
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
     assert all(set(cell["metadata"]) <= {"tags", "nbgrader"} for cell in sheet["cells"])
+    assert named(sheet, "ex90-1-answer")["metadata"]["tags"] == ["answer"]
     assert set(sheet["metadata"]) == {"kernelspec", "language_info"}
     nbformat.validate(json.loads(release.as_json(sheet)))
 

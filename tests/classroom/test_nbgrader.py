@@ -1,0 +1,77 @@
+"""nbgrader can release and grade the sheets: run here with the commands that a teacher types."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import parts
+import pytest
+
+from subnorm import checks
+from subnorm.classroom import release
+
+# the first sheet that takes no time to import PyTorch: each of the three students has a kernel
+SET = next(name for name in checks.SETS if "import torch" not in release.source_of(name).read_text("utf-8"))
+POINTS = [exercise.level for exercise in checks.SETS[SET]]
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """The sheet that nbgrader has released, and (points, most points) of three students whom it has graded."""
+    program = Path(parts.need("nbgrader"))
+    folder = tmp_path_factory.mktemp("course")
+    source = release.read(release.source_of(SET))
+    name = release.source_of(SET).name
+    release.handout.write_nbgrader(folder, SET, name, release.as_json(release.for_nbgrader(source)))
+    env = {key: value for key, value in os.environ.items() if key != "SUBNORM_CHECKS"}
+    env |= {
+        "PATH": f"{program.parent}{os.pathsep}{env['PATH']}",  # nbgrader calls alembic by its name
+        "PYTHONPATH": str(release.ROOT),
+        **{key: str(folder / "home") for key in ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR")},
+    }
+
+    def call(*words):
+        done = subprocess.run([program, *words], cwd=folder, env=env, capture_output=True, text=True, timeout=240)
+        assert done.returncode == 0, done.stderr[-3000:]
+
+    def hand_in(student, book):
+        path = folder / "submitted" / student / SET / name
+        path.parent.mkdir(parents=True)
+        path.write_text(release.as_json(book), "utf-8")
+
+    call("generate_assignment", SET)
+    sheet = release.read(folder / "release" / SET / name)
+    one = json.loads(json.dumps(sheet))  # the first exercise is done; the check of the second one is deleted
+    one["cells"] = [cell for cell in one["cells"] if cell["id"] != f"{SET}-2-check"]
+    cell_of(one, "1-answer")["source"] = cell_of(source, "1-answer")["source"]
+    hand_in("empty", sheet)
+    hand_in("one", one)
+    hand_in("solved", source)
+    call("autograde", SET)
+    call("export", "--to", "grades.csv")
+    lines = (folder / "grades.csv").read_text("utf-8").splitlines()
+    columns = lines[0].split(",")
+    rows = [dict(zip(columns, line.split(","), strict=True)) for line in lines[1:]]
+    scores = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in rows}
+    return sheet, scores
+
+
+def cell_of(book, part):
+    return next(cell for cell in book["cells"] if cell["id"] == f"{SET}-{part}")
+
+
+def test_nbgrader_releases_the_same_sheet(course):
+    sheet = course[0]
+    ours = release.student(release.read(release.source_of(SET)), SET)
+    assert [(cell["id"], cell["source"]) for cell in sheet["cells"]] == [
+        (cell["id"], cell["source"]) for cell in ours["cells"]
+    ]
+
+
+def test_nbgrader_gives_the_points_of_what_is_right(course):
+    assert course[1] == {
+        "empty": (0, sum(POINTS)),
+        "one": (POINTS[0], sum(POINTS)),
+        "solved": (sum(POINTS), sum(POINTS)),
+    }
