@@ -226,12 +226,14 @@ def tee(command: list) -> tuple:
 
 def test() -> bool:
     """Run every stage, also after one that failed; then the table."""
+    # a file stays on one core: its tests share a browser, a built page, or the state of a notebook
+    on_all_cores = ["-n", "auto", "--maxprocesses=4", "--dist=loadfile"]
     stages = {
         "lint": ["ruff", "check", "."],
         "format": ["ruff", "format", "--check", "."],
         "types": ["mypy"],
-        "tests": ["pytest", "tests", "--cov", "--cov-fail-under=100"],
-        "notebooks": ["pytest", "notebooks"],  # apart: coverage and kernels do not mix
+        "tests": ["pytest", "tests", *on_all_cores, "--cov", "--cov-fail-under=100"],
+        "notebooks": ["pytest", "notebooks", *on_all_cores],  # apart: coverage and kernels do not mix
     }
     start = time.monotonic()
     rows = [("build", build(), "book", time.monotonic() - start)]

@@ -28,6 +28,12 @@ def array(name: str, is_array: bool, got: type) -> None:
         )
 
 
+def says(name: str, text: str) -> None:
+    """The text of a figure, for readers who cannot see it."""
+    if len(text) < 20:
+        raise ValueError(f"{name} must say what is seen; got {text!r}. Name the curves, and what they do.")
+
+
 def floating(name: str, is_floating: bool, dtype: object) -> None:
     if not is_floating:
         raise TypeError(

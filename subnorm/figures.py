@@ -9,6 +9,8 @@ from IPython.display import publish_display_data
 from matplotlib.figure import Figure
 from PIL import Image, ImageChops
 
+from subnorm import _rules
+
 # Okabe and Ito's colours, told apart by colour-blind readers too; only those with at least 3:1 contrast on white.
 BLUE = "#0072B2"
 ORANGE = "#D55E00"
@@ -63,8 +65,7 @@ def show(fig: Figure, alt: str, dpi: int = 120) -> None:
     Raises:
         ValueError: the alt text is too short to say what is seen.
     """
-    if len(alt) < 20:
-        raise ValueError(f"alt must say what is seen; got {alt!r}. Name the curves, and what they do.")
+    _rules.says("alt", alt)
     png = io.BytesIO()
     fig.savefig(png, format="png", dpi=dpi, facecolor="white")
     plt.close(fig)

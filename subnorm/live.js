@@ -1,5 +1,5 @@
 // The live figures: subnorm/live.py writes their data, this draws them, in the book and in JupyterLab.
-// One renderer for both pictures: Python runs `markup` for the still one, the browser runs it again at every change.
+// One renderer for all pictures: `markup` runs when the still one is stored, when the book is built, and in the browser.
 // A chart only shows rows of the table that the package computed. Only the two norms are computed here.
 // In JupyterLab every output brings this script; the first one stays.
 globalThis.subnormLive ??= (() => {
@@ -128,10 +128,8 @@ globalThis.subnormLive ??= (() => {
     return legend(entries, x, y + 34, x + w);
   }
 
-  /** A panel of curves over one pair of axes; its legend has room for `rows` at least, as its neighbours' have. */
-  function linesPanel(panel, data, place, rows) {
-    const { x, y, w, h } = place;
-    const key = curveLegend(panel, data, place);
+  /** A panel of curves over one pair of axes; its legend `key` gets `rows` rows, as its neighbours' do. */
+  function linesPanel(panel, data, { x, y, w, h }, key, rows) {
     const top = y + SIDE.top + Math.max(key.rows, rows) * ROW - 8;
     const bottom = y + h - SIDE.bottom;
     const py = scale(panel.y, bottom, top, 6);
@@ -224,9 +222,9 @@ globalThis.subnormLive ??= (() => {
         below += panel.height;
         return place;
       });
-      const legends = spec.panels.map((panel, k) => panel.curves ? curveLegend(panel, panels[k], places[k]).rows : 0);
-      const rows = side === 1 ? 0 : Math.max(...legends);
-      const drawn = spec.panels.map((panel, k) => PANELS[panel.kind](panel, panels[k], places[k], rows));
+      const keys = spec.panels.map((panel, k) => panel.curves && curveLegend(panel, panels[k], places[k]));
+      const rows = side === 1 ? 0 : Math.max(...keys.map((key) => key?.rows ?? 0));
+      const drawn = spec.panels.map((panel, k) => PANELS[panel.kind](panel, panels[k], places[k], keys[k], rows));
       return { svg: drawn.join(""), say, numbers: panels };
     },
   };
@@ -420,7 +418,14 @@ globalThis.subnormLive ??= (() => {
     });
 
     place(); // a reload may bring back old positions
-    new ResizeObserver(draw).observe(holder); // draws at once too, but after the page's own layout
+    // Drawn when the reader comes near, after the page's own layout, and again at every change of its width. (Were it
+    // observed at once: a part of the page that is not laid out yet tells of no size, and may not tell of it later.)
+    const near = new IntersectionObserver((entries) => {
+      if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
+      near.disconnect();
+      new ResizeObserver(draw).observe(holder);
+    }, { rootMargin: "50%" });
+    near.observe(figure);
   }
 
   const mounted = new WeakSet(); // in JupyterLab every output asks for all figures again

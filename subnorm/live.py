@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from IPython.display import publish_display_data
 
-from subnorm import figures
+from subnorm import _rules, figures
 
 HERE = Path(__file__).parent
 SCRIPT = HERE / "live.js"
@@ -418,9 +418,8 @@ def _coloured(text: str, values: Mapping[str, str]) -> str:
 def _publish(name: str, title: str, alt: str, spec: dict[str, Any]) -> None:
     if not re.fullmatch("[a-z][a-z0-9-]*", name):
         raise ValueError(f"a figure's name is lower-case words with dashes, unique on its page; got {name!r}.")
-    for what, text in (("title", title), ("alt", alt)):
-        if len(text) < 20:
-            raise ValueError(f"{what} must say what is seen; got {text!r}. Name the curves, and what they do.")
+    _rules.says("title", title)
+    _rules.says("alt", alt)
     spec = {"name": name, "title": title, "alt": alt, **spec}
     data = json.dumps(_plain(spec), ensure_ascii=False, separators=(",", ":"))
     if os.environ.get("SUBNORM_STORED"):

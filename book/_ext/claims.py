@@ -15,6 +15,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+import tables
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -229,7 +230,7 @@ def look(env, doc):
 
 def remember(app, doctree):
     if next(doctree.findall(ledger), None):
-        app.env.ledgers.add(app.env.docname)
+        app.env.ledgers[app.env.docname] = True
 
 
 # Writing
@@ -326,21 +327,9 @@ def in_order(env, doc):
 
 
 def start(app, env, docnames):
-    for name, empty in (
-        ("claims", {}),
-        ("claim_cells", {}),
-        ("ledgers", set()),
-        ("known_claims", {}),
-        ("claim_looks", {}),
-    ):
+    for name in ("known_claims", "claim_looks"):  # of all pages together, made anew in every build
         if not hasattr(env, name):
-            setattr(env, name, empty)
-
-
-def purge(app, env, docname):
-    for table in ("claims", "claim_cells"):
-        getattr(env, table, {}).pop(docname, None)
-    getattr(env, "ledgers", set()).discard(docname)
+            setattr(env, name, {})
 
 
 def setup(app):
@@ -349,9 +338,9 @@ def setup(app):
     app.add_role("claim", ClaimRole())
     app.add_directive("claims", Claims)
     app.add_post_transform(Fill)
+    tables.by_page(app, "claims", "claim_cells", "ledgers")
     app.connect("env-before-read-docs", start)
-    app.connect("env-purge-doc", purge)
     app.connect("doctree-read", collect)
     app.connect("doctree-read", remember)
     app.connect("env-updated", check)
-    return {"env_version": 2, "parallel_read_safe": False, "parallel_write_safe": True}
+    return {"env_version": 3, "parallel_read_safe": False, "parallel_write_safe": True}

@@ -6,9 +6,12 @@ cut fonts are new files: the whole ones stay, for the next build that needs anot
 
 import hashlib
 import io
+import logging
 import re
 
 from fontTools import subset
+
+logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every glyph
 
 FACE = re.compile(r"@font-face\{([^}]*)\}")
 FILE = re.compile(r"url\(([^)]*\.woff2)\)")

@@ -26,6 +26,7 @@ import re
 from html import escape
 from pathlib import Path
 
+import tables
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util import logging
@@ -206,15 +207,6 @@ def writes(text):
     return lambda translator, node: translator.body.append(text)
 
 
-def start(app, env, docnames):
-    if not hasattr(env, "quick_checks"):
-        env.quick_checks = {}
-
-
-def purge(app, env, docname):
-    getattr(env, "quick_checks", {}).pop(docname, None)
-
-
 def setup(app):
     app.add_directive("quick-check", QuickCheck)
     app.add_node(quick_check, html=(visit_check, writes("</fieldset>\n")))
@@ -226,8 +218,7 @@ def setup(app):
     others = dict.fromkeys(("latex", "text", "man", "texinfo"), (skip, None))
     app.add_node(checks_head, html=(visit_head, None), **others)
     app.add_node(checks_done, html=(visit_done, None), **others)
-    app.connect("env-before-read-docs", start)
-    app.connect("env-purge-doc", purge)
+    tables.by_page(app, "quick_checks")
     app.connect("doctree-read", add_head)
     app.connect("doctree-resolved", add_done)
     app.connect("html-page-context", add_script)

@@ -7,6 +7,7 @@ puts the formula there, with a link to the place where it is derived. A label th
 build.
 """
 
+import tables
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -64,23 +65,11 @@ class Fill(SphinxPostTransform):
                 yield nodes.paragraph("", "", number, nodes.Text(" in "), page, classes=["place"])
 
 
-def start(app, env, docnames):
-    for name in ("equations", "key_equations"):
-        if not hasattr(env, name):
-            setattr(env, name, {})
-
-
-def purge(app, env, docname):
-    for name in ("equations", "key_equations"):
-        getattr(env, name, {}).pop(docname, None)
-
-
 def setup(app):
     app.add_node(key_equation)
     app.add_directive("key-equation", KeyEquation)
     app.add_post_transform(Fill)
-    app.connect("env-before-read-docs", start)
-    app.connect("env-purge-doc", purge)
+    tables.by_page(app, "equations", "key_equations")
     app.connect("doctree-read", collect)
     app.connect("env-updated", check)
     return {"env_version": 1, "parallel_read_safe": False, "parallel_write_safe": True}

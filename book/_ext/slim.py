@@ -22,6 +22,9 @@ THEME = """<script>
     try { mode = localStorage.getItem("mode") || mode; } catch { /* a browser may refuse to store */ }
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
     document.documentElement.classList.add("js"); // controls that only a script can serve are shown from the start
+    // neither reloaded nor sent to a place within the page: the reader begins at the top
+    if (!location.hash && performance.getEntriesByType("navigation")[0]?.type === "navigate")
+      document.documentElement.classList.add("fresh");
     root.mode = mode;
     root.theme = mode !== "auto" ? mode : dark ? "dark" : "light";
   }
@@ -52,7 +55,21 @@ RULES = [
     # roles that do not fit their children
     (r' role="list"(?= class="citation-list")| role="doc-biblioentry"', ""),
     (r"<script (?![^>]*\b(?:defer|async)\b)(?=[^>]*\bsrc=)", "<script defer "),
+    # names, punctuation and blanks of a listing have the colour of the listing, and are most of a chapter's elements
+    (r'<span class="(?:n|nn|p|w)">([^<]*)</span>', r"\1"),
+    (r"(<pre[^>]*>)<span></span>", r"\1"),
+    # the list of contents is to follow the reader, and is sought by a name it does not have; subnorm.js starts this
+    (r' data-bs-spy="scroll" data-bs-target="[^"]*"', ' data-bs-target="#pst-page-toc-nav"'),
 ]
+
+# The theme asks for the width of every listing and table as the page opens, which lays out a long page at once, with
+# the sections that nobody has come to yet. subnorm.js does the same for each section when it is laid out.
+THEME_SCRIPT = "scripts/pydata-sphinx-theme.js"
+ASKED = (
+    '["pre",".nboutput > .output_area",".cell_output > .output",".jp-RenderedHTMLCommon",'
+    '".pst-scrollable-table-container"]'
+)
+NOT_ASKED = '["not-asked"]'
 
 # More than half of the bytes of the site. Fonts in another form are for browsers of before 2018.
 UNUSED = ["**/*.map", "**/*.ttf", "scripts/fontawesome.js*", "sphinx-thebe.*"]
@@ -129,9 +146,20 @@ def describe(app, pagename, templatename, context, doctree):
     context["metatags"] = f'{tags}\n<meta name="description" content="{text}" />'
 
 
+def ask_no_widths(path):
+    if not path.exists():  # another theme
+        return
+    script = path.read_text("utf-8")
+    if ASKED in script:
+        path.write_text(script.replace(ASKED, NOT_ASKED), "utf-8")
+    elif NOT_ASKED not in script:
+        log.warning("%s: what asks for widths has changed; look it up in the theme and mend ASKED in slim.py", path)
+
+
 def finish(app, error):
     if error or app.builder.format != "html":
         return
+    ask_no_widths(Path(app.outdir, "_static", THEME_SCRIPT))
     if app.config.root_doc != "index":  # instead of the bare redirect that is written there
         Path(app.outdir, "index.html").write_text(HOME.format(url=f"{app.config.root_doc}.html"), "utf-8")
     for path in [path for pattern in UNUSED for path in Path(app.outdir, "_static").glob(pattern)]:

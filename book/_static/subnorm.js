@@ -1,9 +1,11 @@
-// A formula wider than its column scrolls; only then must the keyboard be able to reach it. (The theme does tables.)
+// A formula, a listing or a table wider than its column scrolls; only then must the keyboard be able to reach it.
 {
-  // Widths are read when the browser has laid out the page anyway, all of them before the first is marked. What is
-  // observed is the formula itself: the fonts come late, and are wider.
+  const BOXES = ".eqn, pre, .cell_output > .output, .pst-scrollable-table-container";
+  // Widths are read when the browser has laid out that part of the page anyway, all of them before the first is marked.
+  // What a box holds is observed too: the fonts come late, and are wider.
   const observer = new ResizeObserver((entries) => {
-    const boxes = entries.map(({ target }) => target.closest(".eqn"));
+    const sized = entries.flatMap(({ target }) => [target, target.parentElement]);
+    const boxes = [...new Set(sized)].filter((box) => box.matches(BOXES));
     const wide = boxes.map((box) => box.scrollWidth > box.clientWidth + 1);
     boxes.forEach((box, k) => {
       for (const [name, value] of [["tabindex", "0"], ["role", "group"], ["aria-label", "scrolls sideways"]])
@@ -11,8 +13,22 @@
         else box.removeAttribute(name);
     });
   });
-  document.querySelectorAll(".eqn > *").forEach((formula) => observer.observe(formula));
+  const watch = (part) => part.querySelectorAll(BOXES).forEach((box) => {
+    observer.observe(box);
+    if (box.firstElementChild) observer.observe(box.firstElementChild);
+  });
+  watch(document);
+  document.addEventListener("contentvisibilityautostatechange", ({ target, skipped }) => { if (!skipped) watch(target) });
 }
+
+// Before a jump within the page all of it is laid out: only then is it known how far down the place is.
+addEventListener("click", ({ target }) => {
+  if (target.closest?.("a[href*='#']")) document.documentElement.classList.remove("fresh");
+}, true);
+
+// The list of contents follows the reader where it stands beside the text. On a phone it is out of sight, and to
+// follow there would lay out the whole page before it can be used.
+if (matchMedia("(min-width: 1200px)").matches) document.body.dataset.bsSpy = "scroll";
 
 // Paper is light, whatever the screen shows.
 {

@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from built import up_to_date
 from parts import need
 from playwright.sync_api import sync_playwright
 from visit import OPTIONS
@@ -23,7 +24,7 @@ def browser():
 @pytest.fixture(scope="session")
 def pages():
     """All pages of a book that is up to date, but index.html, which only leads to the first one."""
-    assert course.build()
+    assert up_to_date()
     paths = [path.relative_to(course.PAGES) for path in sorted(course.PAGES.rglob("*.html"))]
     return [path.as_posix() for path in paths if path.parts[0] not in ("_static", "index.html")]
 

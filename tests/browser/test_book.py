@@ -1,13 +1,13 @@
 """What single pages do in a real browser. What holds for every page is in test_every_page.py."""
 
-from visit import DESK, opened
+from visit import DESK, PHONE, opened
 
 
 def test_the_front_door_leads_to_the_book(browser, server):
     faults = []
     with opened(browser, server, faults) as page:
         page.goto(server)
-        page.wait_for_url("**/book/intro.html", timeout=5000)
+        page.wait_for_url("**/book/intro.html")
     assert faults == []
 
 
@@ -41,12 +41,48 @@ def test_the_colour_button_changes_the_colours_and_is_remembered(browser, server
     assert faults == []
 
 
-def test_a_wide_formula_can_be_scrolled_by_keyboard(browser, server):
+def test_a_wide_formula_or_listing_can_be_scrolled_by_keyboard(browser, server):
     with opened(browser, server, [], viewport={"width": 260, "height": 700}) as page:
         page.goto(server + "notebooks/03-layer-normalization.html")
-        wide = page.locator(".eqn").filter(has=page.locator(".mtable")).first
-        assert wide.evaluate("box => box.scrollWidth > box.clientWidth")
-        assert wide.get_attribute("tabindex") == "0"
+        for wide in (page.locator(".eqn").filter(has=page.locator(".mtable")), page.locator(".cell_input pre:visible")):
+            wide.first.evaluate("box => location.replace('#' + box.closest('section').id)")
+            assert wide.first.evaluate("box => box.scrollWidth > box.clientWidth")
+            page.wait_for_function("box => box.tabIndex === 0", arg=wide.first.element_handle())
+
+
+def test_on_a_phone_a_section_is_laid_out_when_the_reader_comes_near(browser, server):
+    """And who jumps within the page lands where the link leads."""
+    faults = []
+    laid_out = "e => e.checkVisibility({contentVisibilityAuto: true})"
+    with opened(browser, server, faults, viewport=PHONE, reduced_motion="reduce") as page:
+        page.goto(server + "notebooks/05-pre-ln-or-post-ln.html")
+        figure = page.locator("figure[data-live]").first
+        summary = page.locator("#summary")
+        assert not figure.evaluate(laid_out)
+        assert not summary.locator("h2").evaluate(laid_out)
+        for _ in range(60):
+            page.mouse.wheel(0, 700)
+            if "live-on" in figure.get_attribute("class"):
+                break
+            page.wait_for_timeout(50)
+        assert figure.evaluate(laid_out)
+        assert "live-on" in figure.get_attribute("class")
+        assert not summary.locator("h2").evaluate(laid_out)
+        page.locator("#pst-page-toc-nav a[href='#summary']").evaluate("link => link.click()")
+        at_the_head = "() => Math.abs(document.querySelector('#summary').getBoundingClientRect().top) < 120"
+        page.wait_for_function(at_the_head)
+        page.reload()  # the reader stays where he was
+        page.wait_for_function(at_the_head)
+    assert faults == []
+
+
+def test_on_a_desk_the_list_of_contents_follows_the_reader(browser, server):
+    with opened(browser, server, [], viewport=DESK, reduced_motion="reduce") as page:
+        page.goto(server + "notebooks/05-pre-ln-or-post-ln.html")
+        links = page.locator("#pst-page-toc-nav a[href^='#']")
+        for link in (links.nth(1), links.nth(3)):
+            page.locator(link.get_attribute("href")).evaluate("section => section.scrollIntoView()")
+            page.wait_for_function("link => link.classList.contains('active')", arg=link.element_handle())
 
 
 def test_lines_are_of_a_readable_length(browser, server):

@@ -1,5 +1,6 @@
 """Every page of the book in a real browser: light and dark, on a desk and on a phone, from a server and from a file."""
 
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
@@ -44,13 +45,20 @@ ACCESSIBLE = """async (scheme) => {
 @pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])
 def test_every_page_from_a_server(browser, server, pages, window):
     faults = []
-    with (
-        opened(browser, server, faults, color_scheme="light", viewport=window) as light,
-        opened(browser, server, faults, color_scheme="dark", viewport=window) as dark,
-    ):
+    with both(browser, server, faults, window) as schemes:
         for name in pages:
-            faults += [f"{name}: {fault}" for fault in visit(server + name, light=light, dark=dark)]
+            faults += [f"{name}: {fault}" for fault in visit(server + name, **schemes)]
     assert faults == []
+
+
+@contextmanager
+def both(browser, base, faults, window):
+    """A page for a reader who prefers light, and one for dark."""
+    with (
+        opened(browser, base, faults, color_scheme="light", viewport=window) as light,
+        opened(browser, base, faults, color_scheme="dark", viewport=window) as dark,
+    ):
+        yield {"light": light, "dark": dark}
 
 
 def visit(address, **schemes):
@@ -118,14 +126,11 @@ def planted(browser, server):
         page = route.fetch()
         route.fulfill(response=page, body=page.text().replace("</article>", planted + "</article>"))
 
-    with (
-        opened(browser, server, faults, color_scheme="light", viewport=DESK) as light,
-        opened(browser, server, faults, color_scheme="dark", viewport=DESK) as dark,
-    ):
-        for page in (light, dark):
+    with both(browser, server, faults, DESK) as schemes:
+        for page in schemes.values():
             page.route("**/changelog.html", plant)
             page.route("https://example.org/*", lambda route: route.abort())
-        faults += visit(server + "book/changelog.html", light=light, dark=dark)
+        faults += visit(server + "book/changelog.html", **schemes)
     return faults
 
 

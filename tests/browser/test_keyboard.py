@@ -101,6 +101,8 @@ IN_SIGHT = """() => {
 def test_picture_and_control_are_seen_together_on_a_phone(browser, server, page_name):
     with opened(browser, server, [], viewport=PHONE, reduced_motion="reduce") as page:
         page.goto(f"{server}notebooks/{page_name}.html")
+        name = page.locator("figure[data-live]").first.get_attribute("id")
+        page.goto(f"{server}notebooks/{page_name}.html#{name}")
         figure = page.locator("figure.live-on").first
         figure.wait_for()
         # the reader stands before the figure, its head just in sight, and comes by the Tab key

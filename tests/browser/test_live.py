@@ -36,10 +36,11 @@ def name(request):
 
 def figures_on(page, server, name):
     """(table, figure) of all live figures, once their script has run."""
-    page.goto(f"{server}notebooks/{name}.html")
+    page.emulate_media(reduced_motion="reduce")  # a jump arrives at once
     for spec in SPECS[name]:
-        figure = page.locator(f"#live-{spec['name']}.live-on")
-        figure.wait_for()
+        page.goto(f"{server}notebooks/{name}.html#live-{spec['name']}")  # drawn when the reader comes near
+        figure = page.locator(f"#live-{spec['name']}")
+        page.locator(f"#live-{spec['name']}.live-on").wait_for()
         yield spec, figure
 
 
