@@ -6,6 +6,7 @@ import re
 NOT_PROSE = re.compile(
     r"^#+ .*$|^:{3,}.*$|^:\w+:.*$"
     r"|^```(?:python|text|\{(?:code|raw|math|figure|toctree|bibliography|claims))[\s\S]*?^```"
+    r"|^`{3,}.*$"
     r"|\$\$[\s\S]*?\$\$|\$[^$\n]+\$|\{(?!term)[\w:-]+\}`[^`]*`|(?<!\})`[^`]+`|\]\([^)]*\)|\"[^\"]*\"|<!--[\s\S]*?-->",
     flags=re.MULTILINE,
 )

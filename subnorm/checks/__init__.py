@@ -4,7 +4,7 @@ Every name here is an :class:`Exercise`: call it with your function. Feedback ne
 judges in class and when a teacher grades; the inputs differ.
 """
 
-from subnorm.checks import layer_norms, placements, precision, rms_norms
+from subnorm.checks import layer_norms, placements, precision, residuals, rms_norms
 from subnorm.checks.exercise import Exercise, Mistake, Result, progress
 from subnorm.checks.layer_norms import (
     fold,
@@ -24,6 +24,15 @@ from subnorm.checks.precision import (
     share_of_copy,
     time_rounds,
 )
+from subnorm.checks.residuals import (
+    logit_shares,
+    paths,
+    projected_residual,
+    residual,
+    residual_backward,
+    scaled_stream,
+    stream,
+)
 from subnorm.checks.rms_norms import (
     add_rms_norm,
     centre_writer,
@@ -36,6 +45,7 @@ from subnorm.checks.rms_norms import (
 )
 
 SETS = {
+    "ex01": residuals.EXERCISES,
     "ex02": layer_norms.EXERCISES,
     "ex03": rms_norms.EXERCISES,
     "ex04": placements.EXERCISES,
@@ -61,19 +71,26 @@ __all__ = [
     "layer_norm_backward",
     "layer_norm_from_rms",
     "llama_rms_norm",
+    "logit_shares",
     "make_layer_norm",
     "median_and_spread",
     "merge_moments",
     "overflows",
+    "paths",
     "post_ln",
     "pre_ln",
     "pre_ln_block",
     "pre_ln_stack",
     "progress",
+    "projected_residual",
+    "residual",
+    "residual_backward",
     "rms_norm",
     "rms_norm_backward",
     "safe_rms_norm",
+    "scaled_stream",
     "share_of_copy",
+    "stream",
     "time_rounds",
     "warm_up",
 ]
