@@ -48,7 +48,7 @@ class Result:
         return self.tag == "right"
 
     def __str__(self) -> str:
-        mark = {"right": "✅", "not_done": "○"}.get(self.tag, "❌")
+        mark = {"right": "✓", "not_done": "○"}.get(self.tag, "✗")
         return f"{mark} {self.exercise}: {self.seen}" + (f"\n   → {self.hint}" if self.hint else "")
 
     def _ipython_display_(self) -> None:
@@ -160,7 +160,7 @@ SEEN: dict[str, Result] = {}  # the last result of each check of this session
 def progress() -> None:
     """Print what has been checked in this session, and what is left."""
     for result in SEEN.values():
-        print(f"{'✅' if result else '○'} {result.exercise}" + ("" if result else f" ({result.tag})"))
+        print(f"{'✓' if result else '○'} {result.exercise}" + ("" if result else f" ({result.tag})"))
     print(f"{sum(map(bool, SEEN.values()))} of {len(SEEN)} exercises that you have checked are right.")
 
 

@@ -57,7 +57,7 @@ def with_in_place(x, gain):
 def test_a_right_answer(capsys):
     result = check(scaled)
     assert result
-    assert capsys.readouterr().out == "✅ scaled: right on all 3 inputs.\n"
+    assert capsys.readouterr().out == "✓ scaled: right on all 3 inputs.\n"
 
 
 @pytest.mark.parametrize("answer", [answer_of(), answer_of(...), answer_of(error=NotImplementedError("your code"))])
@@ -303,7 +303,7 @@ def test_progress(monkeypatch, capsys):
     CALLED_TOO(MISTAKES[0][1])
     capsys.readouterr()
     checks.progress()
-    assert capsys.readouterr().out == "✅ scaled\n○ other (value)\n1 of 2 exercises that you have checked are right.\n"
+    assert capsys.readouterr().out == "✓ scaled\n○ other (value)\n1 of 2 exercises that you have checked are right.\n"
 
 
 def test_a_wrong_number_of_outcomes_is_no_verdict():

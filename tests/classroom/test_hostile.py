@@ -135,7 +135,7 @@ def hand_ins(folder, out, port, name, outside):
     yield "threads", "threads.ipynb", sheet(many), "processes", right
     yield "stays", "stays.ipynb", sheet(LAYER_NORM, MEAN_SQUARE, STAY), right, right
     yield "no checks", "no checks.ipynb", notebook(cell(SETUP, "setup"), LAYER_NORM, MEAN_SQUARE), right, right
-    edited = cell("print('✅ layer_norm: right on all 7 inputs.')\nassert checks.layer_norm(layer_norm)", "check")
+    edited = cell("print('✓ layer_norm: right on all 7 inputs.')\nassert checks.layer_norm(layer_norm)", "check")
     yield (
         "edited check",
         "edited check.ipynb",
