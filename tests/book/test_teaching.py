@@ -198,6 +198,9 @@ def lesson_faults(page, sets):
         plan = [(int(time), text) for time, text in ROW.findall(parts["The lesson"])]
         if sum(time for time, _ in plan) != LESSON:
             yield f"the plan of {name} takes {sum(time for time, _ in plan)} minutes, not {LESSON}"
+        in_class = set(re.findall(r"`(\w+)`", " ".join(text for _, text in plan).split("Homework")[0])) & set(minutes)
+        if not 2 <= len(in_class) <= 4:  # as the page says
+            yield f"the plan of {name} does {sorted(in_class)} in class"
         for time, text in plan:
             work = sum(minutes[word] for word in set(re.findall(r"`(\w+)`", text.split("Homework")[0])) & set(minutes))
             if work > time:
@@ -251,6 +254,7 @@ def test_a_number_in_an_answer_is_computed(text):
         ("### The lesson", "### The plan"),
         ("| 17 | **Alone:** `layer_norm`.", "| 16 | **Alone:** `layer_norm`."),
         ("| 10 | **Alone:** `pre_ln`.", "| 7 | **Alone:** `pre_ln`."),
+        ("**Alone:** `bytes_moved`.", "**Alone:** `bytes_moved`, `faults`."),
         ("`layer_norm`: `ddof1`;", "`layer_norm`: `ddof2`;"),
         ("`layer_norm`: `ddof1`;", "`rms_norm`: `layer_norm`;"),
         ("Caught by `stream`: `not_updated`, `skips_from_first`.", "So it is."),
