@@ -237,11 +237,10 @@ def array_differences(got: Any, wanted: Any, name: str) -> Iterator[tuple[str, s
     rtol, atol = TOLERANCE.get(str(expected.dtype), TOLERANCE["float64"])
     if expected.dtype.kind in "iub":
         rtol = atol = 0
-    with np.errstate(all="ignore"):  # inf - inf
-        same = np.isclose(found.astype(float), expected.astype(float), rtol, atol, equal_nan=True)
+    same = np.isclose(found.astype(float), expected.astype(float), rtol, atol, equal_nan=True)
+    if not same.all():
         with np.errstate(all="ignore"):  # inf - inf, where both are infinite
             off = np.where(same, -1, np.nan_to_num(np.abs(found.astype(float) - expected), nan=np.inf))
-    if not same.all():
         at = tuple(int(k) for k in np.unravel_index(off.argmax(), off.shape))
         place = f"{name}[{', '.join(map(str, at))}]" if at else name
         yield "value", f"{place} is {short(found[at])}, expected {short(expected[at])}"
