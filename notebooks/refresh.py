@@ -19,14 +19,19 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["SUBNORM_STORED"] = "1"
 
 
-def chapters() -> list[Path]:
-    """All notebooks of the course; exercise sheets (student/) have holes and are not run."""
+def notebooks() -> list[Path]:
+    """All notebooks of the course; students' sheets (student/) have holes and are not run."""
     found = [path.relative_to(HERE) for path in HERE.rglob("*.ipynb")]
     return [
         HERE / path
         for path in sorted(found)
         if not {"student", ".ipynb_checkpoints"} & set(path.parts)
     ]
+
+
+def chapters() -> list[Path]:
+    """The notebooks that teach: without the exercise sheets."""
+    return [path for path in notebooks() if path.parent == HERE]
 
 
 def tags(cell: nbformat.NotebookNode) -> list[str]:
@@ -104,7 +109,7 @@ def children_cpu() -> float:
 
 
 if __name__ == "__main__":
-    wanted = [Path(name) for name in sys.argv[1:]] or chapters()
+    wanted = [Path(name) for name in sys.argv[1:]] or notebooks()
     for path in wanted:
         if path.suffix != ".ipynb" or not path.is_file():
             sys.exit(

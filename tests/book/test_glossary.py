@@ -4,7 +4,7 @@ import json
 
 import pytest
 from glossary_links import terms, unlinked
-from refresh import chapters
+from refresh import notebooks
 
 import course
 
@@ -21,7 +21,7 @@ def test_the_glossary_was_read():
     assert {"LayerNorm", "residual connection", "Pre-LN", "warm-up"} <= set(TERMS)
 
 
-@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 def test_first_use_is_linked(path):
     text = chapter(path)
     found = {name: text[max(0, start - 40) : end + 20] for name, start, end in unlinked(text, TERMS)}

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup, Tag
 from built import up_to_date
-from refresh import chapters
+from refresh import notebooks
 
 import course
 
@@ -209,7 +209,7 @@ def leads_to(link, path, soup):
 
 def test_every_page_and_notebook_is_in_the_toc():
     toc = set(files_in_toc(yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))))
-    files = [*ROOT.glob("book/**/*.md"), *chapters()]
+    files = [*ROOT.glob("book/**/*.md"), *notebooks()]
     assert {path.relative_to(ROOT).with_suffix("").as_posix() for path in files} == toc
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from refresh import chapters
+from refresh import notebooks
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,7 +66,7 @@ def test_every_reference_can_be_opened():
 
 def test_every_reference_is_cited():
     keys = re.findall(r"^@\w+\{(\w+),", (ROOT / "book/references.bib").read_text("utf-8"), flags=re.MULTILINE)
-    pages = [*ROOT.glob("book/*.md"), *chapters()]
+    pages = [*ROOT.glob("book/*.md"), *notebooks()]
     roles = re.findall(r"\{(?:cite[\w:]*|claim)\}`([^`]+)`", "".join(path.read_text("utf-8") for path in pages))
     cited = set(re.findall(r"\w+", " ".join(roles)))
     assert [key for key in keys if key not in cited] == []

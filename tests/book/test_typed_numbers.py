@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from refresh import chapters
+from refresh import notebooks
 from typed_numbers import found_in, found_in_alt
 
 import course
@@ -87,7 +87,7 @@ def test_page(path):
     assert found_in(path.read_text("utf-8")) == []
 
 
-@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 def test_notebook(path):
     cells = json.loads(path.read_text("utf-8"))["cells"]
     faults = []

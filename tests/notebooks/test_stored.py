@@ -7,7 +7,7 @@ import re
 
 import pytest
 import refresh
-from refresh import HERE, chapters
+from refresh import HERE, notebooks
 
 SHOWN, FOLDED = 40, 60  # lines of a code cell: one idea; a folded one draws a figure
 FOLDS = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
@@ -107,7 +107,7 @@ GUARDS = [
 ]
 
 
-@pytest.mark.parametrize("path", [path.relative_to(HERE).as_posix() for path in chapters()])
+@pytest.mark.parametrize("path", [path.relative_to(HERE).as_posix() for path in notebooks()])
 def test_notebook_as_stored(path):
     book = json.loads((HERE / path).read_text("utf-8"))
     faults = [fault for guard in GUARDS for fault in guard(book)]
@@ -196,4 +196,4 @@ def test_chapters_are_all_notebooks_but_student_sheets_and_checkpoints(tmp_path,
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     monkeypatch.setattr(refresh, "HERE", tmp_path)
-    assert refresh.chapters() == [tmp_path / "01.ipynb", tmp_path / "exercises/a.ipynb"]
+    assert refresh.notebooks() == [tmp_path / "01.ipynb", tmp_path / "exercises/a.ipynb"]
