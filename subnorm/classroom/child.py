@@ -97,14 +97,18 @@ class Absent(importlib.abc.MetaPathFinder):
 
 
 def hide_package() -> None:
-    """Only a stub of the package is left. Its files are not in the sandbox; this gives the clear message."""
+    """Only a stub of the package is left, and the stand-ins of `collect`, which some sheets use.
+
+    The files of the package are not in the sandbox; this gives the clear message.
+    """
+    stand_ins = sys.modules["subnorm.checks.collect"]
     for name in [name for name in sys.modules if name.split(".")[0] == "subnorm"]:
         del sys.modules[name]
     sys.path[:] = [path for path in sys.path if path != str(ROOT)]
     package, checks = types.ModuleType("subnorm"), Stub("subnorm.checks")
-    package.__path__ = []
+    package.__path__, checks.__path__ = [], []
     package.checks = checks  # type: ignore[attr-defined]
-    sys.modules.update({"subnorm": package, "subnorm.checks": checks})
+    sys.modules.update({"subnorm": package, "subnorm.checks": checks, "subnorm.checks.collect": stand_ins})
     sys.meta_path.insert(0, Absent())
 
 

@@ -422,7 +422,8 @@ def flags_of(cells: Sequence[Cell]) -> list[str]:
 def solution_of(set_name: str) -> list[Cell] | None:
     """The code cells of the sheet with its solutions, if the course is here and not the package alone."""
     for path in sorted((PACKAGE.parent / "notebooks/exercises").glob(f"{set_name}-*.ipynb")):
-        return cells_of(path.read_bytes(), set_name, [])
+        cells = cells_of(path.read_bytes(), set_name, [])
+        return [cell for cell in cells if "solution-only" not in cell.tags]  # as students have it
     return None
 
 

@@ -76,6 +76,8 @@ class Sandbox:
         self.hidden = [PACKAGE, *(path.resolve() for path in hidden)]
 
     def __enter__(self) -> "Sandbox":
+        if not hasattr(select, "poll"):
+            raise NoSandbox("Grading runs on Linux, and with --no-sandbox on macOS. On Windows, use WSL.")
         self.folder = Path(tempfile.mkdtemp(prefix="subnorm-grade-")).resolve()
         for name in INSIDE:
             copy = self.folder / "grader/subnorm" / name

@@ -12,7 +12,7 @@ from subnorm.checks.layer_norms import layer_norm
 from subnorm.classroom.sandbox import Limits
 
 #: Wide enough for a busy machine, and a loop is still found soon.
-QUICK = Limits(cell=2, question=2, total=40, memory=300 << 20, address=1 << 30, processes=12, restarts=4)
+QUICK = Limits(cell=2, question=2, total=40, memory=300 << 20, address=4 << 30, processes=12, restarts=4)
 SETUP = "import numpy as np\nfrom subnorm import checks"
 LAYER_NORM = """def layer_norm(x, gamma, beta, eps):
     wide = np.asarray(x, float)

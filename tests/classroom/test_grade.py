@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import zipfile
 from dataclasses import replace
@@ -262,11 +263,12 @@ def test_a_student_s_zip_is_opened_and_one_inside_it_is_not(tmp_path):
 def test_a_header_that_lies_about_its_size_unpacks_no_more_than_a_notebook(tmp_path, monkeypatch):
     monkeypatch.setattr(submissions, "LARGEST", 1000)
     write_zip(tmp_path / "a.zip", [("Ada.ipynb", b"x" * 5000)])
+    assert read_all(tmp_path / "a.zip")[0].notebook("ex02")[2] == "too_large"
     data = (tmp_path / "a.zip").read_bytes()
     lying = data.replace((5000).to_bytes(4, "little"), (10).to_bytes(4, "little"))
     assert lying != data
     (tmp_path / "a.zip").write_bytes(lying)
-    assert read_all(tmp_path / "a.zip")[0].notebook("ex02")[2] in ("too_large", "unreadable_file")
+    assert read_all(tmp_path / "a.zip")[0].notebook("ex02") == ("Ada.ipynb", b"", "unreadable_file")
 
 
 def test_an_encrypted_archive_is_reported(tmp_path):
@@ -322,7 +324,7 @@ def test_every_diagnosis_has_words_without_a_value():
         diagnosis, says = grade.verdict(ex, cases, outcomes)
         assert diagnosis == tag
         assert says.endswith(".")
-        assert not any(f"{y:.2f}" in says for y in right[0])
+        assert not re.search(r"\d\.\d", says)
     assert grade.verdict(ex, cases, [Outcome(error="ValueError", message="0.1", line=3)] * 2) == (
         "error", "on a batch, it raises ValueError in line 3 of its cell.",
     )  # fmt: skip

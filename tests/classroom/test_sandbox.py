@@ -161,8 +161,9 @@ __import__("time").sleep(60)
 def test_time_is_limited_for_each_question_and_in_all(box):
     assert ask(box, "while True:\n    pass").how == "timeout"
     begun = time.monotonic()
-    assert ask(box, "__import__('time').sleep(60)", seconds=1).how == "timeout"
-    assert time.monotonic() - begun < 10
+    with Sandbox(limits=replace(QUICK, question=60)) as patient:
+        assert ask(patient, "__import__('time').sleep(60)", seconds=1).how == "timeout"
+    assert time.monotonic() - begun < 30
 
 
 def test_torch_runs_where_it_is_asked_for():
@@ -176,12 +177,17 @@ def test_a_clear_message_where_the_package_would_be(box):
     assert outcome.error == "ModuleNotFoundError"
     assert "write the function yourself" in outcome.message
     assert value(box, "__import__('subnorm').checks.layer_norm(print)") is True
+    assert ask(box, "from subnorm.checks.collect import Device\nfound = Device(2.0, [1.0]).launch") == 2.0
 
 
 def test_no_bubblewrap_is_a_refusal_with_the_mend(monkeypatch):
     monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
     with pytest.raises(NoSandbox, match=r"apt install bubblewrap.*--no-sandbox"), Sandbox():
         pass
+    with pytest.MonkeyPatch.context() as windows:
+        windows.delattr(sandbox.select, "poll")
+        with pytest.raises(NoSandbox, match="WSL"), Sandbox(isolated=False):
+            pass
     with Sandbox(isolated=False) as open_box:
         assert open_box.folder.exists()
     assert not open_box.folder.exists()
