@@ -2,12 +2,13 @@
 
 import re
 
-# What is not prose: headings, fenced code, formulas, code, roles, the titles of boxes, addresses of links, comments
+# What is not prose: headings, fenced code, formulas, code, roles, the titles of boxes, addresses of links, comments,
+# the line of an exercise that its data write, and the options of a quick check, which are labels
 NOT_PROSE = re.compile(
     r"^#+ .*$|^:{3,}.*$|^:\w+:.*$"
     r"|^```(?:python|text|\{(?:code|raw|math|figure|toctree|bibliography|claims))[\s\S]*?^```"
-    r"|^`{3,}.*$"
-    r"|\$\$[\s\S]*?\$\$|\$[^$\n]+\$|\{(?!term)[\w:-]+\}`[^`]*`|(?<!\})`[^`]+`|\]\([^)]*\)|\"[^\"]*\"|<!--[\s\S]*?-->",
+    r"|^`{3,}.*$|^Level \d · .*$|^- \[[ x]\] .*$"
+    r"|\$\$[\s\S]*?\$\$|\$[^$\n]+\$|\{(?!term)[\w:-]+\}`[^`]*`|(\{term\}`[^`]*`)|`[^`]+`|\]\([^)]*\)|\"[^\"]*\"|<!--[\s\S]*?-->",
     flags=re.MULTILINE,
 )
 LINKED = re.compile(r"\{term\}`[^`]*`")
@@ -29,7 +30,7 @@ def pattern(term):
 
 def prose(text):
     """The text with everything that is not prose blanked out, each character still in its place."""
-    return NOT_PROSE.sub(lambda part: re.sub(r"[^\n]", " ", part[0]), text)
+    return NOT_PROSE.sub(lambda part: part[1] or re.sub(r"[^\n]", " ", part[0]), text)
 
 
 def unlinked(text, names):

@@ -37,6 +37,7 @@ def test_first_use_is_linked(path):
         ("`LayerNorm`, $LayerNorm$ and\n\n```python\nLayerNorm\n```", []),
         ("{term}`Residual connections <residual connection>` and residual connections.", []),
         ("Residual\nconnections.", ["residual connection"]),
+        ("A {term}`residual connection` of `x` and LayerNorm, `y`.", ["LayerNorm"]),
         ("A {term}`transformer block`.", []),
         (":::{note}\nA {term}`residual stream` and a LayerNorm.\n:::", ["LayerNorm"]),
         ("Pre-LNs and Post-LN-like.", ["Pre-LN"]),
