@@ -355,6 +355,15 @@ def test_flags(source, flags):
     assert grade.flags_of([grade.Cell(1, (), source)]) == flags
 
 
+def test_what_the_sheet_itself_has_is_not_flagged(quick_set, tmp_path, monkeypatch):
+    given = [grade.Cell(1, (), f"import os\nimport numpy as np\n{LAYER_NORM}{MEAN_SQUARE}")]
+    monkeypatch.setattr(grade, "solution_of", lambda name: given)
+    (tmp_path / "class").mkdir()
+    (tmp_path / "class/Ada.ipynb").write_bytes(sheet(f"import os, sys\n{LAYER_NORM}"))
+    assert run(tmp_path / "class", tmp_path / "grades") == 0
+    assert json.loads((tmp_path / "grades/log.json").read_text())["students"]["Ada"]["flags"] == ["imports sys"]
+
+
 def test_the_cells_of_a_notebook():
     data = notebook(
         cell(["a = 1\n", "b = 2"], "setup"), {"cell_type": "markdown", "metadata": {}, "source": "#"}, "layer_norm"
