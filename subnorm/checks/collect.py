@@ -22,7 +22,7 @@ class Case:
 
     Args:
         name: what is special about it, as it stands in the feedback: "a (3, 8) float32 batch".
-        args: what the function is called with; anything that :mod:`subnorm.checks.collect` can copy.
+        args: what the function is called with; anything that `convert` can copy.
         edge: looked at only if every other case is right, so that one mistake is found at a time.
     """
 

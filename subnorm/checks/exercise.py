@@ -69,7 +69,7 @@ class Exercise:
         cases: draws the cases, from a generator of random numbers.
         mistakes: at least eight, which the cases tell from each other.
         facts: sentences that may hold of a result, with the test; said when no mistake is recognized.
-        way: how the answer is called; see :data:`subnorm.checks.collect.WAYS`.
+        way: how the answer is called; see `WAYS` in `subnorm.checks.collect`.
     """
 
     name: str
