@@ -9,7 +9,7 @@ from subnorm.classroom import release
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m subnorm.classroom", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m subnorm.classroom", description=(__doc__ or "").replace("``", ""))
     commands = parser.add_subparsers(dest="command", required=True)
     to_release = commands.add_parser("release", help="write the student notebook of a set, and dist/SET.zip")
     to_release.add_argument("sets", nargs="*", metavar="set", help="ex01, ex02, …; all sets if none is given")
@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     to_grade.add_argument("submissions", type=Path, help="a folder, or the zip of a learning platform")
     to_grade.add_argument("-o", "--out", type=Path, default=Path("grades"), help="where to write (grades/)")
     to_grade.add_argument("--seed", type=int, help="of an earlier run, from its log.json: the same inputs again")
-    to_grade.add_argument("--no-sandbox", action="store_true", help="run what students wrote without bubblewrap")
+    to_grade.add_argument("--no-sandbox", action="store_true", help="run what students wrote as you, not isolated")
     to_grade.add_argument("--jobs", type=int, help="how many at a time; all cores if it is not given")
     options = parser.parse_args(arguments)
     wanted = options.sets if options.command == "release" else [options.set]
@@ -28,7 +28,13 @@ def main(arguments: list[str] | None = None) -> int:
         if name not in checks.SETS:
             parser.error(f"there is no set {name!r}; the sets are {', '.join(checks.SETS)}")
     if options.command == "release":
-        return release.release(wanted or list(checks.SETS), options.check, options.nbgrader)
+        try:
+            return release.release(wanted or list(checks.SETS), options.check, options.nbgrader)
+        except OSError as error:
+            print(f"release: {error.filename}: {error.strerror}", file=sys.stderr)
+            return 1
+    if options.seed is not None and options.seed < 0:
+        parser.error(f"--seed must be 0 or more; got {options.seed}")
     if options.jobs is not None and options.jobs < 1:
         parser.error(f"--jobs must be 1 or more; got {options.jobs}. Leave it out for all cores")
     from subnorm.classroom import grade

@@ -44,7 +44,7 @@ Record = dict[str, Any]
 
 #: What is said of a submission, or of an answer, that could not be compared.
 SAYS = {
-    "no_notebook": "no notebook (.ipynb) was handed in.",
+    "no_notebook": "no notebook was handed in; hand in the file whose name ends in .ipynb.",
     "two_files": "two different notebooks were handed in; hand in one.",
     "empty": "the notebook is empty.",
     "broken_notebook": "the file is not a notebook that can be read; save it again in Jupyter, and hand that in.",
@@ -122,12 +122,14 @@ def grade(
     jobs: int | None = None,
     limits: Limits | None = None,
 ) -> int:
-    """Grade the submissions of a class; 0 if that is done, 1 if it was refused, which is said on standard error.
+    """Grade the submissions of a class; 0 if that is done, 1 if it was refused, 130 if it was stopped by hand.
+
+    Why it was refused is said on standard error.
 
     Args:
         set_name: "ex02".
         source: folder or zip of a learning platform.
-        out: folder for grades.csv, feedback/, students/ and log.json.
+        out: folder for grades.csv, totals.csv, feedback/, students/ and log.json.
         seed: of the inputs; drawn if it is None, or taken from the log of a run that was cut off.
         sandbox: False runs the submissions without isolation.
         jobs: how many run at the same time; as many as there are processors if it is None.
@@ -143,12 +145,18 @@ def grade(
             raise Refused(f"the grades may not lie among the submissions; give another folder than {out}")
         if not sandbox:
             print(NO_SANDBOX, file=sys.stderr)
-        out.mkdir(parents=True, exist_ok=True)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Refused(f"the grades cannot be written to {out}: {error.strerror}; give another folder") from error
         with Sandbox(sandbox, limits, hidden=[source, out]) as box:
             Grading(set_name, exercises, source, out, seed, box).run(jobs)
     except (Refused, NoSandbox, NoSubmissions) as error:
         print(f"grade: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("\ngrade: stopped. The same command goes on where this one stopped.", file=sys.stderr)
+        return 130
     return 0
 
 
@@ -197,14 +205,19 @@ class Grading:
             print(file=sys.stderr)
         ordered = [records[submission.student] for submission in self.submissions]
         write(self.out / "grades.csv", as_csv(ordered))
+        write(self.out / "totals.csv", as_totals(ordered))
         students = {r["student"]: {key: r[key] for key in ("file", "sha256", "problem", "flags")} for r in ordered}
         write(self.out / "log.json", as_json({**settings, "finished": True, "students": students}))
         self.summary(ordered)
 
     def summary(self, records: Sequence[Record]) -> None:
-        counts = Counter(result["diagnosis"] for record in records for result in record["results"])
+        counts = Counter(r["diagnosis"] for record in records if not record["problem"] for r in record["results"])
         print(f"{len(records)} submissions of {self.name}: {self.out / 'grades.csv'}")
-        print("  " + ", ".join(f"{tag} {many}" for tag, many in counts.most_common()))
+        if counts:
+            print("  answers: " + ", ".join(f"{tag} {many}" for tag, many in counts.most_common()))
+        if problems := [f"{record['student']} ({record['problem']})" for record in records if record["problem"]]:
+            more = f", and {len(problems) - 20} more in totals.csv" if len(problems) > 20 else ""
+            print(f"  {len(problems)} without a notebook to grade: {', '.join(problems[:20])}{more}")
         if flagged := [record["student"] for record in records if record["flags"]]:
             print(f"  {len(flagged)} with something to look at: see flags in {self.out / 'log.json'}")
 
@@ -374,10 +387,12 @@ def why_missing(name: str, reason: str, cells: Sequence[Cell], work: Work) -> tu
     if reason == "missing":
         for number in own:
             if number in work.lost:
-                return work.lost[number], f"cell {number}, which defines it, was left out: {SAYS[work.lost[number]]}"
+                where = f"the cell that defines it ({number}, text cells counted)"
+                return work.lost[number], f"{where} was left out: {SAYS[work.lost[number]]}"
         for number in own:
             if number in work.errors:
-                return "cell_error", f"cell {number}, which defines it, raises {work.errors[number]}."
+                where = f"the cell that defines it ({number}, text cells counted)"
+                return "cell_error", f"{where} raises {work.errors[number]}."
     return reason, SAYS[reason]
 
 
@@ -431,9 +446,14 @@ def solution_of(set_name: str) -> list[Cell] | None:
 def feedback(set_name: str, record: Record) -> str:
     """What a student gets, in Markdown."""
     results = record["results"]
-    name = re.sub(r"([\\`*_\[\]#])", r"\\\1", html.escape(record["student"]))
+    name, file = (
+        re.sub(r"([\\`*_\[\]#])", r"\\\1", html.escape(record.get(key) or "nothing")) for key in ("student", "file")
+    )
     total, most = sum(r["points"] for r in results), sum(r["max_points"] for r in results)
     parts = [f"# {name}: {set_name}", f"{total} of {most} points."]
+    if record.get("problem"):  # the same for every exercise: it is said once
+        parts += [f"`{record['problem']}`: {SAYS[record['problem']]}", f"Handed in: {file}"]
+        results = []
     for r in results:
         parts.append(f"## {r['exercise']}: {r['points']} of {r['max_points']}")
         named = "" if r["diagnosis"] in ("right", "not_done") else f"`{r['diagnosis']}`: "
@@ -447,11 +467,26 @@ def as_csv(records: Sequence[Record]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["student", "exercise", "points", "max_points", "diagnosis"])
     for record in records:
-        student = record["student"]
-        student = f"'{student}" if student[:1] in "=+-@" else student  # a spreadsheet would compute it
         for r in record["results"]:
-            writer.writerow([student, r["exercise"], r["points"], r["max_points"], r["diagnosis"]])
+            row = [r["exercise"], r["points"], r["max_points"], r["diagnosis"]]
+            writer.writerow([as_cell(record["student"]), *row])
     return text.getvalue()
+
+
+def as_totals(records: Sequence[Record]) -> str:
+    """One line for each student, as learning platforms read it."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["student", "points", "max_points", "problem"])
+    for record in records:
+        sums = [sum(r[key] for r in record["results"]) for key in ("points", "max_points")]
+        writer.writerow([as_cell(record["student"]), *sums, record["problem"]])
+    return text.getvalue()
+
+
+def as_cell(student: str) -> str:
+    """A name that a spreadsheet does not compute."""
+    return f"'{student}" if student[:1] in "=+-@" else student
 
 
 def as_json(value: Any) -> str:

@@ -59,7 +59,8 @@ class Submission:
         of_set = re.compile(rf"(?<![A-Za-z0-9]){re.escape(set_name)}(?![A-Za-z0-9])")
         found = [file for file in found if of_set.search(str(file.path))] or found
         if not found:
-            return "", b"", "no_notebook"
+            others = sorted(str(file.path) for file in self.files if file.path.name != "nothing")
+            return ", ".join(others)[:500], b"", "no_notebook"
         try:
             first = found[0].read()
             if any(file.read() != first for file in found[1:]):

@@ -70,12 +70,38 @@ def test_the_round_trip(quick_set, room, tmp_path, capsys):
         "# Bo: quick\n\n0 of 3 points.\n\n## layer_norm: 0 of 1\n\n`ddof1`: on a (3, 8) batch, your variance is "
         "unbiased (divided by d - 1); LayerNorm divides by d.\n\n## mean_square: 0 of 2\n\nnot done yet.\n"
     )
-    assert "3 submissions of quick" in capsys.readouterr().out
+    assert capsys.readouterr().out.splitlines() == [
+        f"3 submissions of quick: {tmp_path / 'grades/grades.csv'}",
+        "  answers: right 2, ddof1 1, not_done 1, missing 1, no_function 1",
+    ]
+    totals = (tmp_path / "grades/totals.csv").read_text(encoding="utf-8")
+    assert totals == "student,points,max_points,problem\nAda,3,3,\nBo,0,3,\nCy,0,3,\n"
     log = json.loads((tmp_path / "grades/log.json").read_text(encoding="utf-8"))
     assert log["finished"] is True
     assert log["isolated"] is True
     assert set(log["versions"]) == {"subnorm", "code", "python", "numpy"}
     assert len(log["students"]["Ada"]["sha256"]) == 64
+
+
+def test_a_hand_in_without_a_notebook_is_named_once(quick_set, tmp_path, capsys):
+    (tmp_path / "class/Al").mkdir(parents=True)
+    (tmp_path / "class/Al/my_sheet.html").write_text("<html>")
+    assert run(tmp_path / "class", tmp_path / "grades") == 0
+    assert "1 without a notebook to grade: Al (no_notebook)" in capsys.readouterr().out
+    assert (tmp_path / "grades/feedback/Al.md").read_text(encoding="utf-8") == (
+        "# Al: quick\n\n0 of 3 points.\n\n`no_notebook`: no notebook was handed in; hand in the file whose name ends "
+        "in .ipynb.\n\nHanded in: Al/my\\_sheet.html\n"
+    )
+    assert (tmp_path / "grades/totals.csv").read_text(encoding="utf-8").endswith("\nAl,0,3,no_notebook\n")
+
+
+def test_a_run_stopped_from_the_keyboard_says_how_to_go_on(quick_set, room, tmp_path, monkeypatch, capsys):
+    def results(self, cells):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(grade.Grading, "results", results)
+    assert run(room, tmp_path / "grades", jobs=1) == 130
+    assert "The same command goes on" in capsys.readouterr().err
 
 
 def test_the_same_seed_gives_the_same_bytes_and_a_secret_one_is_drawn(quick_set, room, tmp_path):
@@ -143,9 +169,12 @@ def test_a_set_or_a_place_that_is_not_there_is_refused(quick_set, room, tmp_path
     assert grade.grade("ex99", room, tmp_path / "grades") == 1
     assert run(tmp_path / "nothing", tmp_path / "grades") == 1
     assert run(room, room / "grades") == 1
+    (tmp_path / "file").write_text("")
+    assert run(room, tmp_path / "file") == 1
     errors = capsys.readouterr().err
     assert "a set is one of" in errors
     assert "there is no" in errors
+    assert f"cannot be written to {tmp_path / 'file'}: " in errors
     assert "may not lie among the submissions" in errors
 
 
