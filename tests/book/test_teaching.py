@@ -307,7 +307,7 @@ def test_the_diagnoses_are_those_of_the_grader():
 
 
 def test_what_grade_writes_is_named():
-    for name in ("`grades.csv`", "`feedback/`", "`log.json`"):
+    for name in ("`grades.csv`", "`totals.csv`", "`feedback/`", "`log.json`"):
         assert f"\n{name}\n: " in TEACHER
 
 
