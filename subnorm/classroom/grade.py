@@ -21,6 +21,7 @@ import secrets
 import sys
 import threading
 import time
+import unicodedata
 import warnings
 import zlib
 from collections import Counter
@@ -76,9 +77,9 @@ NO_SANDBOX = """
   It can read, change and delete what you can, read other submissions and the solutions, and leave programs running.
   Only time and memory are limited. Use a machine that holds nothing else.
 """
+IMPORT = re.compile(r"\b(?:import|from)[ \t]([^\n#]*)")  # each line is read once, however long it is
 WATCHED = "os sys io inspect socket subprocess ctypes gc importlib builtins pathlib shutil signal threading pickle"
 FLAGS = {
-    **{f"imports {name}": rf"\b(?:import|from)[ \t][^\n#]*\b{name}\b" for name in WATCHED.split()},
     "imports more of subnorm than checks": r"\b(?:from|import)\s+subnorm(?:\.|\s+import\s+)(?!checks\b)",
     "uses eval, exec or __import__": r"\b(?:eval|exec|__import__)\s*\(",
     "opens files": r"(?<![\w.])open\s*\(",
@@ -93,7 +94,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Cell:
-    """A code cell: its place in the notebook, counted from 1 over all cells, its tags, its source."""
+    """A code cell: its place in the notebook, counted from 1 over all cells, its useful tags, its source."""
 
     number: int
     tags: tuple[str, ...]
@@ -363,7 +364,7 @@ def verdict(ex: Exercise, cases: Sequence[Case], outcomes: Sequence[Outcome]) ->
     try:
         with JUDGING, np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result = ex.judge(cases, outcomes)
+            result = ex.judge(cases, outcomes, trusted=False)
     except Exception:
         return "unreadable", SAYS["unreadable"]
     if result.tag in ("right", "not_done"):
@@ -374,7 +375,7 @@ def verdict(ex: Exercise, cases: Sequence[Case], outcomes: Sequence[Outcome]) ->
         outcome = outcomes[where[0]] if where else Outcome()
         if outcome.error in ("MemoryError", "_ArrayMemoryError"):
             return "memory", f"{on}{SAYS['memory']}"
-        line = f" in line {outcome.line} of its cell" if outcome.line else ""
+        line = f" in line {outcome.line} of its cell" if 0 < outcome.line <= 1000 else ""  # a larger one is forged
         return "error", " ".join([f"{on}it raises {known_error(outcome.error)}{line}.", result.hint]).strip()
     if result.tag in SAYS:
         return result.tag, " ".join([f"{on}{SAYS[result.tag]}.", result.hint]).strip()
@@ -415,7 +416,10 @@ def cells_of(data: bytes, set_name: str, names: Sequence[str]) -> list[Cell]:
             for k, cell in enumerate(book["cells"], 1)
             if cell["cell_type"] == "code"
         ]
-        found = [Cell(k, tuple(map(str, meta.get("tags", ()))), source) for k, meta, source, _ in cells]
+        found = [
+            Cell(k, tuple(tag for tag in ("setup", "solution-only") if tag in meta.get("tags", ())), source)
+            for k, meta, source, _ in cells
+        ]
         ids = [str(meta.get("nbgrader", {}).get("grade_id", "")) for _, meta, _, _ in cells]
         ids += [name for *_, name in cells]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError) as error:
@@ -432,7 +436,9 @@ def cells_of(data: bytes, set_name: str, names: Sequence[str]) -> list[Cell]:
 def flags_of(cells: Sequence[Cell]) -> list[str]:
     """What a person may want to look at; it changes no mark."""
     source = "\n".join(cell.source for cell in cells)
-    return sorted(flag for flag, pattern in FLAGS.items() if re.search(pattern, source))
+    imported = {word for line in IMPORT.findall(source) for word in re.findall(r"\w+", line)}
+    found = [f"imports {name}" for name in WATCHED.split() if name in imported]
+    return sorted(found + [flag for flag, pattern in FLAGS.items() if re.search(pattern, source)])
 
 
 def solution_of(set_name: str) -> list[Cell] | None:
@@ -485,8 +491,8 @@ def as_totals(records: Sequence[Record]) -> str:
 
 
 def as_cell(student: str) -> str:
-    """A name that a spreadsheet does not compute."""
-    return f"'{student}" if student[:1] in "=+-@" else student
+    """A name that a spreadsheet does not compute; some take a wide sign for a plain one, or read past a space."""
+    return f"'{student}" if unicodedata.normalize("NFKC", student).strip()[:1] in "=+-@" else student
 
 
 def as_json(value: Any) -> str:

@@ -47,6 +47,7 @@ class Limits:
     processes: int = 16  # and threads
     file: int = 8 << 20  # each
     scratch: int = 64 << 20  # /tmp
+    scratch_files: int = 10_000  # in /tmp: each takes memory, though it be empty
     open_files: int = 64
     watch: float = 0.02  # seconds between two looks
 
@@ -267,10 +268,16 @@ def tree(pid: int) -> list[int]:
 def excess(pid: int, limits: Limits) -> str:
     """Whether a process and its descendants are too many, or take too much memory; empty if not."""
     threads = pages = 0
+    number = pid
     for number in tree(pid):
         with contextlib.suppress(OSError, IndexError):
             threads += len(os.listdir(f"/proc/{number}/task"))  # noqa: PTH208, called forty times a second
             pages += int(Path(f"/proc/{number}/statm").read_text().split()[1])
+    with contextlib.suppress(OSError):
+        scratch = os.statvfs(f"/proc/{number}/root/tmp")  # as the innermost process sees it, once it is inside
+        inside = scratch.f_blocks * scratch.f_frsize == limits.scratch
+        if inside and scratch.f_files - scratch.f_ffree > limits.scratch_files:
+            return "memory"
     if threads > limits.processes + 3:  # bubblewrap has two, and one may be on its way
         return "processes"
     return "memory" if pages * resource_page() > limits.memory else ""

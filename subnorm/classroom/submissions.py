@@ -25,7 +25,9 @@ MOST_FILES = 20_000  # in an archive of a class
 MOST_OF_ONE = 1_000  # in the archive of one student
 RATIO = 200  # a larger compression is that of a bomb; a notebook reaches ten
 
-MOODLE = re.compile(r"(?P<who>.+_\d+)_assignsubmission_(?:file|onlinetext)(?:_.*)?$", re.DOTALL)
+PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of the others zipfile unpacks all, whatever the header says
+
+MOODLE = re.compile(r"(?P<who>.+?_\d+)_assignsubmission_(?:file|onlinetext)(?:_.*)?$", re.DOTALL)
 CANVAS = re.compile(r"(?P<who>[^_]+)(?:_LATE)?_(?P<id>\d+)_\d+_.+$", re.DOTALL)
 IGNORED = {"__MACOSX", ".ipynb_checkpoints", "Thumbs.db", "desktop.ini"}
 
@@ -68,7 +70,7 @@ class Submission:
             return str(found[0].path), first, "" if first.strip() else "empty"
         except TooLarge:
             return str(found[0].path), b"", "too_large"
-        except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError):
+        except Exception:  # zlib, struct and zipfile have errors of their own for what is broken
             return str(found[0].path), b"", "unreadable_file"
 
 
@@ -113,8 +115,11 @@ def files_of_folder(folder: Path) -> Iterator[File]:
             inside = PurePosixPath(clean(path.relative_to(folder).as_posix()))
             mode = path.lstat().st_mode
             if stat.S_ISDIR(mode):
-                if not any(path.iterdir()):
-                    yield File(inside / "nothing", lambda: b"")
+                try:
+                    if not any(path.iterdir()):
+                        yield File(inside / "nothing", lambda: b"")
+                except OSError:
+                    yield File(inside / "nothing", lambda: b"", "unreadable_file")
             elif not stat.S_ISREG(mode):
                 yield File(inside, lambda: b"", "link")
             else:
@@ -141,7 +146,7 @@ def files_of_zip(archive: zipfile.ZipFile) -> Iterator[File]:
         bomb = info.file_size > 1 << 20 and info.file_size > RATIO * max(info.compress_size, 1)
         if climbs or not path.parts:  # it belongs to nobody: the path may name another student
             yield File(PurePosixPath(f"unsafe path {name.replace('/', '_')}"), lambda: b"", "unsafe_archive")
-        elif kind not in (0, stat.S_IFREG, stat.S_IFDIR) or bomb:
+        elif kind not in (0, stat.S_IFREG, stat.S_IFDIR) or bomb or info.compress_type not in PACKED:
             yield File(path, lambda: b"", "unsafe_archive")
         elif not info.is_dir():
             yield File(path, lambda info=info: read_member(archive, info))  # type: ignore[misc]
@@ -150,7 +155,7 @@ def files_of_zip(archive: zipfile.ZipFile) -> Iterator[File]:
 
 
 def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """The bytes of a member. zipfile unpacks no more than the header says, and one that lies fails its checksum."""
+    """The bytes of a member. Of `PACKED`, zipfile unpacks no more than the header says; a lie fails the checksum."""
     if info.file_size > LARGEST:
         raise TooLarge
     return archive.read(info)
@@ -167,7 +172,7 @@ def with_inner_archive(file: File) -> list[File]:
         return [inner for inner in files_of_zip(archive) if inner.problem or not ignored(inner.path)]
     except TooLarge:
         return [File(file.path, file.read, "too_large")]
-    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError):
+    except Exception:  # as above
         return [File(file.path, file.read, "unreadable_file")]
 
 
@@ -209,9 +214,10 @@ def file_names(students: list[str]) -> dict[str, str]:
     taken: set[str] = set()
     for student in students:
         name = re.sub(r'[<>:"/\\|?*]', "_", student).strip(" .") or "_"
-        if len(name.encode()) > 150 or name.casefold() in taken:
-            short = name.encode()[:100].decode(errors="ignore")
-            name = f"{short}-{hashlib.sha256(student.encode()).hexdigest()[:12]}"
+        short, longer = name.encode()[:100].decode(errors="ignore"), student
+        while len(name.encode()) > 150 or name.casefold() in taken:
+            longer = hashlib.sha256(longer.encode()).hexdigest()
+            name = f"{short}-{longer[:12]}"
         taken.add(name.casefold())
         names[student] = name
     return names

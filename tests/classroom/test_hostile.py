@@ -1,17 +1,25 @@
 """No forged point, no other student harmed, the machine intact, and each case reported by name."""
 
+import bz2
 import csv
 import json
 import os
 import socket
+import struct
 import threading
+import time
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, QUICK, SET, SETUP, cell, notebook, sheet, write_zip
 from parts import need
 
 from subnorm.classroom import grade
+from subnorm.classroom.submissions import file_names, read_all
+from subnorm.classroom.wire import pack_case
 
 LOOP = "def layer_norm(x, gamma, beta, eps):\n    while True:\n        pass\n"
 HALF = "def layer_norm(*args):\n    return 0.5\n"
@@ -298,3 +306,80 @@ def test_the_log_flags_what_a_person_should_look_at(graded):
     assert students["imports"]["flags"] == ["imports more of subnorm than checks"]
     assert {"imports gc", "imports sys", "imports builtins"} <= set(students["patches"]["flags"])
     assert "imports socket" in students["network"]["flags"]
+
+
+# What must not reach the grader's own process: each was a way to stop the run for everybody, or to fill the machine.
+
+
+def packed(name, method, data, size):
+    """A zip of one member, whose header may lie."""
+    sizes = (0, len(data), size, len(name))
+    start = struct.pack("<4s5H3L2H", b"PK\3\4", 20, 0, method, 0, 0, *sizes, 0) + name + data
+    entry = struct.pack("<4s6H3L5H2L", b"PK\1\2", 20, 20, 0, method, 0, 0, *sizes, 0, 0, 0, 0, 0, 0) + name
+    return start + entry + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, len(entry), len(start), 0)
+
+
+@pytest.mark.parametrize(
+    ("method", "data", "problem"),
+    [
+        (zipfile.ZIP_DEFLATED, b"\xff" * 600, "unreadable_file"),  # zlib.error
+        (zipfile.ZIP_BZIP2, bz2.compress(bytes(1 << 22)), "unsafe_archive"),  # all of it comes, whatever the size says
+        (zipfile.ZIP_LZMA, b"\t\4\5\0]" + b"\xff" * 600, "unsafe_archive"),
+        (99, b"x", "unsafe_archive"),
+    ],
+)
+def test_an_archive_that_is_broken_or_packed_in_a_rare_way_stops_nobody_else(method, data, problem, tmp_path):
+    (tmp_path / "Eve.zip").write_bytes(packed(b"x.ipynb", method, data, 6000))
+    (tmp_path / "Ada.ipynb").write_bytes(sheet())
+    ada, eve = read_all(tmp_path)
+    assert (ada.notebook("quick")[2], eve.notebook("quick")[2]) == ("", problem)
+
+
+def test_a_folder_that_cannot_be_read_stops_nobody_else(tmp_path, monkeypatch):
+    (tmp_path / "Eve").mkdir()
+    (tmp_path / "Ada.ipynb").write_bytes(sheet())
+    monkeypatch.setattr(Path, "iterdir", lambda self: (_ for _ in ()).throw(PermissionError))
+    assert [one.notebook("quick")[2] for one in read_all(tmp_path)] == ["", "unreadable_file"]
+
+
+def test_a_wrong_answer_changes_no_input_of_the_others():
+    for ex in grade.SETS["ex01"][:2]:  # their facts call the sublayers, which count it
+        cases = grade.draw(ex, 1)
+        before = [json.dumps(pack_case(case)) for case in cases]
+        wrong = [replace(outcome, value=doubled(outcome.value)) for outcome in ex.outcomes(ex.reference, cases)]
+        assert "hold" in grade.verdict(ex, cases, wrong)[1]
+        assert [json.dumps(pack_case(case)) for case in cases] == before
+
+
+def doubled(value):
+    """The same form, other numbers."""
+    return [doubled(item) for item in value] if isinstance(value, list) else np.asarray(value) * 2 + 1
+
+
+def test_flags_are_found_in_one_reading_of_a_long_line():
+    begun = time.monotonic()
+    assert grade.flags_of([grade.Cell(1, (), "#" + "import from " * 3000 + "\nimport os")]) == ["imports os"]
+    assert time.monotonic() - begun < 1
+
+
+def test_tags_that_mean_nothing_are_not_kept():
+    data = json.dumps({"cells": [{**cell("layer_norm", "setup"), "metadata": {"tags": ["setup", *"x" * 1000]}}]})
+    assert grade.cells_of(data.encode(), "quick", ["layer_norm"])[0].tags == ("setup",)
+
+
+def test_a_name_that_was_made_to_collide_has_files_of_its_own():
+    taken = file_names(["a:b", "a?b"])["a?b"]
+    names = file_names([taken.replace("a_", "a*"), "a:b", "a?b"])
+    assert len(set(names.values())) == 3
+
+
+def test_a_file_name_does_not_change_whose_it_is_on_moodle(tmp_path):
+    name = "Eve_1_assignsubmission_file_Ada_2_assignsubmission_file_x.ipynb"
+    (tmp_path / name).write_bytes(sheet())
+    assert [one.student for one in read_all(tmp_path)] == ["Eve_1"]
+
+
+@pytest.mark.parametrize("name", ["=1", "\uff1d1", " =1", "\u3000@x"])
+def test_no_name_is_a_formula(name):
+    record = {"student": name, "results": [dict.fromkeys(("exercise", "points", "max_points", "diagnosis"), "x")]}
+    assert grade.as_csv([record]).splitlines()[1].startswith("'")

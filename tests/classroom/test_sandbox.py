@@ -3,9 +3,11 @@
 import json
 import math
 import os
+import platform
 import shutil
 import sys
 import time
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -138,6 +140,41 @@ for name in {list(wanted)}:
     found[name] = resource.getrlimit(getattr(resource, "RLIMIT_" + name))[1]
 """
     assert ask(box, body) == wanted
+
+
+@pytest.mark.skipif(platform.machine() not in child.CALLS, reason="the calls of this machine are not known")
+def test_memory_that_no_process_s_size_shows_cannot_be_had(box):
+    body = """
+import ctypes, mmap
+call = ctypes.CDLL(None, use_errno=True)
+found["shmget"] = call.shmget(0, ctypes.c_size_t(4096), 0o1600)
+found["msgget"] = call.msgget(0, 0o1600)
+for name, make in [("memfd", lambda: os.memfd_create("x")), ("shared", lambda: mmap.mmap(-1, 4096)),
+                   ("private", lambda: mmap.mmap(-1, 4096, mmap.MAP_PRIVATE))]:
+    try:
+        make()
+        found[name] = 0
+    except OSError:
+        found[name] = -1
+"""
+    assert ask(box, body) == {"shmget": -1, "msgget": -1, "memfd": -1, "shared": -1, "private": 0}
+
+
+@pytest.mark.skipif(platform.machine() not in child.CALLS, reason="the calls of this machine are not known")
+def test_the_mode_of_a_file_stays_for_a_device_is_the_machine_s_own(box):
+    body = """
+open("/tmp/x", "w").close()
+before = os.stat("/tmp/x").st_mode
+os.chmod("/tmp/x", 0)
+with open("/tmp/x") as file:
+    os.fchmod(file.fileno(), 0)
+found = os.stat("/tmp/x").st_mode == before
+"""
+    assert ask(box, body) is True
+
+
+def test_very_many_empty_files_are_too_much_memory(box):
+    assert ask(box, "k = 0\nwhile True:\n    k += 1\n    open(f'/tmp/{k}', 'w').close()").how == "memory"
 
 
 def test_a_burst_of_processes_is_ended_together(box):
@@ -275,6 +312,35 @@ def test_a_judge_that_fails_on_a_strange_answer_is_no_point(monkeypatch):
     broken = replace(grade.CANARY, reference=lambda x: 1 / 0 if x is None else 2 * x)
     monkeypatch.setattr(type(broken), "judge", lambda *args: 1 / 0)
     assert grade.verdict(broken, [], [])[0] == "unreadable"
+
+
+def test_facts_are_looked_for_in_results_of_the_right_form_only():
+    asked = []
+    ex = replace(grade.CANARY, facts=[("it is even", lambda y, x: bool(asked.append(y)))])
+    cases = grade.draw(ex, 1)
+    wide = [np.zeros((9, 1), bool), np.zeros((1, 9), bool)]
+    for value, error in [(wide, ""), ("%99d", ""), (np.zeros((9, 1, 1)), ""), ("%99d", "KeyError")]:
+        assert grade.verdict(ex, cases, [Outcome(value, error)])[0] in ("shape", "type", "error")
+    assert asked == []
+    assert grade.verdict(ex, cases, [Outcome(np.zeros((3, 4)))])[1].endswith(": it is even.")
+    assert len(asked) == 1
+
+
+def test_a_long_text_among_numbers_does_not_make_each_as_long():
+    cases = grade.draw(grade.CANARY, 1)
+    outcomes = [Outcome(["x" * 1000, *([1] * 10_000)])]
+    tracemalloc.start()
+    assert grade.verdict(grade.CANARY, cases, outcomes)[0] == "type"
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 << 20
+
+
+def test_a_line_that_no_cell_has_is_not_told():
+    cases = grade.draw(grade.CANARY, 1)
+    for line, told in [(7, True), (1_234_567, False)]:
+        says = grade.verdict(grade.CANARY, cases, [Outcome(error="ValueError", line=line)])[1]
+        assert (str(line) in says) is told
 
 
 # Cells as IPython takes them.
