@@ -74,7 +74,7 @@ class Sandbox:
         self.isolated, self.limits = isolated, limits or Limits()
         self.python = Path(getattr(sys, "_base_executable", None) or sys.executable).resolve()
         self.packages = [Path(folder).resolve() for folder in installed_in()]
-        self.hidden = [PACKAGE, *(path.resolve() for path in hidden)]
+        self.hidden = [PACKAGE, PACKAGE.parent / "notebooks", *(path.resolve() for path in hidden)]
 
     def __enter__(self) -> "Sandbox":
         if not hasattr(select, "poll"):
@@ -128,6 +128,8 @@ class Sandbox:
             if not any(root.is_relative_to(other) for other in mounted):
                 mounted.append(root)
                 args += ["--ro-bind", str(root), str(root)]
+        if wide := [root for root in mounted if root != Path("/usr") and Path.home().is_relative_to(root)]:
+            raise NoSandbox(f"Python lies in {wide[0]}, and so does your home: use a Python of the system or of pyenv.")
         for name in ("/bin", "/lib", "/lib32", "/lib64"):
             path = Path(name)
             if path.is_symlink():

@@ -237,6 +237,14 @@ def test_a_python_that_does_not_start_inside_is_a_refusal(monkeypatch):
         pass
 
 
+def test_a_python_among_the_teacher_s_files_is_a_refusal(tmp_path, monkeypatch):
+    need("bwrap")
+    monkeypatch.setattr(sandbox, "installed_in", lambda real=sandbox.installed_in: [*real(), str(tmp_path)])
+    monkeypatch.setenv("HOME", str(tmp_path / "teacher"))
+    with pytest.raises(NoSandbox, match="so does your home"), Sandbox():
+        pass
+
+
 # What goes over the wire.
 
 VALUES = [
