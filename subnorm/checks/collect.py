@@ -144,6 +144,8 @@ def as_module(factory: Callable[..., Any], d: int, eps: float, state: Any, x: An
     module = factory(d, eps)
     if module is None or module is ...:
         return module
+    if isinstance(module, type):
+        raise TypeError(f"the class {module.__name__} comes back; return an instance of it, {module.__name__}(...)")
     own = {name: value.clone() for name, value in module.state_dict().items()}
     found = {"the state_dict": shapes(own), **{f"{name} at the start": own.get(name) for name in state}}
     results = {"y": None, "dx": None, **{f"the gradient of {name}": None for name in state}}
@@ -174,10 +176,10 @@ def collect(answer: Callable[..., Any], cases: Sequence[Case], way: str = "funct
         way: how it is called, one of `WAYS`.
     """
     outcomes = [run(answer, case, way, tensors=False) for case in cases]
-    errors = [o.error for o in outcomes]  # some other errors may be what the task asks for
-    if "torch" in sys.modules and all(errors) and {"TypeError", "AttributeError"} & set(errors):
+    errors = [o.error for o in outcomes]  # some other errors may be what the task asks for, and some cases hold no sum
+    if "torch" in sys.modules and {"TypeError", "AttributeError"} & set(errors):
         with_tensors = [run(answer, case, way, tensors=True) for case in cases]
-        if any(not o.error for o in with_tensors):
+        if sum(bool(o.error) for o in with_tensors) < sum(map(bool, errors)):
             return with_tensors
     return outcomes
 
@@ -225,7 +227,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     wanted = "an array, a number, a text, or a list, tuple or dict of these"
-    raise TypeError(f"the result must be {wanted}; got {type(value).__name__}")
+    returned = "an exception: raise it, do not return it" if isinstance(value, BaseException) else type(value).__name__
+    raise TypeError(f"the result must be {wanted}; got {returned}")
 
 
 def untouched(before: Any, after: Any) -> bool:

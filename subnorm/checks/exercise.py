@@ -115,7 +115,9 @@ class Exercise:
                 may take all the memory of this machine.
         """
         if all(unwritten(outcome) for outcome in outcomes):
-            return Result(self.name, "not_done", "not done yet.")
+            forgotten = any(outcome.value is None and not outcome.error for outcome in outcomes)
+            hint = "your function returns None: if its body is written, a return is missing." if forgotten else ""
+            return Result(self.name, "not_done", "not done yet.", hint)
         right = self.outcomes(self.reference, cases)
         for edge in (False, True):
             wrong = [
@@ -127,7 +129,7 @@ class Exercise:
                 case, (tag, seen) = wrong[0]
                 mistake = self.recognize(cases, outcomes, edge, tag)
                 values_wrong = tag in ("value", "shape", "error") and (trusted or all(map(same_form, outcomes, right)))
-                hint = mistake.says if mistake else self.holds(cases, outcomes) if values_wrong else ""
+                hint = mistake.says if mistake else self.advice(cases, outcomes, edge, tag) if values_wrong else ""
                 return Result(self.name, mistake.tag if mistake else tag, f"on {case.name}, {seen}.", hint)
         return Result(self.name, "right", f"right on all {len(cases)} inputs.")
 
@@ -151,14 +153,24 @@ class Exercise:
         """What an answer of ours gives."""
         return collect(answer, cases, self.way)
 
+    def advice(self, cases: Sequence[Case], outcomes: Sequence[Outcome], edge: bool, tag: str) -> str:
+        """What is known of a mistake without a name. Facts are of plain cases: of no use where those are right."""
+        known = "The ordinary inputs are right: what is special about this one?" if edge else ""
+        if not edge and tag != "error":
+            known = self.holds(cases, outcomes)
+        written = any(outcome.changed for outcome in outcomes)
+        return " ".join(part for part in (written and "An input was written to: make a new array.", known) if part)
+
     def holds(self, cases: Sequence[Case], outcomes: Sequence[Outcome]) -> str:
-        """Which facts hold on every case, and which do not: what is known of a mistake without a name."""
-        plain = [(c, o) for c, o in zip(cases, outcomes, strict=True) if not c.edge]  # nothing holds of an error
-        if not self.facts or all(outcome.error for _, outcome in plain):
+        """Which facts hold of every result on the plain cases, and which do not."""
+        plain = [(c, o) for c, o in zip(cases, outcomes, strict=True) if not c.edge and not o.error]
+        if not self.facts or not plain:
             return ""
         kept = {fact: all(safely(test, case, outcome) for case, outcome in plain) for fact, test in self.facts}
         yes, no = ("; ".join(fact for fact in kept if kept[fact] == wanted) for wanted in (True, False))
-        return ". ".join(part for part in (yes and f"What holds: {yes}", no and f"What does not: {no}") if part) + "."
+        if not yes:
+            return f"What does not hold: {no}."
+        return f"What holds: {yes}." + (f" What does not: {no}." if no else "")
 
 
 SEEN: dict[str, Result] = {}  # the last result of each check of this session
@@ -173,7 +185,8 @@ def progress() -> None:
 
 def unwritten(outcome: Outcome) -> bool:
     """Whether the function has no body yet."""
-    return outcome.error == "NotImplementedError" or (
+    # of a module without a forward, PyTorch says so by the same error
+    return (outcome.error == "NotImplementedError" and '"forward"' not in outcome.message) or (
         not outcome.error and (outcome.value is None or outcome.value is ...)
     )
 
@@ -222,8 +235,9 @@ def differences(got: Any, wanted: Any, name: str) -> Iterator[tuple[str, str]]:
             yield from differences(got[key], wanted[key], key)
     elif isinstance(wanted, tuple | list):
         if not isinstance(got, tuple | list) or len(got) != len(wanted):
-            many = len(got) if isinstance(got, tuple | list) else short(got)
-            yield "count", f"{name} is {many}, expected {len(wanted)} values"
+            many = f"has {len(got)} values" if isinstance(got, tuple | list) else f"is {short(got)}"
+            a_list = "" if isinstance(got, tuple | list) else f"a {type(wanted).__name__} of "
+            yield "count", f"{name} {many}, expected {a_list}{len(wanted)}" + (" values" if a_list else "")
             return
         for k, (one, other) in enumerate(zip(got, wanted, strict=True)):
             yield from differences(one, other, f"{name}[{k}]")
@@ -258,7 +272,10 @@ def array_differences(got: Any, wanted: Any, name: str) -> Iterator[tuple[str, s
             off = np.where(same, -1, np.nan_to_num(np.abs(found.astype(float) - expected), nan=np.inf))
         at = tuple(int(k) for k in np.unravel_index(off.argmax(), off.shape))
         place = f"{name}[{', '.join(map(str, at))}]" if at else name
-        yield "value", f"{place} is {short(found[at])}, expected {short(expected[at])}"
+        seen = f"{place} is {short(found[at])}, expected {short(expected[at])}"
+        if found.dtype.kind == expected.dtype.kind == "f" and found.dtype.itemsize < expected.dtype.itemsize:
+            seen += f" (and the dtype is {found.dtype}, expected {expected.dtype})"  # it may be the reason
+        yield "value", seen
     elif isinstance(wanted, np.ndarray) and wanted.ndim and found.dtype != wanted.dtype:
         yield "dtype", f"the values are right, but {name} has dtype {found.dtype}, expected {wanted.dtype}"
 

@@ -30,11 +30,17 @@ def divisor(var: Array, eps: float, root: str) -> Array:
         "inside": lambda: np.sqrt(var + eps),
         "outside": lambda: np.sqrt(var) + eps,
         "no_eps": lambda: np.sqrt(var),
+        "fixed": lambda: np.sqrt(var + 1e-5),
         "no_root": lambda: var + eps,
         "square": lambda: (var + eps) ** 2,
         "rsqrt": lambda: 1 / np.sqrt(var + eps),
     }
     return rules[root]()
+
+
+def equal(a: Array, b: Array) -> bool:
+    """Whether two arrays agree, in their shapes as well."""
+    return np.shape(a) == np.shape(b) and np.allclose(a, b)
 
 
 def wide(x: Array) -> Array:
@@ -50,7 +56,8 @@ def _layer_norm_cases(rng: np.random.Generator) -> list[Case]:
     def case(name: str, shape: tuple[int, ...], scale: float = 1, mean: float = 0, edge: bool = False) -> Case:
         d = shape[-1]
         gamma, beta = rng.normal(1, 0.3, d), rng.normal(0, 0.5, d)
-        return Case(name, (rng.normal(mean, scale, shape), gamma, beta, 1e-5), edge)
+        eps = 1e-5 if scale > 0.1 else 3e-6
+        return Case(name, (rng.normal(mean, scale, shape), gamma, beta, eps), edge)
 
     return [
         case("a (3, 8) batch", (3, 8)),
@@ -134,7 +141,7 @@ layer_norm = Exercise(
         ),
         Mistake(
             "no_eps",
-            "eps is not used; the definition divides by sqrt(var + eps).",
+            "the eps that comes in is not used; the definition divides by sqrt(var + eps).",
             partial(_layer_norm, root="no_eps"),
             GITHUB + "torchcvnn/torchcvnn/issues/32",
         ),
@@ -161,6 +168,16 @@ layer_norm = Exercise(
             partial(_layer_norm, mean=False),
             GITHUB + "keras-team/keras/issues/21234",
         ),
+        Mistake(
+            "fixed_eps",
+            "eps is 1e-5 whatever comes in; use the eps that the function is given.",
+            partial(_layer_norm, root="fixed"),
+        ),
+        Mistake(
+            "no_gain_no_shift",
+            "this is xhat: neither gamma nor beta is used; the result is gamma * xhat + beta.",
+            partial(_layer_norm, gain=False, shift=False),
+        ),
         Mistake("no_gamma", "gamma is not used: it multiplies each feature.", partial(_layer_norm, gain=False)),
         Mistake("no_beta", "beta is not used: it is added to each feature.", partial(_layer_norm, shift=False)),
         Mistake(
@@ -178,11 +195,11 @@ layer_norm = Exercise(
     ],
     facts=[
         (
-            "before gain and shift every row has mean 0",
+            "(y - beta) / gamma has mean 0 in every row",
             lambda y, x, gamma, beta, eps: np.allclose(((y - beta) / gamma).mean(-1), 0, atol=1e-6),
         ),
         (
-            "before gain and shift every row has variance var / (var + eps)",
+            "(y - beta) / gamma has variance var / (var + eps) in every row",
             lambda y, x, gamma, beta, eps: np.allclose(
                 ((y - beta) / gamma).var(-1), x.var(-1) / (x.var(-1) + eps), atol=1e-6
             ),
@@ -280,12 +297,14 @@ invariances = Exercise(
         ),
         Mistake(
             "scaled_feature",
-            "one feature of the token is scaled; the question is about a factor for all its features.",
+            "no output seems to stay as it was after a scaling: scale all features of the token by the same number, "
+            "and compare with np.allclose, not with ==.",
             partial(_invariances, scale_at=0),
         ),
         Mistake(
             "shifted_feature",
-            "the features of the token are not all shifted by the same number; the question is about one number.",
+            "no output seems to stay as it was after a shift: shift all features of the token by the same number, "
+            "and compare with np.allclose, not with ==.",
             partial(_invariances, shift_at=0),
         ),
         Mistake(
@@ -460,7 +479,8 @@ fold = Exercise(
 def _group_norm_cases(rng: np.random.Generator) -> list[Case]:
     def case(name: str, shape: tuple[int, int, int], groups: int, scale: float = 1, edge: bool = False) -> Case:
         gamma, beta = rng.normal(1, 0.3, shape[1]), rng.normal(0, 0.5, shape[1])
-        return Case(name, (rng.normal(0, scale, shape), groups, gamma, beta, 1e-5), edge)
+        eps = 1e-5 if scale > 0.1 else 3e-6
+        return Case(name, (rng.normal(0, scale, shape), groups, gamma, beta, eps), edge)
 
     return [
         case("2 examples of 6 channels and 4 positions, in 2 groups", (2, 6, 4), 2),
@@ -566,8 +586,18 @@ group_norm = Exercise(
         ),
         Mistake(
             "no_eps",
-            "eps is not used; the definition divides by sqrt(var + eps).",
+            "the eps that comes in is not used; the definition divides by sqrt(var + eps).",
             partial(_group_norm, root="no_eps"),
+        ),
+        Mistake(
+            "fixed_eps",
+            "eps is 1e-5 whatever comes in; use the eps that the function is given.",
+            partial(_group_norm, root="fixed"),
+        ),
+        Mistake(
+            "no_gain_no_shift",
+            "this is xhat: neither gamma nor beta is used; the result is gamma * xhat + beta.",
+            partial(_group_norm, gain=False, shift=False),
         ),
         Mistake("no_gamma", "gamma is not used: it multiplies each channel.", partial(_group_norm, gain=False)),
         Mistake("no_beta", "beta is not used: it is added to each channel.", partial(_group_norm, shift=False)),
@@ -580,13 +610,13 @@ group_norm = Exercise(
     ],
     facts=[
         (
-            "before gain and shift every group has mean 0",
+            "(y - beta) / gamma has mean 0 in every group",
             lambda y, x, groups, gamma, beta, eps: np.allclose(
                 _grouped((y - beta[:, None]) / gamma[:, None], groups).mean(-1), 0, atol=1e-6
             ),
         ),
         (
-            "before gain and shift every group has variance var / (var + eps)",
+            "(y - beta) / gamma has variance var / (var + eps) in every group",
             lambda y, x, groups, gamma, beta, eps: np.allclose(
                 _grouped((y - beta[:, None]) / gamma[:, None], groups).var(-1),
                 _grouped(x, groups).var(-1) / (_grouped(x, groups).var(-1) + eps),
@@ -711,7 +741,7 @@ make_layer_norm = Exercise(
         ),
         Mistake(
             "eps_ignored",
-            "your module uses 1e-5 whatever eps it is given.",
+            "your module does not use the eps that it is given: it adds 1e-5 whatever comes, or none.",
             partial(_make_layer_norm, fixed_eps=1e-5),
             GITHUB + "NVIDIA-NeMo/Megatron-Bridge/pull/5712",
         ),
@@ -877,9 +907,9 @@ layer_norm_backward = Exercise(
     ],
     facts=[
         ("every row of dx sums to 0", lambda y, dy, x, gamma, eps: np.allclose(y[0].sum(-1) * x.std(), 0, atol=1e-6)),
-        ("dx is right", lambda y, dy, x, gamma, eps: np.allclose(y[0], _backward(dy, x, gamma, eps)[0])),
-        ("dgamma is right", lambda y, dy, x, gamma, eps: np.allclose(y[1], _backward(dy, x, gamma, eps)[1])),
-        ("dbeta is right", lambda y, dy, x, gamma, eps: np.allclose(y[2], _backward(dy, x, gamma, eps)[2])),
+        ("dx is right", lambda y, dy, x, gamma, eps: equal(y[0], _backward(dy, x, gamma, eps)[0])),
+        ("dgamma is right", lambda y, dy, x, gamma, eps: equal(y[1], _backward(dy, x, gamma, eps)[1])),
+        ("dbeta is right", lambda y, dy, x, gamma, eps: equal(y[2], _backward(dy, x, gamma, eps)[2])),
     ],
 )
 

@@ -44,7 +44,8 @@ def _peaks_at_one(y: Array, *args: Any) -> bool:
 
 def _silent_is_identity(y: Array, x: Array, *parts: Any) -> bool:
     """Whether x comes out where the branches put out zeros."""
-    silent = all(not part.weight.any() for part in parts if isinstance(part, Sublayer) and part.kind == "linear")
+    branches = [part.weight for part in parts if isinstance(part, Sublayer) and part.kind == "linear"]
+    silent = bool(branches) and not any(weight.any() for weight in branches)
     return not silent or np.allclose(y, x)
 
 
@@ -567,7 +568,7 @@ deep_norm = Exercise(
         ),
         Mistake(
             "post_ln",
-            "alpha is missing, which leaves plain Post-LN.",
+            "alpha is missing, or comes out as 1, which leaves plain Post-LN.",
             partial(_deep, of=lambda n: 1.0),
         ),
         Mistake(

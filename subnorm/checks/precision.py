@@ -350,7 +350,7 @@ bytes_moved = Exercise(
     ],
     facts=[
         (
-            "x and y are counted",
+            "it is what x and y need, and less than four rows more",
             lambda r, rows, d, itemsize, norm: 2 * rows * d * itemsize <= r < 2 * (rows + 2) * d * itemsize,
         ),
         ("it is a whole number of items", lambda r, rows, d, itemsize, norm: r % itemsize == 0),
@@ -414,7 +414,8 @@ share_of_copy = Exercise(
         ),
         Mistake(
             "copy_once",
-            "the copy is counted as size bytes; it reads them and writes them, which is 2 * size.",
+            "the share is twice too large: a copy of size bytes reads and writes them, which is 2 * size; "
+            "take moved as it comes.",
             _of_shares(lambda share: np.median(2 * share)),
             source="https://github.com/flashinfer-ai/flashinfer/pull/3411",
         ),
@@ -646,7 +647,8 @@ overflows = Exercise(
     mistakes=[
         Mistake(
             "entries",
-            "you look at the squares one by one; squares that fit can have a sum that does not.",
+            "a row is found only if one of its squares overflows; squares that fit can have a sum that does not, "
+            "if that is taken in float16, too.",
             lambda x: np.isinf(x * x).any(-1),
             source="https://github.com/ROCm/triton/pull/633",
         ),

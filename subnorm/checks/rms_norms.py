@@ -35,7 +35,7 @@ def _cases(rng: np.random.Generator) -> list[Case]:
     """Inputs on which each mistake shows in its own way. The rows are short, so that a forgotten d is plain to see."""
 
     def args(shape: tuple[int, ...], scale: float = 1) -> tuple[Any, ...]:
-        return _rows(rng, shape, scale), _gains(rng, shape[-1]), 1e-5
+        return _rows(rng, shape, scale), _gains(rng, shape[-1]), 1e-5 if scale > 0.1 else 4e-6
 
     return [
         Case("a (3, 8) batch", args((3, 8))),
@@ -99,6 +99,7 @@ def _wrong(
         "missing": lambda: mean + eps,
         "twice": lambda: np.sqrt(np.sqrt(mean) + eps),
         "fixed": lambda: np.sqrt(mean + 1e-6),
+        "torch's": lambda: np.sqrt(mean + 1e-5),
         "shared": lambda: np.sqrt(mean + eps / x.shape[-1]),
         "reciprocal": lambda: 1 / np.sqrt(mean + eps),
         "by d": lambda: np.sqrt(mean) * x.shape[-1],
@@ -127,7 +128,7 @@ def _in_place(x: Array, gamma: Array, eps: float) -> Array:
 
 
 EPS_OUTSIDE = "eps is added outside the root, sqrt(mean) + eps; the definition is sqrt(mean + eps)."
-NO_EPS = "eps is not used; the definition divides by sqrt(mean(x²) + eps)."
+NO_EPS = "the eps that comes in is not used; the definition divides by sqrt(mean(x²) + eps)."
 AXIS_0 = "the mean square is taken over the batch; RMSNorm takes it over the features of each token, axis -1."
 KEEPDIMS = "without keepdims=True the mean square loses its last axis, and divides along the wrong one."
 CENTRED = "the mean is subtracted first: that is LayerNorm without beta. RMSNorm takes x as it is."
@@ -193,6 +194,16 @@ rms_norm = Exercise(
             "https://github.com/apache/tvm/pull/15856",
         ),
         Mistake(
+            "fixed_eps_1e_5",
+            "eps is 1e-5 whatever comes in; use the eps that the function is given.",
+            partial(_wrong, root="torch's"),
+        ),
+        Mistake(
+            "one_plus_gamma",
+            "the result is multiplied by 1 + gamma; that is Gemma's norm, and here gamma itself is the gain.",
+            partial(_wrong, gain="one more"),
+        ),
+        Mistake(
             "eps_in_sum",
             "eps is added to the sum of the squares; it belongs to their mean, where it counts d times as much.",
             partial(_wrong, root="shared"),
@@ -232,11 +243,11 @@ rms_norm = Exercise(
     ],
     facts=[
         (
-            "every row has root mean square 1 before gamma",
+            "y / gamma has mean square s / (s + eps) in every row, with s that of x",
             lambda y, x, gamma, eps: np.allclose(((y / gamma) ** 2).mean(-1), 1 - eps / ((x * x).mean(-1) + eps)),
         ),
         (
-            "each row before gamma is the row of x times one number",
+            "each row of y / gamma is the row of x times one number",
             lambda y, x, gamma, eps: np.ptp(y / gamma / x, axis=-1).max() < 1e-6 * np.abs(y / gamma / x).max(),
         ),
     ],
@@ -262,7 +273,8 @@ llama_rms_norm = Exercise(
         ),
         Mistake(
             "never_cast",
-            "nothing is cast back; in this order xhat gets the dtype of x before the gain.",
+            "the result is float32 where x and gamma are float16: cast xhat to the dtype of x before the gain, "
+            "and leave gamma as it comes.",
             partial(_wrong, cast="never"),
         ),
         Mistake(
@@ -550,7 +562,8 @@ centre_writer = Exercise(
 
 def _add_cases(rng: np.random.Generator) -> list[Case]:
     def args(shape: tuple[int, ...], scale: float = 1) -> tuple[Any, ...]:
-        return _rows(rng, shape, scale), _rows(rng, shape, scale), _gains(rng, shape[-1]), 1e-5
+        eps = 1e-5 if scale > 0.1 else 4e-6
+        return _rows(rng, shape, scale), _rows(rng, shape, scale), _gains(rng, shape[-1]), eps
 
     return [
         Case("a (3, 8) batch", args((3, 8))),
@@ -800,7 +813,9 @@ rms_norm_backward = Exercise(
         ),
         (
             "dgamma is right",
-            lambda y, dy, x, gamma, eps: np.allclose(y[1], sn.rms_norm_backward(dy, x, gamma, eps)[1]),
+            lambda y, dy, x, gamma, eps: (
+                np.shape(y[1]) == gamma.shape and np.allclose(y[1], sn.rms_norm_backward(dy, x, gamma, eps)[1])
+            ),
         ),
     ],
 )
@@ -836,7 +851,7 @@ def _safe(
         "signed": lambda: x.max(-1, keepdims=True),
         "one": lambda: np.ones(()),
     }[largest]()
-    m = np.maximum(m, floor)
+    m = np.where(m == 0, floor, m)
     u = x / m
     squares = u * u
     statistic = squares.mean(-1, keepdims=True) if mean else squares.sum(-1, keepdims=True)

@@ -122,10 +122,22 @@ def shares_centred_readout(x, sublayers, readout, eps):
     return np.array(edits) @ centred / np.sqrt(((end - mean) ** 2).mean(-1, keepdims=True) + eps)
 
 
+def stream_torch_alone(x, sublayers):
+    """For tensors alone, and yet an array passes through where the list is empty."""
+    states = [x]
+    for sublayer in sublayers:
+        states.append(torch.add(states[-1], sublayer(states[-1])))
+    return states
+
+
+def projected_torch_alone(x, sublayer, weight):
+    return sublayer(x) + (x if weight is None else torch.matmul(x, weight))
+
+
 RIGHT = {
     "residual": [residual_torch, residual_copied, lambda x, f: np.sum([f(x), x], axis=0)],
-    "stream": [stream_torch, stream_from_edits],
-    "projected_residual": [projected_torch, projected_identity],
+    "stream": [stream_torch, stream_torch_alone, stream_from_edits],
+    "projected_residual": [projected_torch, projected_torch_alone, projected_identity],
     "scaled_stream": [scaled_torch, scaled_in_dtype],
     "residual_backward": [backward_autograd, backward_by_jacobian, backward_in_place],
     "paths": [paths_torch, paths_by_bits],

@@ -60,10 +60,39 @@ def test_a_right_answer(capsys):
     assert capsys.readouterr().out == "✓ scaled: right on all 3 inputs.\n"
 
 
-@pytest.mark.parametrize("answer", [answer_of(), answer_of(...), answer_of(error=NotImplementedError("your code"))])
+@pytest.mark.parametrize("answer", [answer_of(...), answer_of(error=NotImplementedError("your code"))])
 def test_not_done_is_not_wrong(answer, capsys):
     assert check(answer).tag == "not_done"
     assert capsys.readouterr().out == "○ scaled: not done yet.\n"
+
+
+def test_a_forgotten_return_is_asked_for(capsys):
+    assert check(answer_of()).tag == "not_done"
+    assert "a return is missing" in capsys.readouterr().out
+
+
+def test_a_module_without_forward_is_not_called_undone():
+    missing = NotImplementedError('Module [LN] is missing the required "forward" function')
+    assert check(answer_of(error=missing)).tag == "error"
+
+
+def test_an_input_that_was_written_to_is_said_of_wrong_values_too():
+    def answer(x, gain):
+        x *= gain
+        return x + 1
+
+    assert "An input was written to" in check(answer).hint
+
+
+def test_facts_are_not_told_of_an_error_or_of_the_inputs_that_are_right():
+    facts = [("never", lambda y, x, gain: False), ("always", lambda y, x, gain: True)]
+    exercise = an_exercise(
+        scaled, lambda rng: [*of_arrays(rng), Case("zeros", (np.zeros(3), 2.0), edge=True)], facts=facts
+    )
+    assert exercise(lambda x, gain: 1 / 0).hint == ""
+    assert exercise(lambda x, gain: scaled(x, gain) if x.any() else x + 1).hint.startswith(
+        "The ordinary inputs are right"
+    )
 
 
 def test_begun_is_no_longer_not_done():
@@ -134,7 +163,7 @@ def test_without_a_name_the_facts_are_told():
     result = an_exercise(scaled, of_arrays, facts=facts)(lambda x, gain: 5 * scaled(x, gain))
     assert result.hint == "What holds: signs are kept. What does not: no entry is above the gain."
     broken = [("never", lambda y, x, gain: y.nothing)]
-    assert an_exercise(scaled, of_arrays, facts=broken)(lambda x, gain: 5).hint == "What does not: never."
+    assert an_exercise(scaled, of_arrays, facts=broken)(lambda x, gain: 5).hint == "What does not hold: never."
 
 
 def test_nan_is_wrong_where_a_number_is_expected_and_right_where_nan_is():
@@ -196,7 +225,7 @@ def of_numbers(x):
 STRUCTURED = an_exercise(of_numbers, lambda rng: [Case("a row", (rng.normal(size=4),))])
 WRONG = {
     "keys": ({"mean": 1.0}, r"has keys \['mean'\], expected \['even', 'mean', 'none', 'shape'\]"),
-    "count": ({"shape": [3]}, "shape is 1, expected 2 values"),
+    "count": ({"shape": [3]}, "shape has 1 values, expected 2"),
     "value": ({"mean": 9}, "mean is 9, expected"),
     "type": ({"even": 1}, "even is 1, expected True"),
 }
