@@ -21,10 +21,9 @@
   document.addEventListener("contentvisibilityautostatechange", ({ target, skipped }) => { if (!skipped) watch(target) });
 }
 
-// Before a jump within the page all of it is laid out: only then is it known how far down the place is.
-addEventListener("click", ({ target }) => {
-  if (target.closest?.("a[href*='#']")) document.documentElement.classList.remove("fresh");
-}, true);
+// The reader begins: now the whole page is laid out, so that nothing shifts while it is read, and a jump lands.
+for (const sign of ["scroll", "pointerdown", "keydown", "click"])
+  addEventListener(sign, () => document.documentElement.classList.remove("fresh"), { capture: true, passive: true });
 
 // The list of contents follows the reader where it stands beside the text. On a phone it is out of sight, and to
 // follow there would lay out the whole page before it can be used.
