@@ -200,7 +200,9 @@ def test_the_canary_stops_a_grader_that_finds_right_answers_wrong(quick_set, roo
 
 def test_the_canary_stops_a_grader_that_finds_wrong_answers_right(quick_set, room, tmp_path, capsys, monkeypatch):
     judge = Exercise.judge
-    monkeypatch.setattr(Exercise, "judge", lambda self, *args: replace(judge(self, *args), tag="right"))
+    monkeypatch.setattr(
+        Exercise, "judge", lambda self, *args, **named: replace(judge(self, *args, **named), tag="right")
+    )
     assert run(room, tmp_path / "grades") == 1
     assert "a wrong answer of layer_norm was judged right" in capsys.readouterr().err
     assert not (tmp_path / "grades/grades.csv").exists()
