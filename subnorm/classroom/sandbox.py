@@ -200,7 +200,7 @@ class Sandbox:
         listen: Callable[[dict[str, Any]], None],
         until: float,
     ) -> Ending:
-        """Read what a process sends until it ends, or must be ended."""
+        """Read what a process sends until it ends, or must be ended; then the rest, which tells how far it came."""
         limits = self.limits
         here = Ending("killed", "start")
         allowed = {"start": limits.start, "cell": limits.cell, "question": limits.question}
@@ -208,23 +208,22 @@ class Sandbox:
         deadline = min(until, time.monotonic() + limits.start)
         poll = select.poll()
         poll.register(pipe, select.POLLIN)
-        rest, left, watched = b"", LARGEST * (questions + 2), 0.0
+        rest, left, watched, fault = b"", LARGEST * (questions + 2), 0.0, ""
         while True:
             now = time.monotonic()
-            if now > deadline:
-                here.how = "timeout"
-                return here
-            if now - watched > limits.watch:
+            if not fault and now > deadline:
+                fault = "timeout"
+            elif not fault and now - watched > limits.watch:
                 watched = now
-                if fault := excess(process.pid, limits):
-                    here.how = fault
-                    return here
-            if not poll.poll(1000 * limits.watch):
+                fault = excess(process.pid, limits)
+            if fault:
+                kill(process)
+            more = poll.poll(1000 * limits.watch)
+            if not more and not fault:
                 continue
-            data = os.read(pipe.fileno(), 1 << 16)
+            data = os.read(pipe.fileno(), 1 << 16) if more else b""
             if not data:  # it has ended, or closed its end
-                if here.at == "end":
-                    here.how = "end"
+                here.how = fault or ("end" if here.at == "end" else here.how)
                 return here
             left -= len(data)
             *lines, rest = (rest + data).split(b"\n")
@@ -289,11 +288,16 @@ def resource_page() -> int:
     return os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and its group. With bubblewrap its whole world goes with it."""
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process and its group. With bubblewrap its whole world goes with it."""
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     process.kill()
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """See a process and its group to its end."""
+    kill(process)
     process.wait()
     if process.stdout:
         process.stdout.close()

@@ -114,9 +114,16 @@ found["total"] = total
     assert found["total"] <= QUICK.scratch
 
 
+def test_a_process_that_is_stopped_is_heard_out(box, monkeypatch):
+    """What it had sent says how far it came, also where the grader comes late to read it."""
+    monkeypatch.setattr(sandbox, "excess", lambda pid, limits: time.sleep(3) or "processes")
+    ending = ask(box, "while True:\n    pass\nfound = 0")
+    assert (ending.how, ending.at, ending.which) == ("processes", "question", "look")
+
+
 def test_a_student_s_file_is_gone_for_the_next_one(box):
-    body = 'found = os.listdir("/tmp")\nopen("/tmp/mine", "w").close()'
-    assert ask(box, body) == ask(box, body) == []
+    body = 'found = os.path.exists("/tmp/mine")\nopen("/tmp/mine", "w").close()'
+    assert ask(box, body) is ask(box, body) is False
 
 
 def test_there_is_no_network(box):
