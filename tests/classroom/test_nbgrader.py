@@ -18,7 +18,7 @@ POINTS = [exercise.level for exercise in checks.SETS[SET]]
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    """The sheet that nbgrader has released, and (points, most points) of three students whom it has graded."""
+    """The sheet that nbgrader has released, (points, most points) of three students, and what two are told before."""
     program = Path(parts.need("nbgrader"))
     folder = tmp_path_factory.mktemp("course")
     source = release.read(release.source_of(SET))
@@ -34,6 +34,7 @@ def course(tmp_path_factory):
     def call(*words):
         done = subprocess.run([program, *words], cwd=folder, env=env, capture_output=True, text=True, timeout=240)
         assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
 
     def hand_in(student, book):
         path = folder / "submitted" / student / SET / name
@@ -48,13 +49,14 @@ def course(tmp_path_factory):
     hand_in("empty", sheet)
     hand_in("one", one)
     hand_in("solved", source)
+    said = {student: call("validate", f"submitted/{student}/{SET}/{name}") for student in ("empty", "solved")}
     call("autograde", SET)
     call("export", "--to", "grades.csv")
     lines = (folder / "grades.csv").read_text("utf-8").splitlines()
     columns = lines[0].split(",")
     rows = [dict(zip(columns, line.split(","), strict=True)) for line in lines[1:]]
     scores = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in rows}
-    return sheet, scores
+    return sheet, scores, said
 
 
 def cell_of(book, part):
@@ -67,6 +69,11 @@ def test_nbgrader_releases_the_same_sheet(course):
     assert [(cell["id"], cell["source"]) for cell in sheet["cells"]] == [
         (cell["id"], cell["source"]) for cell in ours["cells"]
     ]
+
+
+def test_nbgrader_validates_what_is_right(course):
+    assert "Success! Your notebook passes all the tests." in course[2]["solved"]
+    assert f"VALIDATION FAILED ON {len(POINTS)} CELL(S)" in course[2]["empty"]
 
 
 def test_nbgrader_gives_the_points_of_what_is_right(course):
