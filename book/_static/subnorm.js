@@ -23,7 +23,7 @@
 
 // The reader begins: now the whole page is laid out, so that nothing shifts while it is read, and a jump lands.
 for (const sign of ["scroll", "pointerdown", "keydown", "click"])
-  addEventListener(sign, () => document.documentElement.classList.remove("fresh"), { capture: true, passive: true });
+  addEventListener(sign, () => document.documentElement.classList.remove("fresh"), { once: true, capture: true });
 
 // The list of contents follows the reader where it stands beside the text. On a phone it is out of sight, and to
 // follow there would lay out the whole page before it can be used.
