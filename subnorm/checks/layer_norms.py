@@ -18,6 +18,15 @@ Array = np.ndarray[Any, Any]
 GITHUB = "https://github.com/"
 ALL = slice(None)
 
+# What is said of the same mistake in several exercises
+FIXED_EPS = "eps is 1e-5 whatever comes in; use the eps that the function is given."
+XHAT = "this is xhat: neither gamma nor beta is used; the result is gamma * xhat + beta."
+FLOAT16 = "float16 overflows in the squares; take the statistics in float32, and give the result the dtype of x."
+EPS_OUTSIDE = "eps is added outside the root, sqrt(var) + eps; the definition is sqrt(var + eps)."
+NO_EPS = "the eps that comes in is not used; the definition divides by sqrt(var + eps)."
+DDOF1 = "your variance is unbiased (divided by d - 1); LayerNorm divides by d."
+NO_GAMMA = "gamma is not used: it multiplies each feature."
+
 
 def in_dtype(case: Case, dtype: str) -> Case:
     """The same case, with its arrays in another dtype."""
@@ -95,7 +104,7 @@ layer_norm = Exercise(
     mistakes=[
         Mistake(
             "ddof1",
-            "your variance is unbiased (divided by d - 1); LayerNorm divides by d.",
+            DDOF1,
             partial(_layer_norm, ddof=1),
             GITHUB + "harvardnlp/annotated-transformer/issues/122",
         ),
@@ -135,13 +144,13 @@ layer_norm = Exercise(
         ),
         Mistake(
             "eps_outside",
-            "eps is added outside the root, sqrt(var) + eps; the definition is sqrt(var + eps).",
+            EPS_OUTSIDE,
             partial(_layer_norm, root="outside"),
             GITHUB + "codertimo/BERT-pytorch/issues/30",
         ),
         Mistake(
             "no_eps",
-            "the eps that comes in is not used; the definition divides by sqrt(var + eps).",
+            NO_EPS,
             partial(_layer_norm, root="no_eps"),
             GITHUB + "torchcvnn/torchcvnn/issues/32",
         ),
@@ -170,19 +179,19 @@ layer_norm = Exercise(
         ),
         Mistake(
             "fixed_eps",
-            "eps is 1e-5 whatever comes in; use the eps that the function is given.",
+            FIXED_EPS,
             partial(_layer_norm, root="fixed"),
         ),
         Mistake(
             "no_gain_no_shift",
-            "this is xhat: neither gamma nor beta is used; the result is gamma * xhat + beta.",
+            XHAT,
             partial(_layer_norm, gain=False, shift=False),
         ),
-        Mistake("no_gamma", "gamma is not used: it multiplies each feature.", partial(_layer_norm, gain=False)),
+        Mistake("no_gamma", NO_GAMMA, partial(_layer_norm, gain=False)),
         Mistake("no_beta", "beta is not used: it is added to each feature.", partial(_layer_norm, shift=False)),
         Mistake(
             "float16",
-            "float16 overflows in the squares; take the statistics in float32, and give the result the dtype of x.",
+            FLOAT16,
             partial(_layer_norm, widen=False),
             GITHUB + "facebookresearch/ConvNeXt/issues/80",
         ),
@@ -581,29 +590,29 @@ group_norm = Exercise(
         ),
         Mistake(
             "eps_outside",
-            "eps is added outside the root, sqrt(var) + eps; the definition is sqrt(var + eps).",
+            EPS_OUTSIDE,
             partial(_group_norm, root="outside"),
         ),
         Mistake(
             "no_eps",
-            "the eps that comes in is not used; the definition divides by sqrt(var + eps).",
+            NO_EPS,
             partial(_group_norm, root="no_eps"),
         ),
         Mistake(
             "fixed_eps",
-            "eps is 1e-5 whatever comes in; use the eps that the function is given.",
+            FIXED_EPS,
             partial(_group_norm, root="fixed"),
         ),
         Mistake(
             "no_gain_no_shift",
-            "this is xhat: neither gamma nor beta is used; the result is gamma * xhat + beta.",
+            XHAT,
             partial(_group_norm, gain=False, shift=False),
         ),
         Mistake("no_gamma", "gamma is not used: it multiplies each channel.", partial(_group_norm, gain=False)),
         Mistake("no_beta", "beta is not used: it is added to each channel.", partial(_group_norm, shift=False)),
         Mistake(
             "float16",
-            "float16 overflows in the squares; take the statistics in float32, and give the result the dtype of x.",
+            FLOAT16,
             partial(_group_norm, widen=False),
             GITHUB + "neuroneural/brainchop-cli/pull/56",
         ),
@@ -896,7 +905,7 @@ layer_norm_backward = Exercise(
         Mistake("no_eps", "eps is not used in rstd: it is 1 / sqrt(var + eps).", partial(_backward, root="no_eps")),
         Mistake(
             "ddof1",
-            "your variance is unbiased (divided by d - 1); LayerNorm divides by d.",
+            DDOF1,
             partial(_backward, ddof=1),
         ),
         Mistake(

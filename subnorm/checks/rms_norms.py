@@ -8,6 +8,7 @@ import numpy as np
 from subnorm import numpy as sn
 from subnorm.checks.collect import Case, Sublayer
 from subnorm.checks.exercise import Exercise, Mistake
+from subnorm.checks.layer_norms import FIXED_EPS, NO_GAMMA
 
 Array = np.ndarray[Any, Any]
 Pair = tuple[Array, Array]
@@ -195,7 +196,7 @@ rms_norm = Exercise(
         ),
         Mistake(
             "fixed_eps_1e_5",
-            "eps is 1e-5 whatever comes in; use the eps that the function is given.",
+            FIXED_EPS,
             partial(_wrong, root="torch's"),
         ),
         Mistake(
@@ -226,7 +227,7 @@ rms_norm = Exercise(
             partial(_wrong, root="reciprocal"),
             "https://github.com/mosaicml/llm-foundry/issues/371",
         ),
-        Mistake("no_gamma", "gamma is not used: it multiplies each feature.", partial(_wrong, gain="none")),
+        Mistake("no_gamma", NO_GAMMA, partial(_wrong, gain="none")),
         Mistake(
             "writes_to_x",
             "x itself is changed (an operator such as /= writes into it), and whoever else reads it gets the "
@@ -302,7 +303,7 @@ llama_rms_norm = Exercise(
         Mistake("no_eps", NO_EPS, partial(_llama, root="none")),
         Mistake("axis0", AXIS_0, partial(_llama, axis=0)),
         Mistake("keepdims", KEEPDIMS, partial(_llama, keepdims=False)),
-        Mistake("no_gamma", "gamma is not used: it multiplies each feature.", partial(_llama, gain="none")),
+        Mistake("no_gamma", NO_GAMMA, partial(_llama, gain="none")),
     ],
 )
 
@@ -429,7 +430,7 @@ layer_norm_from_rms = Exercise(
             "without keepdims=True the mean loses its last axis, and is subtracted along the wrong one.",
             partial(_composed, keepdims=False),
         ),
-        Mistake("no_gamma", "gamma is not used: it multiplies each feature.", partial(_composed, affine="beta")),
+        Mistake("no_gamma", NO_GAMMA, partial(_composed, affine="beta")),
         Mistake("no_beta", "beta is not used: it is added to each feature.", partial(_composed, affine="gamma")),
         Mistake(
             "beta_first",
@@ -924,7 +925,7 @@ safe_rms_norm = Exercise(
             partial(_safe, back=-1),
         ),
         Mistake("sum", SUM, partial(_safe, mean=False)),
-        Mistake("no_gamma", "gamma is not used: it multiplies each feature.", partial(_safe, gain=False)),
+        Mistake("no_gamma", NO_GAMMA, partial(_safe, gain=False)),
     ],
     facts=[("every entry is finite", lambda y, *args: np.isfinite(y).all())],
 )
