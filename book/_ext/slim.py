@@ -60,6 +60,8 @@ RULES = [
     (r"(<pre[^>]*>)<span></span>", r"\1"),
     # the list of contents is to follow the reader, and is sought by a name it does not have; subnorm.js starts this
     (r' data-bs-spy="scroll" data-bs-target="[^"]*"', ' data-bs-target="#pst-page-toc-nav"'),
+    # the first page has a layout of its own: its head must not jump when the part that says so arrives
+    (r'<body (?!class="landing")(?=.*<div class="promise )', '<body class="landing" '),
 ]
 
 # The theme asks for the width of every listing and table as the page opens, which lays out a long page at once, with

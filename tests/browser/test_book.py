@@ -1,5 +1,6 @@
 """What single pages do in a real browser. What holds for every page is in test_every_page.py."""
 
+import pytest
 from visit import DESK, PHONE, opened
 
 
@@ -92,3 +93,24 @@ def test_lines_are_of_a_readable_length(browser, server):
           return p.textContent.length / Math.round(p.clientHeight / parseFloat(getComputedStyle(p).lineHeight));
         }""")
     assert 50 <= length <= 90
+
+
+@pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("name", ["book/intro.html", "notebooks/03-layer-normalization.html"])
+def test_what_comes_later_moves_nothing_at_the_head(browser, server, window, name):
+    """On a slow line the heading is read before the rest of the page and the pictures are there."""
+    where = "[...document.querySelectorAll('h1, .bd-links')].map(e => e.getBoundingClientRect().toJSON())"
+
+    def only_the_head(route):
+        page = route.fetch()
+        route.fulfill(response=page, body=page.text().rpartition("</h1>")[0])
+
+    heads = []
+    for early in (True, False):
+        with opened(browser, server, [], viewport=window) as page:
+            if early:
+                page.route("**/*.html", only_the_head)
+                page.route("**/*.svg", lambda route: None)  # never answered
+            page.goto(server + name, wait_until="domcontentloaded")
+            heads.append([(box["x"], box["y"], box["width"]) for box in page.evaluate(where)])
+    assert heads[0] == heads[1]
