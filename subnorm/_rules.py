@@ -111,6 +111,14 @@ def same_shape(name: str, shape: Shape, other: str, expected: Shape) -> None:
         )
 
 
+def out(fits: bool, shape: Shape, dtype: object) -> None:
+    if not fits:
+        raise ValueError(
+            f"out must be a contiguous array of the shape and dtype of x, {shape} and {dtype}; it is not. "
+            f"Leave it out for a new array, or give np.empty_like of a contiguous x, or x itself."
+        )
+
+
 def small_constant(eps: float) -> None:
     if not (isinstance(eps, Real) and math.isfinite(eps) and eps >= 0):
         raise ValueError(
