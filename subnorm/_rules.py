@@ -51,6 +51,23 @@ def features(shape: Shape) -> None:
         )
 
 
+def fits(d: int, limit: int) -> None:
+    """A fused kernel keeps a row in the registers of one program."""
+    if d > limit:
+        raise ValueError(
+            f"a fused kernel takes at most {limit} features, a row that fits into registers; got {d}. "
+            f"Use the function of the same name in subnorm.torch."
+        )
+
+
+def on_gpu(runs: bool, device: object) -> None:
+    if not runs:
+        raise ValueError(
+            f"a Triton kernel takes tensors on a CUDA GPU; got one on {device}. Move it there, or use the function of "
+            f"the same name in subnorm.torch; to try the kernel on a CPU, set TRITON_INTERPRET=1 before Python starts."
+        )
+
+
 def rows(shape: Shape) -> None:
     """BatchNorm averages over the rows, so there must be one."""
     if 0 in shape:

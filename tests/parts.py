@@ -1,8 +1,9 @@
-"""Parts of the tests that need a program which pip does not bring.
+"""Parts of the tests that need a program which pip does not bring, or not everywhere.
 
 Without the program such a test is a skip that names it; with CI=true it is a failure.
 """
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -31,9 +32,16 @@ def nbgrader_path() -> str | None:
     return os.environ.get("NBGRADER") or shutil.which("nbgrader", path=str(Path(sys.executable).parent))
 
 
+def triton_path() -> str | None:
+    """Triton of this environment, for which pip has wheels on Linux alone."""
+    spec = importlib.util.find_spec("triton")
+    return spec and spec.origin
+
+
 PARTS = {
     "chromium": (chromium_path, "Chromium: apt install chromium, or set CHROMIUM to the path of Chrome"),
     "nbgrader": (nbgrader_path, "nbgrader: pip install -r requirements-dev.txt, or set NBGRADER to its path"),
+    "triton": (triton_path, "Triton, on Linux: pip install -r requirements-dev.txt"),
     "bwrap": (lambda: shutil.which("bwrap"), "bubblewrap, on Linux: apt install bubblewrap"),
 }
 
