@@ -19,8 +19,8 @@ from triton.compiler import ASTSource
 from subnorm.torch import kernels
 
 CUOBJDUMP = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
-POINTERS = {torch.bfloat16: "*bf16", torch.float32: "*fp32"}
-TENSORS = {"x", "f", "h", "y", "dy", "dh", "dx", "gamma", "beta"}  # in the dtype of x; the rest in float32
+POINTERS = {torch.float16: "*fp16", torch.bfloat16: "*bf16", torch.float32: "*fp32", torch.float64: "*fp64"}
+TENSORS = {"x", "f", "h", "y", "dy", "dh", "dx", "gamma", "beta"}  # in the dtype of x; the rest in at least float32
 
 NO_MEAN = {"mean", "beta", "dbeta"}
 CASES = [
@@ -30,15 +30,22 @@ CASES = [
     ("forward", 4096, torch.float32, {"f", "h"}),
     ("backward", 8192, torch.float32, set()),
 ]
+# Only that they compile: no gain, one feature, and one row, which Triton takes for a constant as well.
+EDGES = [
+    *((name, 33, dtype, {"gamma", "beta"}) for name in ("forward", "backward") for dtype in POINTERS),
+    *((name, 1, torch.float32, {"rows"}) for name in ("forward", "backward")),
+]
 
 
 def compiled(name: str, d: int, dtype: torch.dtype, absent: set[str]) -> dict:
-    """The kernel as its wrapper launches it, with the arguments in `absent` None."""
+    """The kernel as its wrapper launches it, with the arguments in `absent` None; without "rows", of a single row."""
     kernel = getattr(kernels, f"_{name}")
     block, rows, warps = getattr(kernels, f"{name}_tile")(d)
-    values = {"D": d, "EPS": 1e-5, "BLOCK": block, "ROWS": rows, "WIDE": kernels.TYPES[torch.float32]}
+    wide = torch.promote_types(dtype, torch.float32)
+    values = {"D": d, "EPS": 1e-5, "BLOCK": block, "ROWS": rows, "WIDE": kernels.TYPES[wide]}
+    values |= {"rows": 1} if "rows" in absent else {}
     constants = {key: values.get(key) for key in kernel.arg_names if key in values or key in absent}
-    signature = {key: POINTERS[dtype if key in TENSORS else torch.float32] for key in kernel.arg_names}
+    signature = {key: POINTERS[dtype if key in TENSORS else wide] for key in kernel.arg_names}
     signature |= {"rows": "i32"} | dict.fromkeys(constants, "constexpr")
     pointers = [key for key, kind in signature.items() if kind.startswith("*")]
     # PyTorch's memory begins at multiples of 16 bytes, and Triton notes that at every launch.
@@ -63,4 +70,6 @@ def compiled(name: str, d: int, dtype: torch.dtype, absent: set[str]) -> dict:
 
 
 if __name__ == "__main__":
+    for case in EDGES:
+        compiled(*case)
     print(json.dumps([compiled(*case) for case in CASES]))

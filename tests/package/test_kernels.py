@@ -250,7 +250,7 @@ def test_memory_is_read_and_written_128_bits_at_a_time(programs: list[dict]) -> 
     for program in programs:
         narrow = [kind for kind in program["loads"] + program["stores"] if not kind.startswith("v4.b32")]
         # Each row has one mean and one rstd, single numbers. One array read 16 bits at a time would be 8 more at least.
-        assert len(narrow) <= 4, program["case"]
+        assert len(narrow) < 8, program["case"]
 
 
 def test_everything_fits_into_registers(programs: list[dict]) -> None:
