@@ -33,7 +33,7 @@ def nbgrader_path() -> str | None:
 
 
 def triton_path() -> str | None:
-    """Triton of this environment, for which pip has wheels on Linux alone."""
+    """Triton of this environment, which pip has for Linux alone."""
     spec = importlib.util.find_spec("triton")
     return spec and spec.origin
 

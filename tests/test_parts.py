@@ -26,6 +26,11 @@ def test_the_environment_names_a_browser(monkeypatch):
     assert parts.need("chromium") == "/opt/chrome"
 
 
+def test_a_machine_without_triton_has_no_path(monkeypatch):
+    monkeypatch.setattr(parts.importlib.util, "find_spec", lambda name: None)
+    assert parts.triton_path() is None
+
+
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
 def test_a_machine_without_a_browser_has_no_path(monkeypatch, platform):
     monkeypatch.delenv("CHROMIUM", raising=False)

@@ -1,7 +1,7 @@
 """LayerNorm and RMSNorm as one fused kernel each way, for NVIDIA GPUs: forward, backward, and with a residual sum.
 
-An optional extra: this file needs Triton (``pip install triton``; CUDA builds of PyTorch bring it), and nothing else
-in the package imports it. Import it by name: ``from subnorm.torch import kernels``.
+Optional: this file needs Triton (the extra ``gpu``, or ``pip install triton`` on Linux; CUDA builds of PyTorch bring
+it), and nothing else in the package imports it. Import it by name: ``from subnorm.torch import kernels``.
 
 A norm does little arithmetic, so what it costs is the memory it moves. Written by hand, each operation reads its
 input from memory and writes its output back. Here a row is read once into registers, all the arithmetic happens
@@ -37,8 +37,8 @@ from torch.autograd.function import once_differentiable
 
 from subnorm import _rules
 
-#: The widest row that fits into the registers of one program. Beyond 8192 the backward pass spills up to 240 bytes of
-#: each thread's registers to memory: it is right, and slower than it could be.
+#: The widest row that a kernel takes. Up to 8192 features of at most 32 bits, a row fits into the registers of one
+#: program. Beyond, the backward pass spills some of them to memory: it is right, and slower than it could be.
 MAX_FEATURES = 16384
 
 # Threads for each streaming multiprocessor in the backward pass. With 64 registers each they fill its register file.
@@ -163,7 +163,7 @@ def add_norm_forward(
     ``y = gamma * (h - mean) * rstd + beta``, with ``rstd = 1 / sqrt(mean((h - mean)**2) + eps)``; RMSNorm takes 0
     for the mean.
 
-    As in :mod:`subnorm.numpy`, statistics are taken in at least float32, in two passes (over registers, not over
+    As in ``subnorm.numpy``, statistics are taken in at least float32, in two passes (over registers, not over
     memory). h is rounded to its dtype before it is normalised. With ``eps=0`` a constant row gives NaN.
 
     Args:
@@ -175,8 +175,8 @@ def add_norm_forward(
         centred: True for LayerNorm, False for RMSNorm.
 
     Returns:
-        y and h, shape (..., d), in the dtype of x + f; mean (None for RMSNorm) and rstd, one entry for each row, in
-        float32 (float64 for float64): what the backward pass needs.
+        y and h, shape (..., d), in the dtype of x + f; and for the backward pass mean (None for RMSNorm) and rstd, one
+        entry for each row, in float32 (float64 for float64).
 
     Raises:
         TypeError: an input is not a floating-point tensor.
@@ -222,7 +222,7 @@ def add_norm_backward(
         rstd: as the forward pass returned it.
 
     Returns:
-        dx, shape (..., d), in the dtype of h: the gradient with respect to x, and to f as well; dgamma and dbeta (None
+        dx, which is the gradient with respect to f as well, shape (..., d), in the dtype of h; dgamma and dbeta (None
         for RMSNorm), shape (d,), in the dtype of gamma (of h without one).
 
     Source: the chain rule, derived line by line in deep dive 03a.
