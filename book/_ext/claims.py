@@ -343,4 +343,4 @@ def setup(app):
     app.connect("doctree-read", collect)
     app.connect("doctree-read", remember)
     app.connect("env-updated", check)
-    return {"env_version": 3, "parallel_read_safe": False, "parallel_write_safe": True}
+    return {"env_version": 3, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -20,7 +20,7 @@ from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from subnorm import live
+import subnorm
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +39,8 @@ def stored(path):
 
 
 def figure(table):
+    from subnorm import live  # only here: it brings matplotlib, a second of every build
+
     return nodes.raw("", live.markup(table), format="html")
 
 
@@ -89,8 +91,9 @@ class Live(SphinxDirective):
 def setup(app):
     app.add_directive("live", Live)
     app.connect("doctree-read", enliven, priority=400)  # before Sphinx collects the pictures
-    files = [str(file) for file in (live.SCRIPT, live.STYLE)]
+    script, style = (Path(subnorm.__file__).with_name(name) for name in ("live.js", "live.css"))
+    files = [str(script), str(style)]
     app.connect("builder-inited", lambda app: app.config.html_static_path.extend(files))
-    app.add_css_file(live.STYLE.name)
-    app.add_js_file(live.SCRIPT.name, loading_method="defer")
+    app.add_css_file(style.name)
+    app.add_js_file(script.name, loading_method="defer")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,6 +8,7 @@ The macros are the table `katex_macros` in `_config.yml`.
 import functools
 import json
 import re
+from html import escape
 from pathlib import Path
 
 from docutils import nodes
@@ -62,21 +63,23 @@ def render(node, config):
     return typeset(source(node), json.dumps(options))
 
 
-def check(app, doctree):
-    """Warn while a page is read, not while it is written: only a page that is read again can warn again."""
+def prepare(app, doctree):
+    """Typeset while a page is read, and leave the HTML in its tree.
+
+    Only a page that is read again can warn again; and a process that was forked from one where V8 runs, as those that
+    write pages are, waits for V8 for ever.
+    """
     for node in doctree.findall(lambda n: isinstance(n, (nodes.math, nodes.math_block))):
         try:
-            render(node, app.config)
+            node["html"] = render(node, app.config)
         except ValueError as error:
+            node["html"] = f'<code class="bad-math">{escape(node.astext())}</code>'
             log.warning("math: %s", error, location=node, type="prerender")
             app.env.note_reread()
 
 
 def visit(translator, node):
-    try:
-        html = render(node, translator.config)
-    except ValueError:  # `check` has said so
-        html = f'<code class="bad-math">{translator.encode(node.astext())}</code>'
+    html = node["html"]
     if isinstance(node, nodes.math):
         translator.body.append(f'<span class="{CLASSES}">{html}</span>')
     else:
@@ -92,5 +95,5 @@ def visit(translator, node):
 def setup(app):
     app.add_config_value("katex_macros", {}, "env")
     app.add_html_math_renderer("prerender", (visit, None), (visit, None))
-    app.connect("doctree-read", check)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    app.connect("doctree-read", prepare, priority=100)  # before Sphinx takes titles and contents from the page
+    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -222,4 +222,4 @@ def setup(app):
     app.connect("doctree-read", add_head)
     app.connect("doctree-resolved", add_done)
     app.connect("html-page-context", add_script)
-    return {"env_version": 1, "parallel_read_safe": False, "parallel_write_safe": True}
+    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -33,7 +33,9 @@ class KeyEquation(SphinxDirective):
 def collect(app, doctree):
     env = app.env
     env.equations[env.docname] = {
-        node["label"]: node.astext() for node in doctree.findall(nodes.math_block) if node.get("label")
+        node["label"]: {"text": node.astext(), "html": node["html"]}
+        for node in doctree.findall(nodes.math_block)
+        if node.get("label")
     }
     env.key_equations[env.docname] = [(node["label"], node.line) for node in doctree.findall(key_equation)]
 
@@ -58,7 +60,7 @@ class Fill(SphinxPostTransform):
     def shown(self, label):
         for doc, equations in self.env.equations.items():
             if label in equations:
-                yield nodes.math_block("", equations[label], label=None, number=None, nowrap=False)
+                yield nodes.math_block("", **equations[label], label=None, number=None, nowrap=False)
                 number = addnodes.pending_xref("", nodes.inline(), refdomain="math", reftype="eq", reftarget=label)
                 to = self.app.builder.get_relative_uri(self.env.docname, doc)
                 page = nodes.reference("", self.env.titles[doc].astext(), internal=True, refuri=to)
@@ -72,4 +74,4 @@ def setup(app):
     tables.by_page(app, "equations", "key_equations")
     app.connect("doctree-read", collect)
     app.connect("env-updated", check)
-    return {"env_version": 1, "parallel_read_safe": False, "parallel_write_safe": True}
+    return {"env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import styles
 from docutils import nodes
 from sphinx.util import logging
+from sphinx.util.index_entries import split_index_msg
 
 log = logging.getLogger(__name__)
 
@@ -148,6 +149,17 @@ def describe(app, pagename, templatename, context, doctree):
     context["metatags"] = f'{tags}\n<meta name="description" content="{text}" />'
 
 
+def complete_search(app):
+    """The search finds index entries of pages that are not written now, too; Sphinx forgets them between builds."""
+    if app.builder.indexer:  # a builder of HTML may have no search
+        found = app.builder.indexer._index_entries
+        for doc, entries in app.env.domains["index"].entries.items():
+            said = {(w, target, main) for kind, text, target, main, _ in entries for w in split_index_msg(kind, text)}
+            found.setdefault(doc, sorted(said))
+        app.builder.indexer._index_entries = dict(sorted(found.items()))  # in the order of a build of all pages
+    return []
+
+
 def ask_no_widths(path):
     if not path.exists():  # another theme
         return
@@ -176,5 +188,6 @@ def finish(app, error):
 
 def setup(app):
     app.connect("html-page-context", describe)
+    app.connect("html-collect-pages", complete_search)
     app.connect("build-finished", finish, priority=900)  # after the page that leads from index.html to the book
     return {"parallel_read_safe": True, "parallel_write_safe": True}
