@@ -1,7 +1,8 @@
 """LayerNorm, RMSNorm and BatchNorm as readable functions on tensors, and the modules.
 
 The lines are those of `subnorm.numpy.norms`; autograd supplies the backward passes. The modules compute the same and
-take `subnorm.torch.fast` where it covers their input.
+take `subnorm.torch.fast` where it covers their input. The Triton kernels of `subnorm.torch.kernels` are for you to
+ask for: they were tested in Triton's interpreter, never yet on a GPU.
 """
 
 import torch
@@ -122,7 +123,8 @@ class LayerNorm(nn.Module):
     """LayerNorm with its parameters: weight (gamma) starts at 1, bias (beta) at 0. See :func:`layer_norm`.
 
     The names are those of ``torch.nn.LayerNorm``, so that its state_dict loads.
-    On the CPU, in float32 and float64, it runs PyTorch's kernel, ``F.layer_norm``; else the lines of the function.
+    It runs PyTorch's kernel, ``F.layer_norm``, where x and the parameters share a dtype: float32 or float64 on the
+    CPU, these or half precision on CUDA. Else it runs the lines of the function.
     """
 
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:
@@ -135,8 +137,9 @@ class LayerNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         weight, bias = self.weight, self.bias
-        if fast.covers(x, weight) and bias.dtype == weight.dtype:
-            return fast.layer_norm(x, weight, bias, self.eps)
+        dtype, shape = weight.dtype, weight.shape
+        if fast.covers(x, dtype, shape) and bias.dtype is dtype:
+            return torch.layer_norm(x, shape, weight, bias, self.eps)  # what F.layer_norm calls
         _float_tensor("x", x)
         _rules.width(tuple(x.shape), len(self.weight))
         return layer_norm(x, self.weight, self.bias, self.eps)
@@ -150,8 +153,8 @@ class RMSNorm(nn.Module):
 
     The name is that of ``torch.nn.RMSNorm``, so that its state_dict loads. Mind its other default eps: None,
     which stands for the machine epsilon of the dtype.
-    On the CPU, in float32 and float64, it runs a backward pass written by hand from 65,536 entries on, and
-    ``F.rms_norm`` below; else the lines of the function.
+    It runs ``F.rms_norm`` where x and the weight share a dtype: float32 or float64 on the CPU, these or half precision
+    on CUDA. On the CPU, from 65,536 entries on, it has passes of its own. Else it runs the lines of the function.
     """
 
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:
@@ -163,7 +166,7 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         weight = self.weight
-        if fast.covers(x, weight):
+        if fast.covers(x, weight.dtype, weight.shape):
             return fast.rms_norm(x, weight, self.eps)
         _float_tensor("x", x)
         _rules.width(tuple(x.shape), len(self.weight))
@@ -177,8 +180,8 @@ class AddRMSNorm(RMSNorm):
     """The residual sum and the norm that reads it: ``stream = x + branch``, ``y = rms_norm(stream)``.
 
     In a stack of Pre-LN blocks every sum is read by a norm and goes on to the next sum, so both results are wanted.
-    The parameter is that of :class:`RMSNorm`. Where that takes its fast path, the backward pass here adds the two
-    gradients of the stream without another array.
+    The parameter is that of :class:`RMSNorm`, and so is what the norm runs. One pass over memory for both, instead of
+    one for each, takes a kernel: :func:`subnorm.torch.kernels.add_rms_norm`.
 
     Args:
         x: the stream so far, shape (..., d_model).
@@ -200,8 +203,6 @@ class AddRMSNorm(RMSNorm):
         _float_tensor("x", x)
         _float_tensor("branch", branch)
         _rules.same_shape("branch", tuple(branch.shape), "x", tuple(x.shape))
-        if fast.covers(x, self.weight) and branch.dtype == x.dtype and branch.device == x.device:
-            return fast.add_rms_norm(x, branch, self.weight, self.eps)
         stream = x + branch
         return super().forward(stream), stream
 

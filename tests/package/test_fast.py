@@ -3,10 +3,13 @@
 import copy
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import subnorm.torch as st
 from subnorm.torch import fast
@@ -232,9 +235,76 @@ def test_the_hand_written_backward_pass_is_taken_from_the_size_it_says() -> None
     assert "_RMSNormBackward" not in node(norm, fast.MANY // 64 - 1)
     assert "NativeLayerNorm" in node(st.LayerNorm(64), 1)
     assert "NativeLayerNorm" not in str(st.LayerNorm(64).half()(torch.ones(1, 64).half()).grad_fn)
-    y, stream = st.AddRMSNorm(64)(torch.ones(fast.MANY // 64, 64), torch.ones(fast.MANY // 64, 64))
-    assert "_AddRMSNormBackward" in str(y.grad_fn)
-    assert y.grad_fn is stream.grad_fn
+
+
+@pytest.mark.parametrize("shape", [(5,), (1, 3), (2, 3, 7), (0, 4)], ids=str)
+def test_its_derivatives_by_differences(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first and the second, by finite differences, which are affordable on few entries only."""
+    monkeypatch.setattr(fast, "MANY", 0)
+    module, x = build(st.RMSNorm, shape)
+    assert "_RMSNormBackward" in str(module(x).grad_fn)
+    for ours, theirs in zip(*both(module, x), strict=True):
+        close(ours, theirs)
+
+    def f(x: Tensor, gamma: Tensor) -> Tensor:
+        return fast.rms_norm(x, gamma, 0.1)
+
+    assert torch.autograd.gradcheck(f, (x, module.weight))
+    assert torch.autograd.gradgradcheck(f, (x, module.weight))
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("wanted", ["x", "weight"])
+def test_forward_derivatives_by_either_input(wanted: str) -> None:
+    module, x = build(st.RMSNorm, (128, 512))
+    inputs = {"x": x.detach(), "weight": module.weight.detach()}
+    with torch.autograd.forward_ad.dual_level():
+        inputs[wanted] = torch.autograd.forward_ad.make_dual(inputs[wanted], torch.ones_like(inputs[wanted]))
+        tangents = [
+            torch.autograd.forward_ad.unpack_dual(f(inputs["x"], inputs["weight"], module.eps)).tangent
+            for f in (fast.rms_norm, st.rms_norm)
+        ]
+    close(*tangents, rtol=1e-10, atol=1e-10)
+
+
+class Operations(TorchDispatchMode):
+    """The names of the operations that PyTorch runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    ("device", "x_dtype", "dtype", "covered"),
+    [("cuda", torch.float32, torch.float32, True), ("cuda", torch.float64, torch.float64, True),
+     ("cuda", torch.float16, torch.float16, True), ("cuda", torch.bfloat16, torch.bfloat16, True),
+     ("cuda", torch.bfloat16, torch.float32, False), ("meta", torch.float32, torch.float32, False),
+     ("cpu", torch.float32, torch.float32, True), ("cpu", torch.bfloat16, torch.bfloat16, False)],
+    ids=str,
+)  # fmt: skip
+def test_what_is_dispatched_on_each_device(
+    device: str, x_dtype: torch.dtype, dtype: torch.dtype, covered: bool
+) -> None:
+    """With tensors that have a device, a shape and a dtype but no numbers: no GPU is needed to choose."""
+    with FakeTensorMode(), torch.no_grad(), Operations() as run:
+        x = torch.ones(fast.MANY // 64, 64, dtype=x_dtype, device=device)
+        layer, rms, add = st.LayerNorm(64), st.RMSNorm(64), st.AddRMSNorm(64)
+        for module in (layer, rms, add):
+            for name, _ in list(module.named_parameters()):
+                setattr(module, name, nn.Parameter(torch.ones(64, dtype=dtype, device=device), requires_grad=False))
+        run.names.clear()
+        y = layer(x)
+        assert ("native_layer_norm" in run.names) == covered
+        run.names.clear()
+        results = [y, rms(x), *add(x, x)]
+        assert "native_layer_norm" not in run.names
+        assert ("linalg_vector_norm" in run.names) == (covered and device == "cpu")
+    assert all(result.dtype == x_dtype and result.shape == x.shape for result in results)
 
 
 # The sum and its norm
