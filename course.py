@@ -6,6 +6,7 @@ test       build, then lint, types, the tests of package and book, every noteboo
 serve      build, then show the book on a local web server
 lab        open the notebooks in JupyterLab
 refresh    run notebooks again and store what they print
+speed      measure how long all this takes, for the page on speed
 
 What is already done is not done again.
 """
@@ -328,6 +329,16 @@ def refresh(notebooks: list) -> bool:
     return call([PYTHON, ROOT / "notebooks" / "refresh.py", *map(os.path.abspath, notebooks)]) == 0
 
 
+def speed(names: list, with_install: bool) -> bool:
+    """Measure by name; if none is named, all but the install, which needs the network."""
+    import speed
+
+    unknown = set(names) - set(speed.MEASURES)
+    if unknown:
+        sys.exit(f"There is no measure {' '.join(sorted(unknown))}; there are {', '.join(speed.MEASURES)}.")
+    return speed.take(names or [name for name in speed.MEASURES if with_install or name != "install"])
+
+
 def port_number(text: str) -> int:
     if not re.fullmatch("[0-9]+", text) or not 1 <= int(text) <= 65535:
         raise argparse.ArgumentTypeError(f"a port is a number from 1 to 65535, not {text!r}; leave it out for 8000")
@@ -336,23 +347,30 @@ def port_number(text: str) -> int:
 
 def main() -> bool:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["build", "test", "serve", "lab", "refresh"])
-    parser.add_argument("notebooks", nargs="*", metavar="notebook", help="refresh: only these")
+    parser.add_argument("command", choices=["build", "test", "serve", "lab", "refresh", "speed"])
+    parser.add_argument(
+        "names", nargs="*", metavar="name", help="refresh: only these notebooks; speed: only these measures"
+    )
     parser.add_argument("--torch-index", metavar="URL", help="take torch from this package index, e.g. its CPU build")
+    parser.add_argument("--install", action="store_true", help="speed: the install too, which needs the network")
     parser.add_argument("--port", type=port_number, help="serve: 8000 if not given")
     args = parser.parse_intermixed_args()
-    if args.notebooks and args.command != "refresh":
-        parser.error(f"{args.command} takes no notebooks; only refresh does")
+    if args.names and args.command not in ("refresh", "speed"):
+        parser.error(f"{args.command} takes no names; only refresh and speed do")
     if args.port and args.command != "serve":
         parser.error(f"{args.command} takes no --port; only serve does")
+    if args.install and args.command != "speed":
+        parser.error(f"{args.command} takes no --install; only speed does")
     install(
-        ["requirements.txt", "requirements-dev.txt"] if args.command == "test" else ["requirements.txt"],
+        ["requirements.txt", "requirements-dev.txt"] if args.command in ("test", "speed") else ["requirements.txt"],
         args.torch_index,
     )
     if args.command == "serve":
         return build() and serve(args.port or 8000)
     if args.command == "refresh":
-        return refresh(args.notebooks)
+        return refresh(args.names)
+    if args.command == "speed":
+        return speed(args.names, args.install)
     return {"build": build, "test": test, "lab": lab}[args.command]()
 
 

@@ -17,6 +17,7 @@ EXTENSIONS = [
     "alt",
     "live_figures",
     "slim",
+    "speed_record",
 ]
 
 

@@ -1,5 +1,6 @@
 """What a reader downloads: every page from the compressing server, read to its end, with its fonts and pictures."""
 
+import json
 from pathlib import PurePosixPath
 
 import pytest
@@ -52,8 +53,9 @@ def test_the_pages_arrive_whole(received):
     assert {".html", ".css", ".js", ".woff2", ".png", ".svg"} <= kinds
 
 
-def test_every_page_is_light(received):
+def test_every_page_is_light(received, record_property):
     sums = {name: sum(sizes.values()) for name, sizes in received.items()}
+    record_property("bytes", json.dumps(sums))  # for the measure `pages` of speed.py
     limits = {name: CHAPTER if name.startswith("notebooks/") else OTHER for name in sums}
     assert {name: total for name, total in sums.items() if total > limits[name]} == {}
 

@@ -1,0 +1,189 @@
+"""Shows the record of the course's own speed, `book/speed.json`, which `python course.py speed` writes.
+
+    ```{speed} build
+    ```
+
+is the table of one measure; `{speed} targets` is the table of what was aimed at, `{speed} machine` a sentence. What is
+not in the record is said to be missing. A record that does not hold together is a warning in every build.
+"""
+
+import json
+import re
+import statistics
+from datetime import date
+from pathlib import Path
+
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+log = logging.getLogger(__name__)
+
+# What is aimed at on two cores: (measure, row, the words for it, the limit in seconds).
+TARGETS = [
+    ("build", "from nothing", "build the book from nothing", 20),
+    ("build", "nothing changed", "build it again, nothing changed", 5),
+    ("build", "one notebook changed", "build it again, one notebook changed", 5),
+    ("import", "subnorm", "`import subnorm`", 0.2),
+    ("notebooks", max, "the slowest notebook", 60),
+    ("tests", "all", "all tests, types and lint", 720),
+]
+# The import that a package cannot do without, and beside which it is shown.
+BESIDE = {"subnorm.numpy": "numpy", "subnorm.torch": "torch"}
+HEAD = {"schema", "machine", "versions", "measures"}
+MEASURE = {"date", "commit", "command", "load", "rows"}
+
+
+def faults(record):
+    """What is wrong with a record, as sentences."""
+    if set(record) != HEAD or record["schema"] != 1:
+        return [f"a record has the keys {sorted(HEAD)} and schema 1"]
+    found = []
+    if set(record["machine"]) != {"cpu", "cores", "system"} or not all(record["machine"].values()):
+        found.append("machine must say its cpu, cores and system")
+    if set(record["versions"]) != {"python", "torch", "numpy", "subnorm", "jupyter-book"}:
+        found.append("versions must be those of python, torch, numpy, subnorm and jupyter-book")
+    for name, measure in record["measures"].items():
+        found += [f"{name}: {fault}" for fault in faults_of(name, measure)]
+    return found
+
+
+def faults_of(name, measure):
+    if set(measure) != MEASURE:
+        yield f"must have the keys {sorted(MEASURE)}"
+        return
+    if not is_day(measure["date"]):
+        yield f"{measure['date']!r} is no day"
+    if not re.fullmatch(r"[0-9a-f]{12}( with changes)?|unknown", measure["commit"]):
+        yield f"{measure['commit']!r} is no commit"
+    if measure["command"] != f"python3 course.py speed {name}":
+        yield f"{measure['command']!r} does not repeat it"
+    if measure["load"] is not None and not measure["load"] >= 0:
+        yield f"{measure['load']!r} is no load"
+    if not measure["rows"]:
+        yield "has no rows"
+    for title, row in measure["rows"].items():
+        seconds, cpu = row.get("seconds"), row.get("cpu")
+        if not set(row) <= {"seconds", "cpu", "bytes"} or not ("seconds" in row or "bytes" in row):
+            yield f"{title}: a row has seconds and cpu, or bytes"
+        elif "seconds" in row and not (seconds and all(s > 0 for s in seconds)):
+            yield f"{title}: seconds must be positive"
+        elif cpu is not None and not (len(cpu) == len(seconds) and all(s >= 0 for s in cpu)):
+            yield f"{title}: cpu must be given for every round"
+        elif "bytes" in row and not row["bytes"] > 0:
+            yield f"{title}: bytes must be positive"
+
+
+def is_day(text):
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def time(seconds):
+    """Two digits: a time of a whole program has no more."""
+    if seconds >= 120:
+        return f"{seconds / 60:.1f} min"
+    if seconds >= 0.995:
+        return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.1f} s"
+    return f"{1000 * seconds:.0f} ms" if seconds >= 0.00995 else f"{1000 * seconds:.1g} ms"
+
+
+def size(count):
+    return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1000:.0f} kB"
+
+
+def middle(row):
+    """The median, with the lowest and the highest of several rounds."""
+    seconds = row["seconds"]
+    spread = f" ({time(min(seconds))} to {time(max(seconds))})" if len(seconds) > 1 else ""
+    return time(statistics.median(seconds)) + spread
+
+
+# --- the tables: a list of rows, the first one the heading ---
+
+
+def targets(measures):
+    yield ["", "aim", "measured"]
+    for name, row, words, limit in TARGETS:
+        if name not in measures:
+            yield [words, time(limit), "not yet measured"]
+            continue
+        rows = measures[name]["rows"]
+        one = max(rows.values(), key=lambda row: row["seconds"][0]) if row is max else rows[row]
+        missed = "" if statistics.median(one["seconds"]) <= limit else ", **missed**"
+        yield [words, time(limit), middle(one) + missed]
+
+
+def pages(measure):
+    yield ["page", "bytes on the wire"]
+    rows = sorted(measure["rows"].items(), key=lambda row: row[1]["bytes"])
+    for words, (name, row) in (("the lightest", rows[0]), ("the heaviest", rows[-1])):
+        yield [f"{words}, `{name}`", size(row["bytes"])]
+    yield [f"the median of {len(rows)}", size(statistics.median(row["bytes"] for _, row in rows))]
+
+
+def times(measure):
+    rows = measure["rows"]
+    yield ["", "time", "of a processor"]
+    for name, row in rows.items():
+        cpu = time(statistics.median(row["cpu"])) if row["cpu"] else ""
+        more = f", {size(row['bytes'])} on disk" if "bytes" in row else ""
+        if BESIDE.get(name) in rows:
+            ratios = [own / other for own, other in zip(row["cpu"] or row["seconds"], alone(rows, name), strict=True)]
+            more = f", {statistics.median(ratios):.2f} of `import {BESIDE[name]}`"
+        yield [name, middle(row), cpu + more]
+
+
+def alone(rows, name):
+    """The rounds of the import beside which this one is shown."""
+    beside = rows[BESIDE[name]]
+    return beside["cpu"] or beside["seconds"]
+
+
+class Speed(SphinxDirective):
+    required_arguments = 1
+
+    def run(self):
+        path = Path(self.env.srcdir, "book", "speed.json")
+        self.env.note_dependency(str(path))
+        try:
+            record = json.loads(path.read_text("utf-8")) if path.exists() else None
+            wrong = faults(record) if record else []
+        except ValueError as error:
+            wrong = [str(error)]
+        for fault in wrong:
+            log.warning("%s: %s", path.name, fault, location=self.get_location(), type="speed")
+            self.env.note_reread()
+        return [] if wrong else self.parse_text_to_nodes(self.text(record or {"measures": {}}))
+
+    def text(self, record):
+        name, measures = self.arguments[0], record["measures"]
+        if name == "targets":
+            return table(targets(measures))
+        if name == "machine":
+            return sentence(record) if measures else "Nothing is measured yet."
+        if name not in measures:
+            return f"Not yet measured: `python3 course.py speed {name}` does it."
+        one = measures[name]
+        load = "" if one["load"] is None else f"; load of the machine before it: {one['load']:.1f}"
+        return table((pages if name == "pages" else times)(one)) + (
+            f"\n\nMeasured on {one['date']} at commit `{one['commit']}` by `{one['command']}`{load}."
+        )
+
+
+def table(rows):
+    head, *body = rows
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *body])
+
+
+def sentence(record):
+    machine, versions = record["machine"], record["versions"]
+    return f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}; " + ", ".join(
+        f"{name} {version}" for name, version in versions.items()
+    )
+
+
+def setup(app):
+    app.add_directive("speed", Speed)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,253 @@
+"""How fast the course itself is: `python3 course.py speed [measure ...]`, shown on book/speed.md.
+
+Each measure runs what a reader types, in processes of its own, and is kept in `RECORD` as soon as it is there. What
+would change files is done in a copy of the checkout. Standard library only, like course.py, which calls it.
+"""
+
+import collections.abc
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+
+import course
+
+RECORD = course.ROOT / "book" / "speed.json"
+# What is made, not written: a copy without these is a fresh checkout, whose first build finds no cache.
+MADE = shutil.ignore_patterns(".*", "_build", "dist", "venv", "__pycache__", "*.egg-info")
+BUILDS = 3
+IMPORTS = 9
+CHANGED = "notebooks/03-layer-normalization.ipynb"  # the notebook of which one word is changed
+
+# The builds of a copy use the .venv of the checkout.
+BUILD = (
+    "import pathlib, sys, course\n"
+    "course.VENV, course.BIN, course.PYTHON = map(pathlib.Path, sys.argv[1:])\n"
+    "sys.exit(not course.build())"
+)
+IMPORT = (
+    "import time\n"
+    "wall, cpu = time.perf_counter(), time.process_time()\n"
+    "import {name}\n"
+    "print(time.perf_counter() - wall, time.process_time() - cpu)"
+)
+PACKAGES = ["numpy", "subnorm", "subnorm.numpy", "torch", "subnorm.torch"]
+WHO = (
+    "import json\n"
+    "from importlib.metadata import version\n"
+    "from subnorm.provenance import versions\n"
+    "print(json.dumps({**versions(), 'jupyter-book': version('jupyter-book')}))"
+)
+
+
+class Failed(Exception):
+    """A command ended with an error, so that its time says nothing."""
+
+
+def clocked(command: list, folder: pathlib.Path, show: bool = False) -> tuple:
+    """(seconds by the wall clock, seconds of all its processes on a processor, output) of a command in `folder`."""
+    env = {**os.environ, "PYTHONPATH": str(folder)}  # before the checkout, which .venv has as installed package
+    start, before = time.perf_counter(), os.times()
+    output = []
+    options: dict = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "encoding": "utf-8", "errors": "replace"}
+    with subprocess.Popen([str(word) for word in command], cwd=folder, env=env, **options) as process:
+        for line in process.stdout or ():
+            output.append(line)
+            if show:
+                print(line, end="", flush=True)
+    wall, after = time.perf_counter() - start, os.times()
+    if process.returncode != 0:
+        raise Failed("".join(output[-30:]) + f"\n{' '.join(map(str, command))[:200]} failed")
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return wall, cpu, "".join(output)
+
+
+def row(rounds: list) -> dict:
+    """The row of a record: every round, in seconds. Windows does not tell what a process's own processes used."""
+    cpu = None if os.name == "nt" else [float(f"{cpu:.3g}") for _, cpu, *_ in rounds]
+    return {"seconds": [float(f"{wall:.3g}") for wall, *_ in rounds], "cpu": cpu}
+
+
+# --- the measures: each gives the rows of its table ---
+
+
+def install(copy: pathlib.Path) -> dict:
+    """What `course.py build` does first: an environment, and all that is pinned. pip's cache is used as it is."""
+    venv = copy / ".venv"
+    python = venv / course.PYTHON.relative_to(course.VENV)
+    index = course.read_json(course.INSTALLED).get("torch index", "")
+    command = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", "requirements.txt"]
+    made = clocked([sys.executable, "-m", "venv", venv], copy)
+    filled = clocked(command + (["--extra-index-url", index] if index else []), copy)
+    size = sum(path.lstat().st_size for path in venv.rglob("*") if path.is_file())
+    shutil.rmtree(venv)
+    return {"environment": row([(made[0] + filled[0], made[1] + filled[1])]) | {"bytes": size}}
+
+
+def build(copy: pathlib.Path) -> dict:
+    """From nothing; again with nothing changed; again with one word of a notebook changed."""
+    command = [course.PYTHON, "-c", BUILD, course.VENV, course.BIN, course.PYTHON]
+    rounds: dict = {"from nothing": [], "nothing changed": [], "one notebook changed": []}
+    for k in range(BUILDS):
+        shutil.rmtree(copy / "_build", ignore_errors=True)
+        for found in rounds.values():
+            if found is rounds["one notebook changed"]:
+                change(copy / CHANGED, f"changed{k}")
+            found.append(clocked(command, copy))
+    return {name: row(found) for name, found in rounds.items()}
+
+
+def change(notebook: pathlib.Path, word: str) -> None:
+    """Put a word at the end of the last cell of text."""
+    book = json.loads(notebook.read_text("utf-8"))
+    cell = [cell for cell in book["cells"] if cell["cell_type"] == "markdown"][-1]
+    cell["source"] = ["".join(cell["source"]) + f"\n\n{word}"]
+    notebook.write_text(json.dumps(book), "utf-8")
+
+
+def notebooks(copy: pathlib.Path) -> dict:
+    """Each notebook with a fresh kernel, one after the other."""
+    listed = clocked(
+        [course.PYTHON, "-c", "import refresh; print(*refresh.notebooks(), sep='\\n')"], copy / "notebooks"
+    )
+    rows = {}
+    for path in map(pathlib.Path, listed[2].split()):
+        rows[path.stem] = row([clocked([course.PYTHON, "notebooks/refresh.py", path], copy)])
+    return rows
+
+
+def imports(copy: pathlib.Path) -> dict:
+    """The import statement alone, each in a new process; in turns, so that a slow moment falls on all alike."""
+    rounds: dict = {name: [] for name in PACKAGES}
+    for k in range(-1, IMPORTS):  # the round before the first one fills the caches
+        for name, found in rounds.items():
+            _, _, said = clocked([course.PYTHON, "-c", IMPORT.format(name=name)], copy)
+            if k >= 0:
+                found.append(tuple(map(float, said.split()[-2:])))
+    return {name: row(found) for name, found in rounds.items()}
+
+
+def pages(copy: pathlib.Path) -> dict:
+    """Bytes that a phone receives for each page, everything it loads included, as the test of weight counts them."""
+    if not course.build():
+        raise Failed("the book has errors")
+    report = copy / "report.xml"
+    words = ["tests/browser/test_weight.py", "-q", "--no-cov", f"--junitxml={report}"]
+    clocked([course.PYTHON, "-m", "pytest", *words], course.ROOT)
+    found = ElementTree.parse(report).iterfind(".//property[@name='bytes']")
+    rows = {name: {"bytes": count} for one in found for name, count in json.loads(one.attrib["value"]).items()}
+    if not rows:
+        raise Failed("no page was weighed: that needs Chromium")
+    return rows
+
+
+def tests(_copy: pathlib.Path) -> dict:
+    """All that `course.py test` runs once the book is built."""
+    if not course.build():
+        raise Failed("the book has errors")
+    wall, cpu, said = clocked(
+        [course.PYTHON, "-c", "import course, sys; sys.exit(not course.test())"], course.ROOT, True
+    )
+    stages = re.findall(r"^(\w+) +ok +([\d.]+) s  ", said, flags=re.MULTILINE)
+    return {"all": row([(wall, cpu)])} | {name: {"seconds": [float(s)], "cpu": None} for name, s in stages}
+
+
+MEASURES = {
+    "install": install,
+    "import": imports,
+    "build": build,
+    "pages": pages,
+    "notebooks": notebooks,
+    "tests": tests,
+}
+
+
+# --- the record ---
+
+
+def machine() -> dict:
+    """The machine as its operating system describes it, never by its own name."""
+    cpuinfo = pathlib.Path("/proc/cpuinfo")
+    models = re.findall(r"^model name\s*: (.+)", cpuinfo.read_text("utf-8"), re.MULTILINE) if cpuinfo.exists() else []
+    model = models[0] if models else platform.processor() or platform.machine()
+    return {"cpu": model, "cores": os.cpu_count(), "system": platform.system()}
+
+
+def commit() -> str:
+    """The commit that is measured, and whether files differ from it; "unknown" outside a clone."""
+    git = ["git", "-C", str(course.ROOT)]
+    name = RECORD.relative_to(course.ROOT).as_posix()
+    try:
+        head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+        status = [*git, "status", "--porcelain", "--", ".", f":!{name}"]
+        changed = subprocess.run(status, check=True, capture_output=True, text=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return head[:12] + (" with changes" if changed else "")
+
+
+def load() -> float | None:
+    """Processes that wanted a core in the last minute, on average; Windows does not count them."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def keep(name: str, measure: dict) -> None:
+    """Put one measure into the record. What another machine or other versions gave is dropped: it is no comparison."""
+    _, _, said = clocked([course.PYTHON, "-c", WHO], course.ROOT)
+    head = {"schema": 1, "machine": machine(), "versions": json.loads(said.splitlines()[-1])}
+    record = course.read_json(RECORD)
+    old = record.get("measures", {}) if {key: record.get(key) for key in head} == head else {}
+    measures = {key: (old | {name: measure}).get(key) for key in MEASURES}
+    text = json.dumps({**head, "measures": {key: found for key, found in measures.items() if found}}, indent=1)
+    text = re.sub(r"\[[^][{}]+\]", lambda numbers: re.sub(r"\s+", " ", numbers[0]), text)  # a row on a line
+    new = RECORD.with_suffix(".new")
+    new.write_text(text + "\n", "utf-8", newline="\n")
+    new.replace(RECORD)  # at once: an interruption leaves the record as it was
+
+
+def take(names: list) -> bool:
+    """Measure, and keep each measure as it comes; one that fails is said, and the others go on."""
+    failed, left = [], list(names)
+    try:
+        for name in names:
+            print(f"\n--- {name}", flush=True)
+            measure: dict = {
+                "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+                "commit": commit(),
+                "command": f"python3 course.py speed {name}",
+                "load": load(),
+            }
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+                copy = pathlib.Path(folder, "course")
+                shutil.copytree(course.ROOT, copy, ignore=MADE)
+                try:
+                    measure["rows"] = MEASURES[name](copy)
+                except Failed as error:
+                    print(error)
+                    failed.append(name)
+                else:
+                    keep(name, measure)
+                    print(*lines(measure["rows"]), sep="\n", flush=True)
+            left.remove(name)
+    except KeyboardInterrupt:
+        sys.exit(f"\nInterrupted. What was measured is kept; the rest: python3 course.py speed {' '.join(left)}")
+    print(f"\nNot measured: {', '.join(failed)}" if failed else f"\nKept in {RECORD}")
+    return not failed
+
+
+def lines(rows: dict) -> collections.abc.Iterator:
+    """What a person is told of each row."""
+    for name, found in rows.items():
+        parts = [f"{statistics.median(found['seconds']):8.3g} s"] if "seconds" in found else []
+        parts += [f"{statistics.median(found['cpu']):8.3g} s of CPU"] if found.get("cpu") else []
+        parts += [f"{found['bytes']:>13,} bytes"] if "bytes" in found else []
+        yield f"  {name:34}" + "".join(parts)

@@ -1,0 +1,160 @@
+"""speed.py, without waiting for what it measures: what a clock sees, and what is kept when something goes wrong."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from speed_record import faults
+
+import course
+import speed
+
+HEAD = {"machine": {"cpu": "a", "cores": 2, "system": "b"}}
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """Three measures that take no time, a checkout of one file, and the record of it."""
+
+    def rows(_copy):
+        return {"all": {"seconds": [1.0], "cpu": None}}
+
+    (tmp_path / "book").mkdir()
+    monkeypatch.setattr(course, "ROOT", tmp_path)
+    monkeypatch.setattr(speed, "RECORD", tmp_path / "book" / "speed.json")
+    monkeypatch.setattr(speed, "MEASURES", {"import": rows, "build": rows, "tests": rows})
+    versions = dict.fromkeys(("python", "torch", "numpy", "subnorm", "jupyter-book"), "1")
+    monkeypatch.setattr(speed, "clocked", lambda *_: (1.0, 1.0, json.dumps(versions)))
+    return lambda: json.loads((tmp_path / "book" / "speed.json").read_text("utf-8"))
+
+
+def test_a_clock_sees_the_work_of_a_process_and_of_its_own_processes(tmp_path):
+    busy = "import time\nwhile time.process_time() < 0.3: pass"
+    work = f"import subprocess, sys, time; subprocess.run([sys.executable, '-c', {busy!r}]); time.sleep(0.3); print(7)"
+    wall, cpu, said = speed.clocked([sys.executable, "-c", work], tmp_path)
+    assert said == "7\n"
+    assert cpu >= 0.3 or os.name == "nt"
+    assert wall >= 0.6
+
+
+def test_a_command_is_run_in_its_folder_whose_modules_come_first(tmp_path):
+    (tmp_path / "subnorm.py").write_text("print('the copy')")
+    assert speed.clocked([sys.executable, "-c", "import subnorm"], tmp_path)[2] == "the copy\n"
+
+
+def test_the_time_of_an_error_is_not_taken(tmp_path):
+    with pytest.raises(speed.Failed, match=r"(?s)line 1.*SyntaxError.*failed"):
+        speed.clocked([sys.executable, "-c", "if"], tmp_path)
+
+
+def test_a_row_holds_every_round():
+    assert speed.row([(1.23456, 0.5), (2, 1)])["seconds"] == [1.23, 2]
+
+
+def test_one_word_of_a_notebook_is_changed(tmp_path):
+    path = tmp_path / "01.ipynb"
+    cells = [{"cell_type": kind, "source": [source]} for kind, source in (("markdown", "a"), ("code", "b"))]
+    path.write_text(json.dumps({"cells": cells}))
+    speed.change(path, "word")
+    assert [cell["source"] for cell in json.loads(path.read_text())["cells"]] == [["a\n\nword"], ["b"]]
+
+
+def test_the_notebook_that_is_changed_is_there():
+    assert (course.ROOT / speed.CHANGED).is_file()
+
+
+def test_what_is_taken_is_a_record(measured):
+    assert speed.take(["tests", "import"])
+    assert faults(measured()) == []
+    assert list(measured()["measures"]) == ["import", "tests"]
+
+
+def test_a_measure_taken_alone_leaves_the_others(measured, monkeypatch):
+    speed.take(["import", "build"])
+    monkeypatch.setitem(speed.MEASURES, "build", lambda _: {"all": {"seconds": [2.0], "cpu": None}})
+    speed.take(["build"])
+    found = measured()["measures"]
+    assert [found[name]["rows"]["all"]["seconds"] for name in ("import", "build")] == [[1.0], [2.0]]
+
+
+def test_what_another_machine_gave_is_dropped(measured, monkeypatch):
+    speed.take(["import"])
+    monkeypatch.setattr(speed, "machine", lambda: HEAD["machine"])
+    speed.take(["build"])
+    assert list(measured()["measures"]) == ["build"]
+
+
+def test_an_interruption_keeps_what_was_measured_and_says_how_to_go_on(measured, monkeypatch):
+    def interrupted(_copy):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(speed.MEASURES, "build", interrupted)
+    with pytest.raises(SystemExit, match=r"the rest: python3 course\.py speed build tests$"):
+        speed.take(["import", "build", "tests"])
+    assert list(measured()["measures"]) == ["import"]
+
+
+def test_a_measure_that_fails_is_said_and_the_others_go_on(measured, monkeypatch, capsys):
+    def failed(_copy):
+        raise speed.Failed("the book has errors")
+
+    monkeypatch.setitem(speed.MEASURES, "build", failed)
+    assert not speed.take(["build", "tests"])
+    assert list(measured()["measures"]) == ["tests"]
+    said = capsys.readouterr().out
+    assert "the book has errors" in said
+    assert said.endswith("Not measured: build\n")
+
+
+def test_a_copy_is_a_fresh_checkout(measured, monkeypatch):
+    for name in ("_build", "subnorm/__pycache__", ".venv", "subnorm.egg-info"):
+        (course.ROOT / name).mkdir(parents=True)
+    (course.ROOT / "course.py").touch()
+    seen = []
+    monkeypatch.setitem(
+        speed.MEASURES,
+        "build",
+        lambda copy: seen.extend(copy.rglob("*")) or {"all": {"seconds": [1.0], "cpu": None}},
+    )
+    speed.take(["build"])
+    assert sorted(path.name for path in seen) == ["book", "course.py", "subnorm"]
+
+
+def test_a_commit_says_whether_files_differ_from_it(measured, monkeypatch):
+    assert speed.commit() == "unknown"
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+
+    def git(*words):
+        return subprocess.run(["git", "-C", course.ROOT, *who, *words], check=True, capture_output=True, text=True)
+
+    (course.ROOT / "a.md").touch()
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "a")
+    head = git("rev-parse", "HEAD").stdout[:12]
+    (course.ROOT / "book" / "speed.json").touch()  # the record of a commit is none of its files
+    assert speed.commit() == head
+    (course.ROOT / "a.md").write_text("changed")
+    assert speed.commit() == f"{head} with changes"
+
+
+def test_an_unknown_measure_is_named():
+    with pytest.raises(SystemExit, match="There is no measure buidl; there are install, import, build, pages, "):
+        course.speed(["buidl"], False)
+
+
+@pytest.mark.parametrize("with_install", [False, True])
+def test_the_install_is_measured_when_it_is_asked_for(monkeypatch, with_install):
+    taken = []
+    monkeypatch.setattr(speed, "take", taken.extend)
+    course.speed([], with_install)
+    assert ("install" in taken) == with_install
+    assert set(taken) | {"install"} == set(speed.MEASURES)
+
+
+def test_the_record_of_the_book_holds_together_and_is_of_a_commit():
+    record = json.loads(speed.RECORD.read_text("utf-8"))
+    assert faults(record) == []
+    assert {name: m["commit"] for name, m in record["measures"].items() if not m["commit"].isalnum()} == {}
