@@ -155,6 +155,8 @@ def test_the_install_is_measured_when_it_is_asked_for(monkeypatch, with_install)
 
 
 def test_the_record_of_the_book_holds_together_and_is_of_a_commit():
-    record = json.loads(speed.RECORD.read_text("utf-8"))
-    assert faults(record) == []
-    assert {name: m["commit"] for name, m in record["measures"].items() if not m["commit"].isalnum()} == {}
+    """Without one, the page says that nothing is measured yet."""
+    if speed.RECORD.exists():
+        record = json.loads(speed.RECORD.read_text("utf-8"))
+        assert faults(record) == []
+        assert {name: m["commit"] for name, m in record["measures"].items() if not m["commit"].isalnum()} == {}
