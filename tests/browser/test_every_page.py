@@ -20,25 +20,32 @@ WHITE = "data:image/svg+xml," + quote(
 
 # A formula has the colour of the text round it, and axe has no rule for MathML: it need not walk its many elements.
 # Contrast takes axe milliseconds for each element, and follows from tags, classes and styles: of elements that share
-# these, and share them all the way up, the first is enough. Names, roles and sizes are the same in the dark: the
-# other rules run in the light, those for best practice too. The size of targets (WCAG 2.2) is off unless asked for.
+# these, and share them all the way up, the first is enough, also of those on several pages with the same style sheets.
+# So the browser keeps what it has seen from page to page, for one window and scheme. Names, roles and sizes are the
+# same in the dark: the other rules run in the light, those for best practice too. The size of targets (WCAG 2.2) is off
+# unless asked for. One run for all rules: axe goes through the whole page before the first.
 ACCESSIBLE = """async (scheme) => {
   document.querySelectorAll(".katex").forEach((e) => e.replaceChildren("formula"));
-  const look = (e) => [e.tagName, e.getAttribute("class"), e.getAttribute("style")].join();
-  const path = (e) => e ? path(e.parentElement) + look(e) : "";
-  const first = new Map();
-  for (const e of document.querySelectorAll("body *"))
-    if ([...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.data.trim()) && !first.has(path(e)))
-      first.set(path(e), e);
-  const results = [
-    await axe.run({ include: [...first.values()] }, { resultTypes: ["violations"], runOnly: ["color-contrast"] }),
-  ];
-  if (scheme === "light") {
-    const rules = { "target-size": { enabled: true }, "color-contrast": { enabled: false } };
-    results.push(await axe.run({ resultTypes: ["violations"], rules }));
+  const sheets = [...document.querySelectorAll("style, link[rel=stylesheet]")].map((e) => e.href || e.textContent);
+  const known = new Map(JSON.parse(sessionStorage.getItem("looks") || "[]"));
+  const number = (key) => known.get(key) ?? known.set(key, known.size).get(key);
+  const numbers = new Map([[null, number(sheets.join())]]);
+  const look = (e) => [path(e.parentElement), e.tagName, e.getAttribute("class"), e.getAttribute("style")].join();
+  const path = (e) => numbers.get(e) ?? numbers.set(e, number(look(e))).get(e);
+  const first = [];
+  for (const e of document.querySelectorAll("body *")) {
+    const text = [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.data.trim());
+    if (!text || !e.checkVisibility() || known.has(`text in ${path(e)}`)) continue;
+    number(`text in ${path(e)}`);
+    first.push(e);
   }
-  const sentences = ({ id, impact, nodes }) => nodes.map((n) => `${impact} ${id}: ${n.html.slice(0, 100)}`);
-  return results.flatMap(({ violations }) => violations.flatMap(sentences));
+  sessionStorage.setItem("looks", JSON.stringify([...known]));
+  first.forEach((e) => e.setAttribute("data-first", ""));
+  axe.configure({ rules: [{ id: "color-contrast", selector: "[data-first]" }] });
+  const all = { rules: { "target-size": { enabled: true } } };
+  const only = scheme === "light" ? all : { runOnly: ["color-contrast"] };
+  const { violations } = await axe.run({ resultTypes: ["violations"], ...only });
+  return violations.flatMap(({ id, impact, nodes }) => nodes.map((n) => `${impact} ${id}: ${n.html.slice(0, 100)}`));
 }"""
 
 
@@ -73,6 +80,23 @@ def visit(address, **schemes):
         for scheme, page in schemes.items():
             faults += [f"{scheme}: {fault}" for fault in page.evaluate("found")]
     return faults
+
+
+def test_a_look_seen_before_is_looked_at_again_in_another_style(browser, server):
+    faults = []
+
+    def pale(route):
+        page = route.fetch()
+        style = "<style>article section p { color: #bbb }</style>"
+        route.fulfill(response=page, body=page.text().replace("</head>", style + "</head>"))
+
+    with both(browser, server, faults, DESK) as schemes:
+        faults += visit(server + "book/changelog.html", **schemes)
+        assert faults == []
+        for page in schemes.values():
+            page.route("**/changelog.html", pale)
+        faults += visit(server + "book/changelog.html", **schemes)
+    assert any("light: serious color-contrast: <p" in fault for fault in faults), faults
 
 
 def test_every_page_from_a_file(browser, pages):
