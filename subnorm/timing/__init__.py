@@ -1,24 +1,39 @@
-"""Time LayerNorm and RMSNorm beside a copy of the same bytes, keep the measurement, and read it back.
+"""Time LayerNorm and RMSNorm beside rivals and a copy of the same bytes, keep the measurement, and read it back.
 
-Run ``python -m subnorm.timing`` for a table of this machine, ``python -m subnorm.timing record`` to keep it as JSON.
-The order is always the same: a case is checked against float64 first, and only then timed.
+Run ``python -m subnorm.timing`` for every table of this machine, or name the tables: ``python -m subnorm.timing forward
+training``. With ``--record`` the measurement is kept as JSON. The order is always the same: a case is compared with
+float64 first, and only then timed; what is wrong is named, and has no time.
 """
 
-from subnorm.timing.cases import LABELS, Case, forward_cases, max_error, operations
-from subnorm.timing.measure import interleave, of_copy, quartiles
-from subnorm.timing.record import read_records, table, take, validate
+from subnorm.timing.cases import LABELS, RIVALS, TABLES, Case, build_cases, operations
+from subnorm.timing.exact import Inputs, expected, max_error
+from subnorm.timing.measure import interleave, quartiles, share_of_copy
+from subnorm.timing.record import ROOF, read_records, take, validate, write
+from subnorm.timing.replay import Row, heading, live, names, rows, shapes, table
 
 __all__ = [
     "LABELS",
+    "RIVALS",
+    "ROOF",
+    "TABLES",
     "Case",
-    "forward_cases",
+    "Inputs",
+    "Row",
+    "build_cases",
+    "expected",
+    "heading",
     "interleave",
+    "live",
     "max_error",
-    "of_copy",
+    "names",
     "operations",
     "quartiles",
     "read_records",
+    "rows",
+    "shapes",
+    "share_of_copy",
     "table",
     "take",
     "validate",
+    "write",
 ]

@@ -1,22 +1,37 @@
-"""``python -m subnorm.timing`` prints a measurement of this machine; with ``record`` it is kept as JSON."""
+"""Print every table of this machine, or those that are named; keep them as JSON with ``--record``."""
 
 import argparse
+import sys
+from functools import partial
 from pathlib import Path
 
-from subnorm.timing.record import table, take, write
+from subnorm.timing.measure import device_here
+from subnorm.timing.record import FEWEST, PLAN, take, write
+from subnorm.timing.replay import table
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str]) -> None:
+    plan = PLAN[device_here()]
     parser = argparse.ArgumentParser(prog="python -m subnorm.timing", description=__doc__)
-    parser.add_argument("action", nargs="?", choices=["record"], help="keep the measurement")
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(plan)}; all if none is named")
+    parser.add_argument("--rounds", type=int, default=9, help="how often each case is timed (default: 9)")
+    parser.add_argument("--record", action="store_true", help="keep the measurement")
     parser.add_argument("--folder", type=Path, default=Path(__file__).with_name("records"), help="where to keep it")
     options = parser.parse_args(arguments)
-    command = "python -m subnorm.timing" + (f" {options.action}" if options.action else "")
-    record = take(command=command)
-    print(table(record))
-    if options.action == "record":
+    if unknown := set(options.tables) - set(plan):
+        parser.error(f"no table {', '.join(sorted(unknown))} here; there are {', '.join(plan)}")
+    if options.rounds < FEWEST:
+        parser.error(f"at least {FEWEST} rounds; fewer have no quartiles")
+    wanted = {name: shapes for name, shapes in plan.items() if name in options.tables or not options.tables}
+    rounds = [f"--rounds {options.rounds}"] if options.rounds != parser.get_default("rounds") else []
+    command = " ".join(
+        ["python -m subnorm.timing", *options.tables, *rounds, *(["--record"] if options.record else [])]
+    )
+    record = take(wanted, options.rounds, command=command, tell=partial(print, "timing", flush=True))
+    print(f"\n{table(record)}")
+    if options.record:
         print(f"\nwritten to {write(record, options.folder)}")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,105 +1,282 @@
-"""What is timed: each norm written by hand and built into PyTorch, and a copy of the same bytes."""
+"""What is timed: both norms by every rival, and beside them roofs: the same bytes moved, and nothing computed.
 
-from collections.abc import Callable
+The name of a table says what one call does, on arrays of the table's shape:
+
+=================  ===========================  ==============================  ==============================
+table              one call                     must move, in arrays like x     roof
+=================  ===========================  ==============================  ==============================
+forward            ``y = norm(x)``              2: x in, y out                  a copy
+backward           from dy to dx                3: dy and x in, dx out          ``dy + x``
+training           both                         5                               both
+add_norm           ``h = x + f; y = norm(h)``   4: x and f in, h and y out      two copies
+add_norm_backward  from dy and dh to dx         4: dy, dh and h in, dx out      ``dy + dh * x``
+add_norm_training  both                         8                               both
+=================  ===========================  ==============================  ==============================
+
+On one row of a GPU "host" and "host_training" are as "forward" and "training", and time how long it takes to call.
+A norm also moves gamma, beta and their gradients, each once. They are in its bytes, but not in its roof's.
+"""
+
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+from torch._functorch import config as functorch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import subnorm.numpy as sn
 import subnorm.torch as st
+from subnorm.numpy import blocked
+from subnorm.timing import peers
+from subnorm.timing.exact import EPS, Inputs, Results, outputs_of
 
-#: What a reader is shown for the name of each case; records keep the names.
-LABELS = {
-    "copy": "copy",
-    "layer_hand": "LayerNorm, by hand",
-    "rms_hand": "RMSNorm, by hand",
-    "layer_builtin": "F.layer_norm",
-    "rms_builtin": "F.rms_norm",
+NORMS = {"layer": ("LayerNorm", "layer_norm"), "rms": ("RMSNorm", "rms_norm")}
+
+# What a reader is shown. Records keep the short names.
+COPIES = {"copy": "copy of the same bytes", "copy_numpy": "copy by NumPy", "copy_out": "copy, out="}
+#: Who can take part: at most these, by the names that rows end with.
+RIVALS = {
+    "hand": "{norm}, by hand",
+    "builtin": "F.{function}",
+    "module": "st.{norm}",
+    "compile": "torch.compile(F.{function})",
+    "fused": "st.Add{norm}",
+    "numpy": "sn.{function}",
+    "blocked": "blocked.{function}",
+    "blocked_out": "blocked.{function}, out=",
+    "numba": "{norm}, Numba",
+    "numba_out": "{norm}, Numba, out=",
+    "liger": "{norm}, Liger-Kernel",
+    "quack": "{norm}, quack",
+    "triton": "kernels.{function}",
+}
+#: The label of every row.
+LABELS = COPIES | {
+    f"{key}_{rival}": text.format(norm=norm, function=function)
+    for key, (norm, function) in NORMS.items()
+    for rival, text in RIVALS.items()
 }
 
 
 @dataclass(frozen=True)
+class Table:
+    """What the tables of one name time: which passes, and whether a residual sum comes before the norm."""
+
+    forward: bool
+    backward: bool
+    residual: bool
+
+    def bytes(self, norm: str, shape: tuple[int, int], dtype: torch.dtype) -> int:
+        """The least that one call must move: each array once, and for "layer" and "rms" their vectors of d numbers.
+
+        Those are the parameters on the way forward, gamma and the gradients of all parameters on the way back.
+        """
+        arrays = self.forward * (4 if self.residual else 2) + self.backward * (4 if self.residual else 3)
+        parameters = {"layer": 2, "rms": 1}.get(norm, 0)
+        vectors = self.forward * parameters + self.backward * (parameters and 1 + parameters)
+        rows, d = shape
+        return (arrays * rows + vectors) * d * dtype.itemsize
+
+
+TABLES = {
+    "forward": Table(forward=True, backward=False, residual=False),
+    "backward": Table(forward=False, backward=True, residual=False),
+    "training": Table(forward=True, backward=True, residual=False),
+    "add_norm": Table(forward=True, backward=False, residual=True),
+    "add_norm_backward": Table(forward=False, backward=True, residual=True),
+    "add_norm_training": Table(forward=True, backward=True, residual=True),
+    "host": Table(forward=True, backward=False, residual=False),
+    "host_training": Table(forward=True, backward=True, residual=False),
+}
+
+Function = Callable[..., Any]
+Call = Callable[[], Any]
+
+
+@dataclass(frozen=True)
 class Case:
-    """One function to time.
+    """One row of a table.
 
     Args:
-        run: the call.
-        bytes: how many bytes have to move at least: every input read once, the output written once.
-        expected: what the call must give, computed in float64.
+        prepare: gives the call to time, and makes what that finds ready: the graph, if only the way back is timed.
+        bytes: how many bytes the call must move.
+        copy: the name of the roof it stands beside. That finds the memory for its results where this case does: with
+            PyTorch; with NumPy, which asks the system for larger pages; or in an array that is there already.
+        norm: "layer" or "rms"; "" for a roof.
     """
 
-    run: Callable[[], Tensor]
+    prepare: Callable[[], Call]
     bytes: int
-    expected: npt.NDArray[np.floating[Any]]
+    copy: str = "copy"
+    norm: str = ""
 
 
-def forward_cases(shape: tuple[int, int], dtype: torch.dtype, device: str, seed: int = 0) -> dict[str, Case]:
-    """The forward pass of both norms, by hand (`subnorm.torch`) and built in (`torch.nn.functional`), and a copy.
+# The rivals: of a norm and its parameters each makes the function of x that is called, or of x and f behind a sum.
 
-    Every case allocates its output, so the copy does too. Gain and shift are not trivial, and have the dtype of x:
-    with a wider gain the built-in RMSNorm leaves its fused kernel.
+Rival = Callable[..., Function]
+
+
+def _hand(norm: str, *parameters: Tensor) -> Function:
+    return partial(getattr(st, NORMS[norm][1]), eps=EPS, **dict(zip(("gamma", "beta"), parameters, strict=False)))
+
+
+def _builtin(norm: str, *parameters: Tensor) -> Function:
+    named = dict(zip(("weight", "bias"), parameters, strict=False))
+    return partial(getattr(F, NORMS[norm][1]), normalized_shape=tuple(parameters[0].shape), eps=EPS, **named)
+
+
+def _module(norm: str, *parameters: Tensor) -> Function:
+    return _with_parameters(st.NORMS[norm], parameters)
+
+
+def _fused(norm: str, *parameters: Tensor) -> Function:
+    return _with_parameters({"rms": st.AddRMSNorm}[norm], parameters)
+
+
+def _with_parameters(module: type[nn.Module], parameters: Sequence[Tensor]) -> nn.Module:
+    made = module(len(parameters[0]), eps=EPS)
+    for name, value in zip(("weight", "bias"), parameters, strict=False):
+        setattr(made, name, value)
+    return made
+
+
+def _compile(norm: str, *parameters: Tensor) -> Function:
+    layer_norm, rms_norm = (_builtin(key, *parameters) for key in NORMS)
+    functions: dict[str, Function] = {  # a code object each: what is compiled for one is no guess at the other
+        "layer": lambda x: layer_norm(x),
+        "rms": lambda x: rms_norm(x),
+    }
+    return torch.compile(functions[norm], dynamic=False)
+
+
+def _sum_then(make: Rival, norm: str, *parameters: Tensor) -> Function:
+    function = make(norm, *parameters)
+
+    def call(x: Tensor, f: Tensor) -> tuple[Tensor, Tensor]:
+        h = x + f
+        return function(h), h
+
+    return call
+
+
+def _compile_sum(norm: str, *parameters: Tensor) -> Function:
+    return torch.compile(_sum_then(_builtin, norm, *parameters), dynamic=False)
+
+
+def _rivals(table: Table, norm: str, device: str) -> dict[str, Rival]:
+    """Who takes part, but for those that work on NumPy arrays."""
+    alone: dict[str, Rival] = {"hand": _hand, "builtin": _builtin, "compile": _compile}
+    behind_sum: dict[str, Rival] = {"builtin": partial(_sum_then, _builtin), "compile": _compile_sum}
+    if device == "cpu":
+        alone["module"], behind_sum["module"] = _module, partial(_sum_then, _module)
+        if norm == "rms":
+            behind_sum["fused"] = _fused
+    else:
+        autograd = table.forward and table.backward
+        gpu = peers.on_gpu(norm, residual=table.residual, autograd=autograd)
+        alone, behind_sum = alone | gpu, behind_sum | gpu
+    found = behind_sum if table.residual else alone
+    return {rival: found[rival] for rival in RIVALS if rival in found}
+
+
+def build_cases(name: str, inputs: Inputs, rivals: Container[str] = tuple(RIVALS)) -> dict[str, Case]:
+    """The cases of one table, roofs first.
 
     Args:
-        shape: rows and features, (N, d).
-        dtype: of x, gamma and beta.
-        device: "cpu" or "cuda".
-        seed: of the random input.
+        name: one of `TABLES`.
+        inputs: what all cases get, tracked by autograd if the table goes back. NumPy and Numba take part in float32.
+        rivals: who takes part, of those that the device has and that are installed.
 
     Returns:
-        the cases by name, in the order of `LABELS`; "copy" is the first.
+        the cases by name, such as "rms_builtin".
     """
-    _rows, d = shape
-    eps = 1e-5
-    random = torch.Generator().manual_seed(seed)
-
-    def draw(*size: int, around: float) -> Tensor:
-        return (around + torch.randn(*size, generator=random)).to(dtype).to(device)
-
-    x, gamma, beta = draw(*shape, around=0.5), draw(d, around=1.0), draw(d, around=0.0)
-    x64, gamma64, beta64 = (t.double().cpu().numpy() for t in (x, gamma, beta))
-    layer, rms = sn.layer_norm(x64, gamma64, beta64, eps), sn.rms_norm(x64, gamma64, eps)
-    moved = 2 * x.nbytes  # x read, y written
-    return {
-        "copy": Case(x.clone, moved, x64),
-        "layer_hand": Case(lambda: st.layer_norm(x, gamma, beta, eps), moved + gamma.nbytes + beta.nbytes, layer),
-        "rms_hand": Case(lambda: st.rms_norm(x, gamma, eps), moved + gamma.nbytes, rms),
-        "layer_builtin": Case(
-            lambda: F.layer_norm(x, (d,), gamma, beta, eps), moved + gamma.nbytes + beta.nbytes, layer
-        ),
-        "rms_builtin": Case(lambda: F.rms_norm(x, (d,), gamma, eps), moved + gamma.nbytes, rms),
-    }
-
-
-def max_error(name: str, case: Case) -> float:
-    """Largest error of the case's result, relative to the largest expected entry.
-
-    Raises:
-        ArithmeticError: the result is wrong by more than eight roundings of its dtype.
-    """
-    y = case.run()
-    error = np.abs(y.double().cpu().numpy() - case.expected).max() / np.abs(case.expected).max()
-    limit = 8 * torch.finfo(y.dtype).eps
-    if not error <= limit:  # also true for NaN
-        raise ArithmeticError(
-            f"a case must be right before it is timed; {name} is off by {error:.1e} of the largest entry, "
-            f"and {y.dtype} allows {limit:.1e}. Mend the function first: the speed of a wrong answer says nothing."
-        )
-    return float(error)
+    table, device = TABLES[name], inputs.x.device.type
+    rows, d = inputs.x.shape
+    moved = table.bytes("", (rows, d), inputs.x.dtype)
+    cases = {"copy": Case(lambda: partial(_roof, inputs.detach(), table), moved)}
+    on_arrays = name == "forward" and device == "cpu" and inputs.x.dtype == torch.float32
+    if on_arrays:
+        cases["copy_numpy"] = Case(lambda: inputs.x.numpy().copy, moved, "copy_numpy")
+        cases["copy_out"] = Case(lambda: partial(torch.empty_like(inputs.x).copy_, inputs.x), moved, "copy_out")
+    for norm in NORMS:
+        needed = table.bytes(norm, (rows, d), inputs.x.dtype)
+        for rival, make in _rivals(table, norm, device).items():
+            prepare = _prepare(table, inputs, norm, make)
+            if device == "cuda" and not table.forward:
+                # Autograd's own time hides a kernel that is shorter, so the kernel is called wherever it can be.
+                prepare = peers.backward(rival, norm, inputs, residual=table.residual) or prepare
+            cases[f"{norm}_{rival}"] = Case(prepare, needed, norm=norm)
+        for rival, copy, prepare in _on_arrays(norm, inputs) if on_arrays else ():
+            cases[f"{norm}_{rival}"] = Case(prepare, needed, copy, norm)
+    norms = {key: case for key, case in cases.items() if case.norm and key.partition("_")[2] in rivals}
+    return {key: case for key, case in cases.items() if key in {norm.copy for norm in norms.values()}} | norms
 
 
-def operations(run: Callable[[], Tensor]) -> list[str]:
+def _prepare(table: Table, inputs: Inputs, norm: str, make: Rival) -> Callable[[], Call]:
+    """Called through PyTorch: forward as it is, and back through autograd."""
+    parameters = inputs.parameters(norm)
+    arrays, gradients = [inputs.x, inputs.f], [inputs.dy, inputs.dh]
+    if not table.residual:
+        del arrays[1:], gradients[1:]
+    made = cache(lambda: make(norm, *parameters))  # not before it is asked for: what cannot be made must fail alone
+
+    def both() -> Results:
+        outputs = outputs_of(made()(*arrays))
+        return *outputs, *torch.autograd.grad(outputs, [*arrays, *parameters], gradients)
+
+    def prepare() -> Call:
+        if not table.backward:
+            return partial(made(), *arrays)
+        if table.forward:
+            return both
+        with functorch.patch(donated_buffer=False):  # or compiled code uses up what it is to go back on again
+            outputs = outputs_of(made()(*arrays))
+        return partial(torch.autograd.grad, outputs, [*arrays, *parameters], gradients, retain_graph=True)
+
+    return prepare
+
+
+def _on_arrays(norm: str, inputs: Inputs) -> list[tuple[str, str, Callable[[], Call]]]:
+    """Rivals on the memory of x as a NumPy array: name, roof and call."""
+    x, *parameters = (t.numpy() for t in (inputs.x, *inputs.parameters(norm)))
+    there = np.empty_like(x)
+    plain, in_blocks = (partial(getattr(module, NORMS[norm][1]), x, *parameters, eps=EPS) for module in (sn, blocked))
+    found: list[tuple[str, str, Callable[[], Call]]] = [
+        ("numpy", "copy_numpy", lambda: plain),
+        ("blocked", "copy_numpy", lambda: in_blocks),
+        ("blocked_out", "copy_out", lambda: partial(in_blocks, out=there)),
+    ]
+    if peers.version("numba"):
+        found += [
+            ("numba", "copy_numpy", lambda: partial(peers.numba_norm(norm), x, *parameters)),
+            ("numba_out", "copy_out", lambda: partial(peers.numba_norm(norm), x, *parameters, out=there)),
+        ]
+    return found
+
+
+def _roof(inputs: Inputs, table: Table) -> Results:
+    """As many arrays in and out as the table's cases need, with next to no arithmetic."""
+    x, f, dy, dh = inputs.x, inputs.f, inputs.dy, inputs.dh
+    results: Results = ()
+    if table.forward:
+        results = (x.clone(), f.clone()) if table.residual else (x.clone(),)
+    if table.backward:
+        results = *results, torch.addcmul(dy, dh, x) if table.residual else dy + x
+    return results
+
+
+def operations(call: Call) -> list[str]:
     """The tensor operations that a call is made of, in order: ``["native_layer_norm"]`` if it is one kernel.
 
     Each is at least one pass over its input. Below the call PyTorch has taken its composite functions apart.
     """
     with _Listen() as listen:
-        run()
+        call()
     return listen.names
 
 

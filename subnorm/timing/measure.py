@@ -7,31 +7,40 @@ from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.utils.benchmark import Timer
+from torch.utils import benchmark
 
 from subnorm.timing import cuda
+from subnorm.timing.cases import Call, Case
 
 #: The thread's own processor time, which a busy neighbour does not lengthen. On Windows that clock ticks every 16 ms,
 #: whatever resolution it reports, so there it is wall time.
 CPU_CLOCK = "perf_counter" if os.name == "nt" else "thread_time"
 
-#: One reading of the CPU clock lasts about this long, and calls are repeated to fill it.
+#: One reading of a clock here lasts about this long, and calls are repeated to fill it.
 SECONDS_PER_READING = 0.01
 
 
-def clocks(runs: Mapping[str, Callable[[], Tensor]], device: str) -> dict[str, Callable[[], float]]:
-    """For each call a function that times it once more, in seconds per call. The calls are warm afterwards."""
-    if device == "cuda":
-        cuda.warm_up(runs.values())
-        return {name: partial(cuda.seconds, run) for name, run in runs.items()}
-    return {name: _cpu_clock(run) for name, run in runs.items()}
+def clocks(cases: Mapping[str, Case], device: str, *, host: bool) -> dict[str, Callable[[], float]]:
+    """For each case a function that times it once more, in seconds per call.
+
+    On the CPU no cache is flushed: a call finds there what the call before it left. Only arrays that are larger than
+    the last cache come from memory. On a GPU the second-level cache is flushed before every call.
+
+    Args:
+        cases: by name.
+        device: "cpu" or "cuda".
+        host: on a GPU, whether to time the calling and not the work, which is done in the background.
+    """
+    if device == "cuda" and not host:
+        return {name: partial(cuda.seconds, case) for name, case in cases.items()}
+    timer = getattr(time, CPU_CLOCK) if device == "cpu" else benchmark.timer
+    return {name: _clock(case.prepare(), timer) for name, case in cases.items()}
 
 
-def _cpu_clock(run: Callable[[], Tensor]) -> Callable[[], float]:
-    timer = Timer("run()", globals={"run": run}, num_threads=1, timer=getattr(time, CPU_CLOCK))
-    calls = max(1, round(SECONDS_PER_READING / timer.timeit(1).mean))
-    return lambda: timer.timeit(calls).mean
+def _clock(call: Call, timer: Callable[[], float]) -> Callable[[], float]:
+    repeated = benchmark.Timer("call()", globals={"call": call}, num_threads=1, timer=timer)  # calls twice to warm up
+    calls = max(1, round(SECONDS_PER_READING / repeated.timeit(1).mean))
+    return lambda: repeated.timeit(calls).mean
 
 
 def interleave(clocks: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
@@ -53,9 +62,9 @@ def interleave(clocks: Mapping[str, Callable[[], float]], rounds: int) -> dict[s
     return seconds
 
 
-def of_copy(seconds: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
-    """Each case's time over the copy's time in the same round."""
-    return {name: [s / c for s, c in zip(ts, seconds["copy"], strict=True)] for name, ts in seconds.items()}
+def share_of_copy(seconds: Sequence[float], copy: Sequence[float]) -> list[float]:
+    """The copy's time over the case's in the same round: 1 for a case that does nothing but move its bytes."""
+    return [c / s for s, c in zip(seconds, copy, strict=True)]
 
 
 def quartiles(values: Sequence[float]) -> dict[str, float]:

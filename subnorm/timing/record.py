@@ -2,79 +2,162 @@
 
 import json
 import math
+import os
 import platform
 import re
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Callable, Container, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from subnorm.provenance import today, versions
-from subnorm.timing import cuda
-from subnorm.timing.cases import LABELS, forward_cases, max_error
-from subnorm.timing.measure import CPU_CLOCK, clocks, device_here, interleave, of_copy, quartiles
+from subnorm.timing import cuda, peers
+from subnorm.timing.cases import LABELS, NORMS, RIVALS, TABLES, Case, build_cases
+from subnorm.timing.exact import Inputs, expected, max_error, outputs_of
+from subnorm.timing.measure import CPU_CLOCK, clocks, device_here, interleave, quartiles, share_of_copy
 
 Record = dict[str, Any]
+Shape = tuple[int, int]
 
-#: A large array, and one so small that the cost of calling shows. On a GPU "large" starts later.
-SHAPES = {"cpu": [(4096, 512), (8, 512)], "cuda": [(8192, 4096), (64, 4096)]}
+_CPU_SHAPES = [(1, 4096), (16, 4096), (4096, 512), (4096, 4096)]
+_CUDA_SHAPES = [(rows, d) for rows in (4096, 16384, 65536) for d in (1024, 2048, 4096, 8192, 16384)]
+_ONE_ROW = [(1, 4096)]
+#: By device the tables that are taken, and their shapes.
+PLAN: dict[str, dict[str, list[Shape]]] = {
+    "cpu": dict.fromkeys(("forward", "training", "add_norm", "add_norm_training"), _CPU_SHAPES),
+    "cuda": dict.fromkeys(("forward", "backward", "add_norm", "add_norm_backward"), _CUDA_SHAPES)
+    | dict.fromkeys(("host", "host_training"), _ONE_ROW),
+}
 DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
 
+#: A case may be off by so many roundings of its dtype, measured at the largest entry of each result; see also `_limit`.
+ROUNDINGS = 8
 
-def take(rounds: int = 33, command: str = "subnorm.timing.take()") -> Record:
+#: With fewer rounds a quartile says nothing.
+FEWEST = 5
+
+#: A share of the copy's speed beyond which a row is flagged: no case can do its work in less time than its bytes take.
+ROOF = 1.05
+
+
+def take(
+    plan: Mapping[str, Iterable[Shape]] | None = None,
+    rounds: int = 9,
+    rivals: Container[str] = tuple(RIVALS),
+    command: str = "subnorm.timing.take()",
+    tell: Callable[[str], object] = lambda line: None,
+) -> Record:
     """Measure on the GPU if there is one, otherwise on one thread of the CPU.
 
     Args:
+        plan: the shapes of each table, by its name; None for the `PLAN` of the device.
         rounds: how many times each case is timed; with 4k + 1 the quartiles are rounds, not values between two.
+        rivals: who takes part, of those that the device has and that are installed.
         command: what was typed, for whoever wants to repeat it.
+        tell: gets a line at the start of each table.
 
     Returns:
-        the record: who, when and how, then one table for each shape.
-
-    Raises:
-        ArithmeticError: a case gives a wrong result.
+        the record: who, when and how, then one table for each name and shape.
     """
     device = device_here()
+    load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+    tables = []
+    for name, shapes in (PLAN[device] if plan is None else plan).items():
+        for shape in shapes:
+            tell(f"{name}, {shape[0]} x {shape[1]}")
+            tables.append(measure(name, shape, device, rounds, rivals))
     return {
-        "schema": 1,
+        "schema": 2,
         "date": today(),
         "command": command,
+        "commit": _commit(),
+        "load": load,
         "device": _describe(device),
-        "versions": versions(),
+        "versions": versions() | {package: peers.version(package) for package in peers.PACKAGES},
         "clock": "cuda_events" if device == "cuda" else CPU_CLOCK,
-        "tables": [_table(shape, DTYPES[device], device, rounds) for shape in SHAPES[device]],
+        "cache": "flushed" if device == "cuda" else "warm",
+        "tables": tables,
     }
 
 
-def _table(shape: tuple[int, int], dtype: str, device: str, rounds: int) -> Record:
-    cases = forward_cases(shape, getattr(torch, dtype), device)
-    errors = {name: max_error(name, case) for name, case in cases.items()}
-    measured = interleave(clocks({name: case.run for name, case in cases.items()}, device), rounds)
-    seconds = {name: [float(f"{s:.4g}") for s in ts] for name, ts in measured.items()}
-    ratios = of_copy(seconds)
-    return {
-        "shape": list(shape),
-        "dtype": dtype,
-        "rows": {
-            name: {
-                "bytes": case.bytes,
-                "max_error": float(f"{errors[name]:.1e}"),
-                "of_copy": quartiles(ratios[name]),
-                "seconds": quartiles(seconds[name]),
-                "rounds": seconds[name],
-            }
-            for name, case in cases.items()
-        },
-    }
+def measure(name: str, shape: Shape, device: str, rounds: int, rivals: Container[str]) -> Record:
+    """One table: every case is compared with float64, and those that are right are timed."""
+    torch._dynamo.reset()  # type: ignore[no-untyped-call]  # compiled for this shape, not for shapes in general
+    dtype = getattr(torch, DTYPES[device])
+    inputs = Inputs.draw(shape, dtype, device, tracked=TABLES[name].backward)
+    cases = build_cases(name, inputs, rivals)
+    checked: dict[str, Checked] = dict.fromkeys(cases, (None, None))
+    for norm in NORMS:
+        these = {key: case for key, case in cases.items() if case.norm == norm}
+        checked |= _check(these, expected(inputs, norm, **vars(TABLES[name])), _limit(name, shape, dtype))
+    right = {key: case for key, case in cases.items() if checked[key][1] is None}
+    measured = interleave(clocks(right, device, host=name.startswith("host")), rounds)
+    seconds = {key: [float(f"{s:.4g}") for s in measured.get(key, [])] for key in cases}
+    rows = {}
+    for key, case in cases.items():
+        error, note = checked[key]
+        about = {"bytes": case.bytes, "copy": case.copy, "max_error": error, "note": note, "rounds": seconds[key]}
+        rows[key] = about | _summary(name, seconds[key], seconds[case.copy])
+    return {"name": name, "shape": list(shape), "dtype": DTYPES[device], "rows": rows}
+
+
+#: The error of a case, None if there is no telling; and why it is not timed, None if it is.
+Checked = tuple[float | None, str | None]
+
+
+def _check(cases: Mapping[str, Case], wanted: list[list[Tensor]], limit: float) -> dict[str, Checked]:
+    return {key: _compare(case, wanted, limit) for key, case in cases.items()}
+
+
+def _compare(case: Case, wanted: list[list[Tensor]], limit: float) -> Checked:
+    """A wrong answer has no speed. Nor has one that does not come, for which a rival may have any reason of its own."""
+    try:
+        error = max_error(outputs_of(case.prepare()()), wanted)
+    except Exception as failure:
+        return None, f"failed: {type(failure).__name__}"
+    if not error <= limit:  # also true for NaN
+        return None, f"wrong: off by {error:.1e} of the largest entry"
+    return float(f"{error:.1e}"), None
+
+
+def _limit(name: str, shape: Iterable[int], dtype: torch.dtype) -> float:
+    """What a case may be off by. Going back it sums over rows, and n roundings at random add up to the root of n."""
+    rows, _d = shape
+    sums = math.sqrt(rows) * torch.finfo(torch.float32).eps if TABLES[name].backward else 0
+    limit: float = ROUNDINGS * torch.finfo(dtype).eps + sums
+    return limit
+
+
+def _summary(name: str, seconds: list[float], copy: list[float]) -> dict[str, Any]:
+    """What the rounds say; how long it takes to call has no roof."""
+    if not seconds:
+        return {"seconds": None, "share": None, "above_roof": False}
+    share = quartiles(share_of_copy(seconds, copy))
+    above = not name.startswith("host") and share["median"] > ROOF
+    return {"seconds": quartiles(seconds), "share": share, "above_roof": above}
+
+
+def _commit() -> str | None:
+    """The commit that this file is of, with "-dirty" behind it if files were changed since; None outside a checkout."""
+    here = Path(__file__)
+    git = partial(subprocess.run, cwd=here.parent, check=True, capture_output=True, text=True)
+    try:
+        git(["git", "ls-files", "--error-unmatch", here.name])  # a copy installed inside another checkout is not of it
+        return git(["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def _describe(device: str) -> dict[str, Any]:
     if device == "cuda":
         return {"kind": device, "threads": None, **cuda.description()}
-    return {"kind": device, "threads": 1, "name": _cpu_model(), "driver": None, "cuda": None}
+    return {"kind": device, "threads": 1, "name": _cpu_model(), "driver": None, "cuda": None, "clocks": None}
 
 
 def _cpu_model() -> str:
@@ -88,61 +171,81 @@ def _cpu_model() -> str:
 
 
 def validate(record: Record) -> None:
-    """Refuse a record that is incomplete, edited by hand, or too good to be true.
+    """Refuse a record that is incomplete or edited by hand.
 
     Raises:
         ValueError: with the place, the rule, and what stands there.
     """
-    _keys("the record", record, {"schema", "date", "command", "device", "versions", "clock", "tables"})
-    _must(record["schema"] == 1, "schema must be 1", record["schema"])
+    keys = {"schema", "date", "command", "commit", "load", "device", "versions", "clock", "cache", "tables"}
+    _keys("the record", record, keys)
+    _must(record["schema"] == 2, "schema must be 2", record["schema"])
     _must(_is_date(record["date"]), "date must be a day, YYYY-MM-DD", record["date"])
     _must(bool(record["command"]), "command must say how to repeat it", record["command"])
+    commit, load = record["commit"], record["load"]
+    known = commit is None or re.fullmatch("[0-9a-f]{40}(-dirty)?", commit)
+    _must(bool(known), "commit must be forty hexadecimal digits, or null outside a checkout", commit)
+    _must(load is None or load >= 0, "load must be the load average at the start, or null where there is none", load)
 
     device = record["device"]
-    _keys("device", device, {"kind", "name", "threads", "driver", "cuda"})
-    _must(device["kind"] in SHAPES, "device.kind must be cpu or cuda", device["kind"])
+    _keys("device", device, {"kind", "name", "threads", "driver", "cuda", "clocks"})
+    _must(device["kind"] in PLAN, "device.kind must be cpu or cuda", device["kind"])
     on_gpu = device["kind"] == "cuda"
     _must(bool(device["name"]), "device.name must say what was measured on", device["name"])
     _must(device["threads"] == (None if on_gpu else 1), "device.threads must be 1 on a CPU, null on a GPU", device)
-    for key in ("driver", "cuda"):
+    for key in ("driver", "cuda", "clocks"):
         _must(bool(device[key]) == on_gpu, f"device.{key} must be given for a GPU, and only there", device[key])
-    _keys("versions", record["versions"], {"python", "torch", "numpy", "subnorm"})
-    _must(all(record["versions"].values()), "versions must not be empty", record["versions"])
+    own = {"python", "torch", "numpy", "subnorm"}
+    _keys("versions", record["versions"], own | set(peers.PACKAGES))
+    _must(all(record["versions"][package] for package in own), "versions must name these", sorted(own))
     allowed = {"cuda_events"} if on_gpu else {"thread_time", "perf_counter"}
     _must(record["clock"] in allowed, f"clock must be one of {sorted(allowed)} on {device['kind']}", record["clock"])
+    cache = "flushed" if on_gpu else "warm"
+    _must(record["cache"] == cache, f"cache must be {cache} on {device['kind']}", record["cache"])
 
     _must(bool(record["tables"]), "there must be a table", record["tables"])
+    places = [(table.get("name"), *table.get("shape", [])) for table in record["tables"]]
+    _must(len(places) == len(set(places)), "no table must be there twice", places)
     for table in record["tables"]:
-        _validate_table(table)
+        _validate_table(table, device["kind"])
 
 
-def _validate_table(table: Record) -> None:
-    _keys("a table", table, {"shape", "dtype", "rows"})
-    shape = table["shape"]
+def _validate_table(table: Record, kind: str) -> None:
+    _keys("a table", table, {"name", "shape", "dtype", "rows"})
+    name, shape, rows = table["name"], table["shape"], table["rows"]
+    _must(name in PLAN[kind], f"name must be one of {list(PLAN[kind])} on {kind}", name)
     _must(len(shape) == 2 and min(shape) > 0, "shape must be rows and features", shape)
-    _must(table["dtype"] in DTYPES.values(), f"dtype must be one of {sorted(DTYPES.values())}", table["dtype"])
+    _must(table["dtype"] == DTYPES[kind], f"dtype must be {DTYPES[kind]} on {kind}", table["dtype"])
     dtype: torch.dtype = getattr(torch, table["dtype"])
-    _keys("the rows of a table", table["rows"], set(LABELS))
-    floor = 2 * math.prod(shape) * dtype.itemsize
-    copy = table["rows"]["copy"]["rounds"]
-    for name, row in table["rows"].items():
-        _keys(name, row, {"bytes", "max_error", "of_copy", "seconds", "rounds"})
-        rounds = row["rounds"]
-        _must(row["bytes"] >= floor, f"{name}.bytes must count x once and y once, {floor}", row["bytes"])
-        _must(0 <= row["max_error"] <= 8 * torch.finfo(dtype).eps, f"{name} must be right", row["max_error"])
-        _must(len(rounds) >= 5, f"{name}.rounds must be at least five", len(rounds))
-        _must(len(rounds) == len(copy), f"{name}.rounds must be as many as the copy's, {len(copy)}", len(rounds))
-        _must(all(0 < s < math.inf for s in rounds), f"{name}.rounds must be positive seconds", rounds)
-        spreads = {"seconds": quartiles(rounds), "of_copy": quartiles(of_copy({"copy": copy, name: rounds})[name])}
-        for key, spread in spreads.items():
-            _must(row[key] == spread, f"{name}.{key} must be {spread}, as its rounds say", row[key])
-        fastest = row["of_copy"]["median"]
-        _must(fastest >= 0.9, f"{name} must not beat a copy of its bytes: measure again, or count them again", fastest)
+    _must(set(rows) <= set(LABELS), f"rows must be of {list(LABELS)}", list(rows))
+    _must("copy" in rows and rows["copy"]["note"] is None, "the roof called copy must be there", list(rows))
+    for key, row in rows.items():
+        _keys(key, row, {"bytes", "copy", "max_error", "note", "rounds", "seconds", "share", "above_roof"})
+        _must(
+            row["copy"] in rows and row["copy"].startswith("copy"),
+            f"{key}.copy must be a roof of the table",
+            row["copy"],
+        )
+    for key, row in rows.items():
+        moved = TABLES[name].bytes(key.partition("_")[0], shape, dtype)
+        _must(row["bytes"] == moved, f"{key}.bytes must be {moved}, each array once", row["bytes"])
+        rounds, copy, note = row["rounds"], rows[row["copy"]]["rounds"], row["note"]
+        if note is not None:
+            _must(note.startswith(("wrong: ", "failed: ")), f"{key}.note must begin with wrong: or failed:", note)
+            _must(rounds == [], f"{key} must not be timed: {note}", rounds)
+        elif not key.startswith("copy"):
+            right = row["max_error"] is not None and 0 <= row["max_error"] <= _limit(name, shape, dtype)
+            _must(right, f"{key} must be right to be timed", row["max_error"])
+        if note is None:
+            _must(len(rounds) >= FEWEST, f"{key}.rounds must be at least {FEWEST}", len(rounds))
+            _must(len(rounds) == len(copy), f"{key}.rounds must be as many as its roof's, {len(copy)}", len(rounds))
+            _must(all(0 < s < math.inf for s in rounds), f"{key}.rounds must be positive seconds", rounds)
+        for part, value in _summary(name, rounds, copy).items():
+            _must(row[part] == value, f"{key}.{part} must be {value}, as the rounds say", row[part])
 
 
 def _must(kept: bool, rule: str, got: object) -> None:
     if not kept:
-        raise ValueError(f"{rule}; got {got!r}. Records are made by `python -m subnorm.timing record`, not by hand.")
+        raise ValueError(f"{rule}; got {got!r}. Records are made by `python -m subnorm.timing --record`, not by hand.")
 
 
 def _keys(where: str, mapping: Mapping[str, object], expected: set[str]) -> None:
@@ -162,30 +265,16 @@ def write(record: Record, folder: Path) -> Path:
     slug = "-".join("".join(c if c.isalnum() else " " for c in record["device"]["name"].lower()).split())
     path = folder / f"{record['device']['kind']}-{slug}.json"
     text = json.dumps(record, indent=1)
-    # A list of numbers belongs on one line: then a reader sees the whole record on a page.
-    text = re.sub(r"\[[^][{}]+\]", lambda numbers: re.sub(r"\s+", " ", numbers[0]), text)
+    # A list of numbers and three quartiles belong on one line each: then a reader finds his way in the file.
+    text = re.sub(r"\[[^][{}]+\]|\{[^][{}]*\"q1\"[^][{}]+\}", lambda part: re.sub(r"\s+", " ", part[0]), text)
     path.write_text(text + "\n", encoding="utf-8", newline="\n")
     return path
 
 
 def read_records() -> list[Record]:
-    """The records that come with the package, CPUs before GPUs."""
+    """The records that come with the package, each checked, CPUs before GPUs."""
     folder = files("subnorm.timing").joinpath("records")
     found = [json.loads(f.read_text(encoding="utf-8")) for f in folder.iterdir() if f.name.endswith(".json")]
-    return sorted(found, key=lambda record: (record["device"]["kind"], record["device"]["name"]))
-
-
-def table(record: Record) -> str:
-    """The record as text: each case's time as a multiple of the copy's, with quartiles."""
-    device = record["device"]
-    lines = [] if device["kind"] == "cuda" else ["no GPU: timed on one thread of the CPU"]
-    lines.append(f"{device['name']}, torch {record['versions']['torch']}, {record['date']}")
-    for one in record["tables"]:
-        rows, d = one["shape"]
-        head = f"{rows} x {d}, {one['dtype']}"
-        lines.append(f"\n{head:<26} {'of copy':>8}    {'[quartiles]':<16} {'microseconds':>12}")
-        for name, row in one["rows"].items():
-            q = row["of_copy"]
-            span = f"[{q['q1']:.2f}, {q['q3']:.2f}]"
-            lines.append(f"{LABELS[name]:<26} {q['median']:8.2f}    {span:<16} {1e6 * row['seconds']['median']:12.1f}")
-    return "\n".join(lines)
+    for record in found:
+        validate(record)
+    return sorted(found, key=lambda record: (record["device"]["kind"] == "cuda", record["device"]["name"]))

@@ -1,51 +1,43 @@
-"""The part that needs a GPU, with a stand-in for it: what is called, in which order, and in which unit."""
+"""The part that needs a GPU, with a stand-in for it: what is asked of Triton and of the driver, and in which unit."""
 
-import itertools
 import subprocess
-from types import SimpleNamespace
+import sys
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from subnorm.timing import cuda
+from subnorm.timing import Case, cuda, measure
 
 
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A GPU whose n-th timed call takes n milliseconds; the list says what was asked of it, in order."""
-    seen: list[str] = []
-    milliseconds = itertools.count(1)
+def test_a_reading_is_tritons_median_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
 
-    class Event:
-        def __init__(self, enable_timing: bool) -> None:
-            assert enable_timing
+    def do_bench(call: Any, **options: Any) -> float:
+        asked.append((call(), options))
+        return 0.25
 
-        def record(self) -> None:
-            seen.append("event")
-
-        def elapsed_time(self, end: Any) -> float:
-            seen.append("read")
-            return float(next(milliseconds))
-
-    monkeypatch.setattr(torch.cuda, "Event", Event)
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: seen.append("synchronize"))
-    monkeypatch.setattr(cuda, "_flush", lambda: SimpleNamespace(zero_=lambda: seen.append("flush")))
-    return seen
+    testing = ModuleType("triton.testing")
+    monkeypatch.setattr(testing, "do_bench", do_bench, raising=False)
+    monkeypatch.setitem(sys.modules, "triton", ModuleType("triton"))
+    monkeypatch.setitem(sys.modules, "triton.testing", testing)
+    made = iter(["first", "second"])
+    clock = measure.clocks({"run": Case(lambda: made.__next__, 0)}, "cuda", host=False)["run"]
+    assert clock() == 0.25 / 1000
+    assert clock() == 0.25 / 1000
+    options = {"return_mode": "median", "warmup": 10, "rep": 40}
+    assert asked == [("first", options), ("second", options)]
 
 
-def test_every_call_stands_between_events_after_a_flush(calls: list[str]) -> None:
-    seconds = cuda.seconds(lambda: calls.append("run"))
-    n = cuda.CALLS_PER_READING
-    assert calls == ["flush", "event", "run", "event"] * n + ["synchronize"] + ["read"] * n
-    assert seconds == pytest.approx((1 + n) / 2 / 1000)  # the median, in seconds
-
-
-def test_warm_up_runs_every_case_and_waits_for_it(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = itertools.count(0, cuda.WARM_UP_SECONDS * 0.6)
-    monkeypatch.setattr(cuda.time, "perf_counter", lambda: next(clock))
-    cuda.warm_up([lambda: calls.append("a"), lambda: calls.append("b")])
-    assert calls == ["a", "b", "synchronize"]
+def test_what_a_call_goes_back_on_is_made_anew_for_each_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And let go of after it: the graphs of all cases together are more than a GPU holds."""
+    prepared: list[int] = []
+    monkeypatch.setattr(cuda, "seconds", lambda case: case.prepare()())
+    clock = measure.clocks({"run": Case(lambda: lambda: prepared.append(1), 0)}, "cuda", host=False)["run"]
+    assert prepared == []
+    clock()
+    assert prepared == [1]
 
 
 @pytest.mark.parametrize("missing", [FileNotFoundError("nvidia-smi"), subprocess.CalledProcessError(9, "nvidia-smi")])
@@ -57,10 +49,19 @@ def test_a_gpu_without_nvidia_smi_is_described_all_the_same(
 
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
     monkeypatch.setattr(cuda.subprocess, "run", run)
-    assert cuda.description() == {"name": "a GPU", "driver": "unknown", "cuda": torch.version.cuda}
+    assert cuda.description() == {
+        "name": "a GPU",
+        "driver": "unknown",
+        "cuda": torch.version.cuda,
+        "clocks": "unknown",
+    }
 
 
-def test_the_driver_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_driver_and_clocks_are_those_of_the_gpu_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = "580.1, 210 MHz, 405 MHz, 1980 MHz, 2619 MHz\n580.2, 1755 MHz, 2619 MHz, 1980 MHz, 2619 MHz\n"
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
-    monkeypatch.setattr(cuda.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout="580.65.06\n580.65.06\n"))
-    assert cuda.description()["driver"] == "580.65.06"
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    monkeypatch.setattr(cuda.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=answer))
+    found = cuda.description()
+    assert found["driver"] == "580.2"
+    assert found["clocks"] == "processors 1755 MHz of 1980 MHz, memory 2619 MHz of 2619 MHz"
