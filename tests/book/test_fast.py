@@ -59,12 +59,12 @@ def make(folder):
     for name in CHAPTERS:
         chapter(folder, name, "All share this. {claim}`01-shared`" if name == CHAPTERS[0] else "")
     (folder / "last.md").write_text(
-        "# Last\n\n```{claims}\n```\n\n```{key-equation} eq-03\n```\n\n```{glossary}\nNorm\n  A size.\n```\n\n"
-        "```{bibliography}\n```\n",
+        "# Last\n\n```{claims}\n```\n\n```{key-equation} eq-03\n```\n\n```{bibliography}\n```\n",
         "utf-8",
     )
+    (folder / "words.md").write_text("# Words\n\n```{glossary}\nNorm\n  A size.\n```\n", "utf-8")
     toc = "\n".join(f"notebooks/{name}" for name in CHAPTERS)
-    small_book.page(folder, f"```{{toctree}}\n{toc}\nlast\n```")
+    small_book.page(folder, f"```{{toctree}}\n{toc}\nlast\nwords\n```")
     return folder
 
 
