@@ -14,7 +14,7 @@ def main(arguments: list[str]) -> None:
     plan = PLAN[device_here()]
     parser = argparse.ArgumentParser(prog="python -m subnorm.timing", description=__doc__)
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(plan)}; all if none is named")
-    parser.add_argument("--rounds", type=int, default=9, help="how often each case is timed (default: 9)")
+    parser.add_argument("--rounds", type=int, default=FEWEST, help=f"how often each case is timed (default: {FEWEST})")
     parser.add_argument("--record", action="store_true", help="keep the measurement")
     parser.add_argument("--folder", type=Path, default=Path(__file__).with_name("records"), help="where to keep it")
     options = parser.parse_args(arguments)

@@ -48,7 +48,7 @@ ROOF = 1.05
 
 def take(
     plan: Mapping[str, Iterable[Shape]] | None = None,
-    rounds: int = 9,
+    rounds: int = FEWEST,
     rivals: Container[str] = tuple(RIVALS),
     command: str = "subnorm.timing.take()",
     tell: Callable[[str], object] = lambda line: None,
