@@ -114,6 +114,13 @@ def test_half_precision_and_mixed_dtypes_stay_readable(
         assert torch.equal(ours, theirs)
 
 
+def test_a_gain_and_a_shift_of_two_dtypes_stay_readable() -> None:
+    module, x = build(st.LayerNorm, (3, 5))
+    module.weight.data = module.weight.data.float()
+    x = x.detach().float()
+    assert torch.equal(module(x), st.layer_norm(x, module.weight, module.bias))
+
+
 @pytest.mark.parametrize("value", [0.0, 7.5])
 @pytest.mark.parametrize("eps", [1e-5, 0.1])
 @pytest.mark.parametrize("kind", MODULES)
