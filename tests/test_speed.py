@@ -65,6 +65,23 @@ def test_the_notebook_that_is_changed_is_there():
     assert (course.ROOT / speed.CHANGED).is_file()
 
 
+def test_the_weights_are_those_that_a_test_has_recorded(tmp_path, monkeypatch):
+    weights = tmp_path / "test_small.py"
+    weights.write_text("def test_small(record_property):\n    record_property('bytes', '{\"a.html\": 7}')\n")
+    clocked = speed.clocked
+
+    def small(command, folder):
+        assert course.ROOT.joinpath(command[3]).is_file()
+        return clocked([*command[:3], weights, "-c", "pyproject.toml", *command[4:]], folder)
+
+    monkeypatch.setattr(course, "build", lambda: True)
+    monkeypatch.setattr(speed, "clocked", small)
+    assert speed.pages(tmp_path) == {"a.html": {"bytes": 7}}
+    weights.write_text("def test_small():\n    pass\n")
+    with pytest.raises(speed.Failed, match="needs Chromium"):
+        speed.pages(tmp_path)
+
+
 def test_what_is_taken_is_a_record(measured):
     assert speed.take(["tests", "import"])
     assert faults(measured()) == []
