@@ -5,4 +5,4 @@
 Importing `subnorm` or `subnorm.numpy` does not import torch.
 """
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"

@@ -5,11 +5,12 @@ training``. With ``--record`` the measurement is kept as JSON. The order is alwa
 float64 first, and only then timed; what is wrong is named, and has no time.
 """
 
-from subnorm.timing.cases import LABELS, RIVALS, TABLES, Case, build_cases, operations
+from subnorm.timing.cases import LABELS, RIVALS, TABLES, Case, build_cases
 from subnorm.timing.exact import Inputs, expected, max_error
 from subnorm.timing.measure import interleave, quartiles, share_of_copy
 from subnorm.timing.record import ROOF, read_records, take, validate, write
 from subnorm.timing.replay import Row, heading, live, names, rows, shapes, table
+from subnorm.timing.traffic import Operation, operations
 
 __all__ = [
     "LABELS",
@@ -18,6 +19,7 @@ __all__ = [
     "TABLES",
     "Case",
     "Inputs",
+    "Operation",
     "Row",
     "build_cases",
     "expected",

@@ -27,7 +27,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch._functorch import config as functorch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import subnorm.numpy as sn
 import subnorm.torch as st
@@ -268,25 +267,3 @@ def _roof(inputs: Inputs, table: Table) -> Results:
     if table.backward:
         results = *results, torch.addcmul(dy, dh, x) if table.residual else dy + x
     return results
-
-
-def operations(call: Call) -> list[str]:
-    """The tensor operations that a call is made of, in order: ``["native_layer_norm"]`` if it is one kernel.
-
-    Each is at least one pass over its input. Below the call PyTorch has taken its composite functions apart.
-    """
-    with _Listen() as listen:
-        call()
-    return listen.names
-
-
-class _Listen(TorchDispatchMode):
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[str] = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-        name = func.overloadpacket.__name__
-        if name != "promote_types":  # asks about dtypes, touches no data
-            self.names.append(name)
-        return func(*args, **(kwargs or {}))
