@@ -4,6 +4,7 @@ import copy
 import itertools
 import json
 import math
+import os
 import subprocess
 from pathlib import Path
 
@@ -16,12 +17,19 @@ from subnorm.timing import __main__, cases, exact, measure, record, replay
 
 CPU_TABLES = list(record.PLAN["cpu"])
 SHAPES = ((4, 8), (2, 3))
+APART = record.apart
+
+
+def here(call, *arguments):
+    """In place of a new process, which would not know what a test has put in place of what."""
+    return call(*arguments)
 
 
 @pytest.fixture(autouse=True)
 def _compiles_nothing(monkeypatch):
     """A compiler takes a minute, and what it compiles is checked before every timing."""
     monkeypatch.setattr(torch, "compile", lambda function, dynamic: function)
+    monkeypatch.setattr(record, "apart", here)
 
 
 def draw(name, shape=(5, 33), dtype=torch.float32):
@@ -218,12 +226,20 @@ def test_a_clock_reads_seconds_per_call_on_one_thread(device, host):
 def small_record():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch, "compile", lambda function, dynamic: function)
+        patch.setattr(record, "apart", here)
         patch.setattr(record, "device_here", lambda: "cpu")
         patch.setattr(record, "clocks", lambda cases, *_, host: fake_clocks(dict.fromkeys(cases, 2e-6))[0])
         lines = []
         made = timing.take(dict.fromkeys(CPU_TABLES, SHAPES), rounds=5, tell=lines.append)
         assert lines == [f"{name}, {rows} x {d}" for name in CPU_TABLES for rows, d in SHAPES]
         return made
+
+
+def test_every_table_has_a_process_of_its_own(monkeypatch):
+    processes = []
+    monkeypatch.setattr(record, "apart", lambda call, *arguments: processes.append(APART(os.getpid)) or {})
+    timing.take({"forward": SHAPES})
+    assert len({os.getpid(), *processes}) == 1 + len(SHAPES)
 
 
 def test_a_record_survives_the_file_and_is_valid(small_record, tmp_path):
