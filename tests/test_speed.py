@@ -177,3 +177,13 @@ def test_the_record_of_the_book_holds_together_and_is_of_a_commit():
         record = json.loads(speed.RECORD.read_text("utf-8"))
         assert faults(record) == []
         assert {name: m["commit"] for name, m in record["measures"].items() if not m["commit"].isalnum()} == {}
+
+
+def test_a_stage_too_short_to_be_timed_has_no_row(monkeypatch, tmp_path):
+    said = "build      ok         0.0 s  book\ntests      ok        12.5 s  3 passed\n"
+    monkeypatch.setattr(course, "build", lambda: True)
+    monkeypatch.setattr(speed, "clocked", lambda *_: (13.0, 14.0, said))
+    assert speed.tests(tmp_path) == {
+        "all": {"seconds": [13.0], "cpu": [14.0]},
+        "tests": {"seconds": [12.5], "cpu": None},
+    }
