@@ -1,7 +1,8 @@
 """How fast the course itself is: `python3 course.py speed [measure ...]`, shown on book/speed.md.
 
 Each measure runs what a reader types, in processes of its own, and is kept in `RECORD` as soon as it is there. What
-would change files is done in a copy of the checkout. Standard library only, like course.py, which calls it.
+would change files is done in a copy of the checkout. What it imports needs the standard library only, as course.py does,
+which calls it.
 """
 
 import collections.abc
@@ -20,6 +21,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 import course
+from subnorm.provenance import cpu_model
 
 RECORD = course.ROOT / "book" / "speed.json"
 # What is made, not written: a copy without these is a fresh checkout, whose first build finds no cache.
@@ -178,10 +180,7 @@ MEASURES = {
 
 def machine() -> dict:
     """The machine as its operating system describes it, never by its own name."""
-    cpuinfo = pathlib.Path("/proc/cpuinfo")
-    models = re.findall(r"^model name\s*: (.+)", cpuinfo.read_text("utf-8"), re.MULTILINE) if cpuinfo.exists() else []
-    model = models[0] if models else platform.processor() or platform.machine()
-    return {"cpu": model, "cores": os.cpu_count(), "system": platform.system()}
+    return {"cpu": cpu_model(), "cores": os.cpu_count(), "system": platform.system()}
 
 
 def commit() -> str:

@@ -10,11 +10,12 @@ not in the record is said to be missing. A record that does not hold together is
 import json
 import re
 import statistics
-from datetime import date
 from pathlib import Path
 
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+
+from subnorm.provenance import is_day
 
 log = logging.getLogger(__name__)
 
@@ -71,13 +72,6 @@ def faults_of(name, measure):
             yield f"{title}: cpu must be given for every round"
         elif "bytes" in row and not row["bytes"] > 0:
             yield f"{title}: bytes must be positive"
-
-
-def is_day(text):
-    try:
-        return date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
 
 
 def time(seconds):

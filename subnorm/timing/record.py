@@ -4,12 +4,10 @@ import json
 import math
 import multiprocessing
 import os
-import platform
 import re
 import subprocess
 from collections.abc import Callable, Container, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from datetime import datetime
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from subnorm.provenance import today, versions
+from subnorm.provenance import cpu_model, is_day, today, versions
 from subnorm.timing import cuda, peers
 from subnorm.timing.cases import LABELS, NORMS, RIVALS, TABLES, Case, build_cases
 from subnorm.timing.exact import Inputs, expected, max_error, outputs_of
@@ -167,17 +165,7 @@ def _commit() -> str | None:
 def _describe(device: str) -> dict[str, Any]:
     if device == "cuda":
         return {"kind": device, "threads": None, **cuda.description()}
-    return {"kind": device, "threads": 1, "name": _cpu_model(), "driver": None, "cuda": None, "clocks": None}
-
-
-def _cpu_model() -> str:
-    """The model as the operating system reports it, never the machine's own name."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    return {"kind": device, "threads": 1, "name": cpu_model(), "driver": None, "cuda": None, "clocks": None}
 
 
 def validate(record: Record) -> None:
@@ -189,7 +177,7 @@ def validate(record: Record) -> None:
     keys = {"schema", "date", "command", "commit", "load", "device", "versions", "clock", "cache", "tables"}
     _keys("the record", record, keys)
     _must(record["schema"] == 2, "schema must be 2", record["schema"])
-    _must(_is_date(record["date"]), "date must be a day, YYYY-MM-DD", record["date"])
+    _must(is_day(record["date"]), "date must be a day, YYYY-MM-DD", record["date"])
     _must(bool(record["command"]), "command must say how to repeat it", record["command"])
     commit, load = record["commit"], record["load"]
     known = commit is None or re.fullmatch("[0-9a-f]{40}(-dirty)?", commit)
@@ -260,13 +248,6 @@ def _must(kept: bool, rule: str, got: object) -> None:
 
 def _keys(where: str, mapping: Mapping[str, object], expected: set[str]) -> None:
     _must(set(mapping) == expected, f"{where} must have the keys {sorted(expected)}", sorted(mapping))
-
-
-def _is_date(text: str) -> bool:
-    try:
-        return datetime.fromisoformat(text).date().isoformat() == text
-    except ValueError:
-        return False
 
 
 def write(record: Record, folder: Path) -> Path:
