@@ -1,8 +1,8 @@
 """How fast the course itself is: `python3 course.py speed [measure ...]`, shown on book/speed.md.
 
 Each measure runs what a reader types, in processes of its own, and is kept in `RECORD` as soon as it is there. What
-would change files is done in a copy of the checkout. What it imports needs the standard library only, as course.py does,
-which calls it.
+would change files is done in a copy of the checkout. What it imports needs the standard library only, as course.py
+does, which calls it.
 """
 
 import collections.abc
