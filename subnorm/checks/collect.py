@@ -8,6 +8,7 @@ import copy
 import importlib
 import sys
 import traceback
+import types
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
@@ -24,11 +25,13 @@ class Case:
         name: what is special about it, as it stands in the feedback: "a (3, 8) float32 batch".
         args: what the function is called with; anything that `convert` can copy.
         edge: looked at only if every other case is right, so that one mistake is found at a time.
+        raises: name of the error that the task asks for; empty if it asks for a result.
     """
 
     name: str
     args: tuple[Any, ...]
     edge: bool = False
+    raises: str = ""
 
 
 @dataclass
@@ -41,6 +44,13 @@ class Outcome:
     line: int = 0  # of the answer's own code, counted from the top of its cell
     changed: bool = False  # an input was written to
     calls: list[int] = field(default_factory=list)  # how often each function among the inputs was called
+    kinds: list[str] = field(default_factory=list)  # names of the exceptions from which the error's class descends
+    about: str = ""  # the key in `ODD` of a result that is none, or the name of a module that is missing
+
+
+# What stands for functions and devices among the inputs. An answer gets none of these objects, but functions that
+# `veiled` makes of them: no attribute of its input says what the answer should measure. Python hides nothing from code
+# that takes a function apart; the grader flags such code.
 
 
 @dataclass
@@ -67,22 +77,30 @@ class Sublayer:
             return y * (y > 0)
         return np.tanh(y) if isinstance(y, np.ndarray) else y.tanh()
 
+    def veiled(self) -> Callable[[Any], Any]:
+        return lambda x: self(x)
+
 
 @dataclass
 class Norm:
     """A norm of a batch of tokens, (n, d), to be asked what it ignores. Its calls are not counted.
 
-    ``kind`` is one of `NORMS`; ``gain``, where there is one, multiplies each feature of the result.
+    ``kind`` is one of `NORMS`; ``gain``, where there is one, multiplies each feature of the result. ``number`` is the
+    exponent, the share or the temperature of a kind that has one.
     """
 
     kind: str
     gain: Any = None  # (d,)
+    number: float = 0.0
 
     def __call__(self, x: Any) -> Any:
         if len(x.shape) != 2:
             raise ValueError(f"norm takes a batch of tokens, shape (n, d); got shape {tuple(x.shape)}")
-        y = NORMS[self.kind](x)
+        y = NORMS[self.kind](x, self.number)
         return y if self.gain is None else y * self.gain
+
+    def veiled(self) -> Callable[[Any], Any]:
+        return lambda x: self(x)
 
 
 def centred(x: Any, axis: int) -> Any:
@@ -93,13 +111,25 @@ def unit(x: Any, axis: int) -> Any:
     return x / ((x * x).mean(axis, keepdims=True) + 1e-12) ** 0.5
 
 
-NORMS: dict[str, Callable[[Any], Any]] = {
-    "layer": lambda x: unit(centred(x, 1), 1),
-    "rms": lambda x: unit(x, 1),
-    "batch": lambda x: unit(centred(x, 0), 0),
-    "centring": lambda x: centred(x, 1),
-    "squares": lambda x: unit(x, 1) ** 2,
-    "nothing": lambda x: x * 1.0,
+def soft(x: Any, temperature: float) -> Any:
+    """The softmax of each row, over its mean."""
+    e = 2.718281828459045 ** (centred(x, 1) / temperature)
+    return e / e.mean(1, keepdims=True)
+
+
+NORMS: dict[str, Callable[[Any, float], Any]] = {
+    "layer": lambda x, _: unit(centred(x, 1), 1),
+    "rms": lambda x, _: unit(x, 1),
+    "batch": lambda x, _: unit(centred(x, 0), 0),
+    "centring": lambda x, _: centred(x, 1),
+    "squares": lambda x, _: unit(x, 1) ** 2,
+    "nothing": lambda x, _: x * 1.0,
+    # a result of these does not show, by its mean or its size, what they ignore
+    "power": lambda x, p: x / (abs(x) ** p).mean(1, keepdims=True) ** (1 / p),
+    "bent": lambda x, share: unit(centred(x + share * x**3, 1), 1),
+    "soft": soft,
+    "neighbours": lambda x, share: (c := centred(x, 1)) - share * c[:, [*range(1, c.shape[1]), -1]],
+    "batch rms": lambda x, share: unit(x, 0) * (1 + share),
 }
 
 
@@ -130,9 +160,34 @@ class Device:
     def clock(self) -> float:
         return self.now
 
+    def veiled(self) -> types.SimpleNamespace:
+        calls = {"run": lambda: self.run(), "synchronize": lambda: self.synchronize(), "clock": lambda: self.clock()}
+        return types.SimpleNamespace(**calls)
+
 
 #: may stand among the inputs, beside arrays and numbers
 STAND_INS: dict[str, type] = {"Sublayer": Sublayer, "Norm": Norm, "Device": Device}
+
+
+#: what is said of a result that cannot be compared
+ODD = {
+    "exception": "an exception comes back: raise it, do not return it",
+    "class": "a class comes back: return an instance of it, with parentheses after its name",
+    "generator": "a generator or an iterator comes back, whose values are not computed yet: return a list or an array",
+    "function": "a function comes back: return what it computes",
+    "set": "a set comes back, which has no order: return a list or an array",
+    "bfloat16": "the result is in bfloat16: give it the dtype that the task asks for",
+    "no_module": "what comes back is no torch.nn.Module",
+    "object": "the result must be an array, a number, a text, or a list, tuple or dict of these",
+}
+
+
+class Odd(TypeError):
+    """A result that is no value; the key in `ODD` says what it is."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(ODD[key])
+        self.key = key
 
 
 def as_module(factory: Callable[..., Any], d: int, eps: float, state: Any, x: Any, dy: Any) -> Any:
@@ -144,8 +199,8 @@ def as_module(factory: Callable[..., Any], d: int, eps: float, state: Any, x: An
     module = factory(d, eps)
     if module is None or module is ...:
         return module
-    if isinstance(module, type):
-        raise TypeError(f"the class {module.__name__} comes back; return an instance of it, {module.__name__}(...)")
+    if not isinstance(module, torch.nn.Module):
+        raise Odd("class" if isinstance(module, type) else "no_module")
     own = {name: value.clone() for name, value in module.state_dict().items()}
     found = {"the state_dict": shapes(own), **{f"{name} at the start": own.get(name) for name in state}}
     results = {"y": None, "dx": None, **{f"the gradient of {name}": None for name in state}}
@@ -165,6 +220,7 @@ def shapes(state: dict[str, Any]) -> str:
 
 
 WAYS: dict[str, Callable[..., Any]] = {"function": lambda answer, *args: answer(*args), "module": as_module}
+NEEDS = {"module": {"torch": "PyTorch"}}  # what a way to call an answer imports, and its name
 
 
 def collect(answer: Callable[..., Any], cases: Sequence[Case], way: str = "function") -> list[Outcome]:
@@ -192,13 +248,38 @@ def run(answer: Callable[..., Any], case: Case, way: str, tensors: bool) -> Outc
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an overflow shows in the value
-            outcome.value = plain(WAYS[way](answer, *args))
+            outcome.value = plain(WAYS[way](answer, *veiled(args)))
     except (Exception, SystemExit) as error:
         outcome.error, outcome.message = type(error).__name__, str(error).strip().split("\n")[0][:300]
         outcome.line = own_line(error, answer)
+        outcome.kinds = [kind.__name__ for kind in type(error).__mro__[1:-1]][:10]
+        if isinstance(error, Odd):
+            outcome.error, outcome.about = "TypeError", error.key
+        elif isinstance(error, ModuleNotFoundError):
+            outcome.about = missing(error)
     outcome.changed = not untouched(before, args)
     outcome.calls = [arg.calls for arg in args if isinstance(arg, Sublayer)]
+    outcome.calls += [arg.runs for arg in args if isinstance(arg, Device)]
     return outcome
+
+
+def missing(error: BaseException) -> str:
+    """The name of the module that an error says is not there; empty if it says none."""
+    name = getattr(error, "absent", None) or getattr(error, "name", None)
+    return name[:100] if isinstance(error, ImportError) and isinstance(name, str) else ""
+
+
+def veiled(value: Any) -> Any:
+    """An input as the answer gets it: arrays as they are, and functions in place of stand-ins."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(veiled, value)) if any(holds_stand_in(item) for item in value) else value
+    return value.veiled() if holds_stand_in(value) else value
+
+
+def holds_stand_in(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(holds_stand_in, value))
+    return type(value).__name__ in STAND_INS
 
 
 def convert(value: Any, tensors: bool) -> Any:
@@ -217,6 +298,8 @@ def convert(value: Any, tensors: bool) -> Any:
 def plain(value: Any) -> Any:
     """A result as arrays, numbers, texts, and lists, tuples and dicts of these; TypeError for anything else."""
     if type(value).__module__.startswith("torch") and hasattr(value, "detach"):
+        if str(value.dtype) == "torch.bfloat16":
+            raise Odd("bfloat16")  # NumPy has no such dtype
         return value.detach().cpu().numpy()
     if isinstance(value, np.ndarray | bool | int | float | str) or value is None or value is ...:
         return value
@@ -226,9 +309,18 @@ def plain(value: Any) -> Any:
         return type(value)(plain(item) for item in value) if type(value) in (list, tuple) else tuple(map(plain, value))
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
-    wanted = "an array, a number, a text, or a list, tuple or dict of these"
-    returned = "an exception: raise it, do not return it" if isinstance(value, BaseException) else type(value).__name__
-    raise TypeError(f"the result must be {wanted}; got {returned}")
+    raise Odd(kind_of(value))
+
+
+def kind_of(value: Any) -> str:
+    """The key in `ODD` of what is no value."""
+    if isinstance(value, BaseException | type):
+        return "class" if isinstance(value, type) else "exception"
+    if isinstance(value, set | frozenset):
+        return "set"
+    if hasattr(value, "__next__"):
+        return "generator"
+    return "function" if callable(value) else "object"
 
 
 def untouched(before: Any, after: Any) -> bool:

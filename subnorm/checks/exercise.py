@@ -4,6 +4,7 @@ A check calls the student's function on the cases and compares. If the outcomes 
 every case, it says so; if not, it only says what was seen. The grader judges with the same code on other cases.
 """
 
+import importlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from subnorm.checks.collect import Case, Outcome, collect, convert
+from subnorm.checks.collect import NEEDS, ODD, Case, Outcome, collect, convert
 
 #: (rtol, atol) of each dtype: wide enough for every right way to compute; a mistake changes some number by far more.
 TOLERANCE = {"float16": (1e-2, 1e-2), "float32": (1e-3, 1e-3), "float64": (1e-4, 1e-5)}
@@ -48,7 +49,7 @@ class Result:
         return self.tag == "right"
 
     def __str__(self) -> str:
-        mark = {"right": "✓", "not_done": "○"}.get(self.tag, "✗")
+        mark = {"right": "✓", "not_done": "○", "needs_library": "○", "no_reference": "○"}.get(self.tag, "✗")
         return f"{mark} {self.exercise}: {self.seen}" + (f"\n   → {self.hint}" if self.hint else "")
 
     def _ipython_display_(self) -> None:
@@ -114,11 +115,17 @@ class Exercise:
             trusted: False looks for facts in results of the right form only: of any other form, what a fact computes
                 may take all the memory of this machine.
         """
+        if lacking := lacking_for(self.way):
+            return Result(self.name, "needs_library", f"this exercise needs {lacking}, which cannot be imported here.")
         if all(unwritten(outcome) for outcome in outcomes):
             forgotten = any(outcome.value is None and not outcome.error for outcome in outcomes)
             hint = "your function returns None: if its body is written, a return is missing." if forgotten else ""
             return Result(self.name, "not_done", "not done yet.", hint)
         right = self.outcomes(self.reference, cases)
+        for case, wanted in zip(cases, right, strict=True):
+            if wanted.error != case.raises:
+                what = f"its own answer gives {wanted.error or 'no error'}"
+                return Result(self.name, "no_reference", f"this check does not work here: on {case.name}, {what}.")
         for edge in (False, True):
             wrong = [
                 (case, fault)
@@ -142,8 +149,9 @@ class Exercise:
         allowed = (None, "dtype", "calls") if tag in ("value", "shape") else (None,)
 
         def alike(mistake: Mistake, k: int) -> bool:
-            fault = difference(outcomes[k], self.outcomes(mistake.answer, [cases[k]])[0])
-            return (fault and fault[0]) in allowed
+            theirs = self.outcomes(mistake.answer, [cases[k]])[0]
+            fault = difference(outcomes[k], theirs)
+            return outcomes[k].error == theirs.error and (fault and fault[0]) in allowed
 
         # case by case, and so no further than the first that tells them apart: feedback has to be instant
         found = [mistake for mistake in self.mistakes if all(alike(mistake, k) for k in chosen)]
@@ -183,6 +191,16 @@ def progress() -> None:
     print(f"{sum(map(bool, SEEN.values()))} of {len(SEEN)} exercises that you have checked are right.")
 
 
+def lacking_for(way: str) -> str:
+    """The name of a library that this way to call an answer needs and that cannot be imported, or nothing."""
+    for module, name in NEEDS.get(way, {}).items():
+        try:
+            importlib.import_module(module)
+        except Exception:  # a library that is half installed fails in many ways
+            return name
+    return ""
+
+
 def unwritten(outcome: Outcome) -> bool:
     """Whether the function has no body yet."""
     # of a module without a forward, PyTorch says so by the same error
@@ -202,10 +220,12 @@ def safely(test: Callable[..., bool], case: Case, outcome: Outcome) -> bool:
 def difference(got: Outcome, wanted: Outcome) -> tuple[str, str] | None:
     """(tag, what was seen) where two outcomes differ; None where they agree."""
     if got.error or wanted.error:
-        if got.error == wanted.error:
+        if wanted.error and wanted.error in (got.error, *got.kinds):
             return None
         if not got.error:
             return "no_error", f"it returns {short(got.value)}, expected {wanted.error}"
+        if got.about in ODD:
+            return "error", ODD[got.about]
         where = f" in line {got.line} of your cell" if got.line else ""
         return "error", f"it raises {got.error}: {got.message}" + where
     for found in differences(got.value, wanted.value, "the result"):

@@ -221,12 +221,16 @@ layer_norm = Exercise(
 
 
 def _invariances_cases(rng: np.random.Generator) -> list[Case]:
-    """Norms in random order, on float64 batches: enough of them that every property holds of some and not of others."""
+    """Norms in random order, on float64 batches: enough of them that every property holds of some and not of others.
 
-    def case(name: str, kind: str, gain: bool = False) -> Case:
+    The mean and the size of an output do not tell what a norm ignores: some functions are there for that alone.
+    """
+
+    def case(name: str, kind: str, gain: bool = False, numbers: tuple[float, float] = (0, 0)) -> Case:
         n, d = rng.integers(4, 7), rng.integers(7, 10)
         weight = rng.uniform(0.5, 1.5, d) if gain else None
-        return Case(f"{name}, a ({n}, {d}) batch", (Norm(kind, weight), rng.normal(0.5, 1, (n, d))))
+        norm = Norm(kind, weight, float(rng.uniform(*numbers)))
+        return Case(f"{name}, a ({n}, {d}) batch", (norm, rng.normal(0.5, 1, (n, d))))
 
     cases = [
         case("LayerNorm", "layer"),
@@ -237,6 +241,12 @@ def _invariances_cases(rng: np.random.Generator) -> list[Case]:
         case("subtracting the mean, and no more", "centring"),
         case("the squares over their mean", "squares"),
         case("a function that changes nothing", "nothing"),
+        # each with a number of its own, so that no table of known outputs serves
+        case("the features over the root of the mean of another power", "power", numbers=(2.5, 4)),
+        case("LayerNorm of a curve", "bent", numbers=(0.2, 0.6)),
+        case("a softmax over its mean", "soft", numbers=(0.7, 1.5)),
+        case("the difference from the next feature", "neighbours", numbers=(0.4, 0.8)),
+        case("each feature over its root mean square in the batch", "batch rms", numbers=(0.2, 0.6)),
     ]
     return [cases[k] for k in rng.permutation(len(cases))]
 

@@ -615,18 +615,18 @@ deep_norm = Exercise(
 
 
 def _all_placements(rng: np.random.Generator) -> list[Case]:
-    def case(placement: str, *shape: int, peak_at: int, edge: bool = False) -> Case:
+    def case(placement: str, *shape: int, peak_at: int, raises: str = "") -> Case:
         norms = [_squash(rng) for _ in range(4)]
         norms[peak_at] = _peak()
         args = (_stream(rng, *shape), _branch(rng, "tanh"), _branch(rng, "relu"), norms, placement)
-        return Case(f'placement "{placement}" and a {(*shape, D)} batch', args, edge)
+        return Case(f'placement "{placement}" and a {(*shape, D)} batch', args, edge=bool(raises), raises=raises)
 
     return [
         case("pre", 3, peak_at=0),
         case("post", 2, 3, peak_at=1),
         case("sandwich", 3, peak_at=2),
         case("parallel", 2, 3, peak_at=0),
-        case("middle", 3, peak_at=0, edge=True),
+        case("middle", 3, peak_at=0, raises="ValueError"),
     ]
 
 

@@ -466,6 +466,7 @@ _ROUNDS = {
     "calm": [0.97, 0.98, 0.99, 1, 1.01, 1.02, 1.03],
     "uneven": [0.92, 0.96, 0.97, 0.99, 1, 1.01, 1.03, 1.04, 1.07],
     "slow round": [0.97, 0.98, 0.98, 0.99, 1, 1.01, 1.02, 1.02, 1.9],
+    "wide, one slow": [0.88, 0.92, 0.93, 0.97, 1, 1.03, 1.06, 1.08, 6],
     "restless": [0.8, 0.85, 0.9, 0.98, 1.02, 1.1, 1.15, 1.2],
     "five": [0.98, 0.99, 1, 1.01, 1.02],
     "four": [0.98, 0.99, 1.01, 1.02],
@@ -497,6 +498,7 @@ def _report_cases(rng: np.random.Generator) -> list[Case]:
         case("of uneven rounds, close to the copy", "uneven", rate=0.97),
         case("with one slow round, above the copy", "slow round", rate=1.05),
         case("a little above the copy", rate=1.04),
+        case("of restless rounds, one of them very slow", "wide, one slow"),
         case("with several faults", "restless", rate=1.3, warm_up=0, synchronized=False),
     ]
     return [cases[k] for k in rng.permutation(len(cases))]  # else the answers would be the same for every seed
@@ -601,15 +603,19 @@ faults = Exercise(
 
 
 def _overflow_cases(rng: np.random.Generator) -> list[Case]:
-    """Rows of d = 8 whose sums are far from the limit of float16, on either side of it."""
+    """Rows of d = 8 whose sums are far from the limit of float16, on either side of it.
+
+    No other number of a row tells the two sides apart: "lone" and "pair" fit, though their largest entries are larger
+    than those of "crowd", which does not; "few" does not fit, though most of its entries are small.
+    """
 
     def row(kind: str) -> Array:
-        low, high = {"calm": (1, 9), "spike": (1, 9), "below": (66, 80), "crowd": (100, 180), "loud": (300, 400)}.get(
-            kind, (9000, 20000)
-        )
-        x = rng.uniform(low, high, 8)
-        if kind == "spike":
-            x[rng.integers(8)] = rng.uniform(300, 400)
+        all_alike = {"below": (66, 80), "crowd": (100, 140), "loud": (300, 400), "huge": (9000, 20000)}
+        x = rng.uniform(*all_alike.get(kind, (1, 9)), 8)
+        larger = {"spike": (1, 300, 400), "lone": (1, 190, 220), "pair": (2, 140, 165), "few": (3, 190, 230)}
+        if kind in larger:
+            count, low, high = larger[kind]
+            x[rng.choice(8, count, replace=False)] = rng.uniform(low, high, count)
         return x if kind == "huge" else x * rng.choice([-1, 1], 8)
 
     def case(name: str, *kinds: str, shape: tuple[int, ...] = ()) -> Case:
@@ -618,10 +624,9 @@ def _overflow_cases(rng: np.random.Generator) -> list[Case]:
 
     return [
         case("a (4, 8) batch", "calm", "crowd", "below", "spike", shape=(4,)),
-        case(
-            "a square batch, (8, 8)", *("calm", "below", "crowd", "huge", "loud", "spike", "calm", "below"), shape=(8,)
-        ),
-        case("a (2, 3, 8) batch of sequences", "crowd", "below", "huge", "spike", "loud", "calm", shape=(2, 3)),
+        case("a square batch, (8, 8)", "calm", "below", "crowd", "huge", "loud", "spike", "lone", "pair", shape=(8,)),
+        case("a (2, 3, 8) batch of sequences", "crowd", "lone", "huge", "few", "loud", "pair", shape=(2, 3)),
+        case("one token, (8,), with one large entry that fits", "lone"),
         case("one token, (8,), without a large entry", "crowd"),
         case("one token, (8,), that fits", "below"),
     ]
