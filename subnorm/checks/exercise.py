@@ -119,7 +119,7 @@ class Exercise:
             return Result(self.name, "needs_library", f"this exercise needs {lacking}, which cannot be imported here.")
         if all(unwritten(outcome) for outcome in outcomes):
             forgotten = any(outcome.value is None and not outcome.error for outcome in outcomes)
-            hint = "your function returns None: if its body is written, a return is missing." if forgotten else ""
+            hint = "Your function returns None: if its body is written, a return is missing." if forgotten else ""
             return Result(self.name, "not_done", "not done yet.", hint)
         right = self.outcomes(self.reference, cases)
         for case, wanted in zip(cases, right, strict=True):

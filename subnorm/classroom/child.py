@@ -5,11 +5,17 @@ what was standard output. There are no right answers in its memory or within its
 process from the first cell on, and may forge every line, which are then only other answers to be compared.
 """
 
+import __future__
+
 import ast
+import contextlib
 import ctypes
 import errno
+import functools
 import importlib.abc
+import inspect
 import json
+import operator
 import os
 import struct
 import sys
@@ -17,7 +23,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from subnorm.checks.collect import collect
+from subnorm.checks.collect import collect, missing
 from subnorm.classroom.wire import pack_outcome, unpack_case
 
 Say = Callable[..., None]
@@ -141,7 +147,9 @@ class Absent(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
         if fullname.split(".")[0] == "subnorm":
             why = "is not there when answers are graded: write the function yourself, with NumPy or PyTorch"
-            raise ModuleNotFoundError(f"{fullname} {why}", name=fullname)
+            error = ModuleNotFoundError(f"{fullname} {why}")  # with a name, "from subnorm import numpy" would hide it
+            error.absent = fullname  # type: ignore[attr-defined]
+            raise error
 
 
 def hide_package() -> None:
@@ -161,40 +169,121 @@ def hide_package() -> None:
 
 
 def fresh_main() -> dict[str, Any]:
-    """The namespace of the notebook."""
+    """The namespace of the notebook, with what IPython adds to one."""
     module = types.ModuleType("__main__")
-    module.display = lambda *args, **kwargs: None  # type: ignore[attr-defined]
+    shell = Shell(module.__dict__)
+    known = {"display": lambda *args, **kwargs: None, "get_ipython": lambda: shell}
+    module.__dict__.update(known)
     sys.modules["__main__"] = module
+    getter = types.ModuleType("IPython.core.getipython")  # for "from IPython import get_ipython"
+    getter.get_ipython = known["get_ipython"]  # type: ignore[attr-defined]
+    sys.modules[getter.__name__] = getter
     return module.__dict__
+
+
+class Anything(float):
+    """What a magic gives here, such as the result of %timeit -o: one second, and all its attributes are the same."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> "Anything":
+        return super().__new__(cls, 1.0)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self
+
+
+class Shell:
+    """What `get_ipython()` gives: magics of timing run their code once, and the others do nothing."""
+
+    TIMED = ("time", "timeit", "capture")
+
+    def __init__(self, space: dict[str, Any]) -> None:
+        self.space = space
+
+    def __getattr__(self, name: str) -> Any:
+        return Anything().__getattr__(name)
+
+    def run_line_magic(self, name: str, line: str, *args: Any) -> Any:
+        if name == "time":
+            run_source(line, "a magic", self.space)
+        return Anything()
+
+    def run_cell_magic(self, name: str, line: str, cell: str) -> Any:
+        if name in self.TIMED:
+            if name == "capture" and line.isidentifier():
+                self.space[line] = Anything()
+            run_source(cell, "a magic", self.space)
+        return Anything()
+
+    def getoutput(self, command: str, *args: Any, **kwargs: Any) -> list[str]:
+        return []  # of a program, which there is not
+
+
+#: features of __future__ that a cell has switched on hold for the cells after it, as in a notebook
+FUTURE = {"flags": ast.PyCF_ALLOW_TOP_LEVEL_AWAIT}
+EVERY_FEATURE = functools.reduce(
+    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
 
 
 def run_cell(number: int, source: str, piecewise: bool, space: dict[str, Any], say: Say) -> None:
     """Run one cell; what it raises is sent. In a setup cell, one failed line does not take the others with it."""
+
+    def tell(error: BaseException) -> None:
+        say(cell_error=number, error=type(error).__name__, message=str(error)[:300], module=missing(error))
+
     try:
         tree = parse(source, f"cell {number}")
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        say(cell_error=number, error=type(error).__name__, message=str(error)[:300])
+        tell(error)
         return
     parts: Sequence[list[ast.stmt]] = [[part] for part in tree.body] if piecewise else [tree.body]
     for part in parts:
         try:
-            exec(compile(ast.Module(part, []), f"cell {number}", "exec"), space)
+            run_part(part, f"cell {number}", space)
         except BaseException as error:
-            say(cell_error=number, error=type(error).__name__, message=str(error)[:300])
+            tell(error)
+
+
+def run_source(source: str, name: str, space: dict[str, Any]) -> None:
+    run_part(parse(source, name).body, name, space)
+
+
+def run_part(part: list[ast.stmt], name: str, space: dict[str, Any]) -> None:
+    """Run some statements of a cell, and wait for what they await."""
+    code = compile(ast.Module(part, []), name, "exec", FUTURE["flags"], dont_inherit=True)
+    FUTURE["flags"] |= code.co_flags & EVERY_FEATURE
+    result = eval(code, space)
+    if code.co_flags & inspect.CO_COROUTINE:
+        import asyncio  # which few cells need, and all would wait for
+
+        asyncio.run(result)
 
 
 def parse(source: str, name: str) -> ast.Module:
-    """A cell without the lines that only IPython understands."""
-    first = source.lstrip().split("\n", 1)[0]
-    if first.startswith("%%"):
-        if first.split()[0] not in ("%%time", "%%timeit", "%%capture"):
-            return ast.Module([], [])  # of a shell, or of another language
-        source = source.replace(first, "", 1)
+    """A cell as Python; what only IPython understands becomes calls of `get_ipython()`, as IPython itself does it."""
     try:
         return ast.parse(source, name)
     except SyntaxError:
-        lines = ["" if is_magic(line.strip()) else line for line in source.split("\n")]
-        return ast.parse("\n".join(lines), name)
+        return ast.parse(transformed(source), name)
+
+
+def transformed(source: str) -> str:
+    """A cell through IPython's own input transformer; where IPython is not installed, without its lines."""
+    with contextlib.suppress(Exception):
+        from IPython.core.inputtransformer2 import TransformerManager
+
+        return str(TransformerManager().transform_cell(source))
+    first = source.lstrip().split("\n", 1)[0]
+    if first.startswith("%%"):
+        if first.split()[0][2:] not in Shell.TIMED:
+            return ""  # of a shell, or of another language
+        source = source.replace(first, "", 1)
+    return "\n".join("" if is_magic(line.strip()) else line for line in source.split("\n"))
 
 
 def is_magic(line: str) -> bool:

@@ -35,7 +35,7 @@ import numpy as np
 
 import subnorm
 from subnorm.checks import SETS
-from subnorm.checks.collect import Case, Outcome, collect
+from subnorm.checks.collect import ODD, Case, Outcome, collect
 from subnorm.checks.exercise import Exercise
 from subnorm.classroom.sandbox import PACKAGE, Limits, NoSandbox, Sandbox
 from subnorm.classroom.submissions import NoSubmissions, Submission, file_names, read_all
@@ -83,9 +83,13 @@ FLAGS = {
     "imports more of subnorm than checks": r"\b(?:from|import)\s+subnorm(?:\.|\s+import\s+)(?!checks\b)",
     "uses eval, exec or __import__": r"\b(?:eval|exec|__import__)\s*\(",
     "opens files": r"(?<![\w.])open\s*\(",
+    "takes a function apart": r"__closure__|__code__|__globals__|__dict__|cell_contents|\bvars\s*\(",
     "uses a ready-made norm": r"\b(?:F|functional|nn)\.(?:layer_norm|rms_norm|LayerNorm|RMSNorm)\b",
 }
 JUDGING = threading.Lock()  # Python's warnings, which a check silences, belong to all threads
+
+
+NOT_HERE = "is not there when answers are graded: write the function yourself, with NumPy or PyTorch"
 
 
 class Refused(Exception):
@@ -106,7 +110,7 @@ class Work:
     """What came of running one notebook."""
 
     answers: dict[str, list[Outcome] | str] = field(default_factory=dict)  # outcomes, or why there are none
-    errors: dict[int, str] = field(default_factory=dict)  # of cells
+    errors: dict[int, tuple[str, str]] = field(default_factory=dict)  # of cells, and a module that is missing
     lost: dict[int, str] = field(default_factory=dict)  # cells that ended the process, and how
 
 
@@ -256,7 +260,10 @@ class Grading:
             if isinstance(answer, str):
                 found.append(self.result(ex, *why_missing(ex.name, answer, cells, work)))
             else:
-                found.append(self.result(ex, *verdict(ex, self.cases[ex.name], answer)))
+                diagnosis, says = verdict(ex, self.cases[ex.name], answer, cells)
+                if diagnosis == "error" and "raises NameError" in says:
+                    says += failed_imports(cells, work)
+                found.append(self.result(ex, diagnosis, says))
         return found
 
     def result(self, ex: Exercise, diagnosis: str, says: str) -> Record:
@@ -356,27 +363,38 @@ def hear(message: Any, work: Work, names: Iterable[str], cases: dict[str, list[C
             work.answers[name] = "no_function" if message.get("found") is True else "missing"
     number, error = message.get("cell_error"), message.get("error")
     if isinstance(number, int) and isinstance(error, str) and len(work.errors) < 1000:
-        work.errors.setdefault(number, known_error(error))
+        work.errors.setdefault(number, (known_error(error), str(message.get("module"))[:100]))
 
 
-def verdict(ex: Exercise, cases: Sequence[Case], outcomes: Sequence[Outcome]) -> tuple[str, str]:
-    """(diagnosis, what the student is told), without a number of the secret inputs or of the right answer."""
+def verdict(
+    ex: Exercise, cases: Sequence[Case], outcomes: Sequence[Outcome], cells: Sequence[Cell] = ()
+) -> tuple[str, str]:
+    """(diagnosis, what the student is told), in sentences that are written here.
+
+    No number of the inputs or of the right answer is in it, and no text that came from inside. What an answer does
+    choose is the name of its error, one of its own lines and one of the modules that its cells import: an answer may
+    choose by its inputs, and so learn as much of them as one of so many lines can say, after the marks are given.
+    """
     try:
         with JUDGING, np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = ex.judge(cases, outcomes, trusted=False)
     except Exception:
         return "unreadable", SAYS["unreadable"]
-    if result.tag in ("right", "not_done"):
-        return result.tag, result.seen
+    if result.tag in ("right", "not_done", "needs_library", "no_reference"):
+        return result.tag, " ".join([result.seen, result.hint]).strip()
     where = [k for k, case in enumerate(cases) if result.seen.startswith(f"on {case.name}, ")]
     on = f"on {cases[where[0]].name}, " if where else ""
     if result.tag == "error":
         outcome = outcomes[where[0]] if where else Outcome()
         if outcome.error in ("MemoryError", "_ArrayMemoryError"):
             return "memory", f"{on}{SAYS['memory']}"
-        line = f" in line {outcome.line} of its cell" if 0 < outcome.line <= 1000 else ""  # a larger one is forged
-        return "error", " ".join([f"{on}it raises {known_error(outcome.error)}{line}.", result.hint]).strip()
+        if outcome.about in ODD:
+            return "error", f"{on}{ODD[outcome.about]}."
+        line = f" in line {outcome.line} of its cell" if 0 < outcome.line <= longest(ex.name, cells) else ""
+        about = no_module(outcome.about, cells) if outcome.error == "ModuleNotFoundError" else ""
+        says = f"{on}it raises {known_error(outcome.error)}{line}{about}."
+        return "error", " ".join([says, result.hint]).strip()
     if result.tag in SAYS:
         return result.tag, " ".join([f"{on}{SAYS[result.tag]}.", result.hint]).strip()
     return result.tag, f"{on}{result.hint}"
@@ -384,7 +402,7 @@ def verdict(ex: Exercise, cases: Sequence[Case], outcomes: Sequence[Outcome]) ->
 
 def why_missing(name: str, reason: str, cells: Sequence[Cell], work: Work) -> tuple[str, str]:
     """(diagnosis, what the student is told) of a question without an answer: a cell that was lost may be the cause."""
-    own = [cell.number for cell in cells if re.search(rf"\b(?:def|class)\s+{re.escape(name)}\b", cell.source)]
+    own = [cell.number for cell in cells if defines(name, cell)]
     if reason == "missing":
         for number in own:
             if number in work.lost:
@@ -393,8 +411,38 @@ def why_missing(name: str, reason: str, cells: Sequence[Cell], work: Work) -> tu
         for number in own:
             if number in work.errors:
                 where = f"the cell that defines it ({number}, text cells counted)"
-                return "cell_error", f"{where} raises {work.errors[number]}."
+                error, module = work.errors[number]
+                return "cell_error", f"{where} raises {error}{no_module(module, cells)}."
     return reason, SAYS[reason]
+
+
+def failed_imports(cells: Sequence[Cell], work: Work) -> str:
+    """The cells that wanted a module that is not there: a name that is missing may be its."""
+    known = {number: no_module(module, cells) for number, (_, module) in sorted(work.errors.items())}
+    return "".join(f" Cell {number} (text cells counted) failed{why}." for number, why in known.items() if why)
+
+
+def defines(name: str, cell: Cell) -> bool:
+    """Whether a cell gives a name its meaning: by def, class, an assignment or an import."""
+    pattern = rf"\b(?:def|class)\s+{re.escape(name)}\b|^[ \t]*{re.escape(name)}[ \t]*=[^=]"
+    imported = any(re.search(rf"\b{re.escape(name)}\b", line) for line in IMPORT.findall(cell.source))
+    return imported or bool(re.search(pattern, cell.source, re.MULTILINE))
+
+
+def longest(name: str, cells: Sequence[Cell]) -> int:
+    """How many lines the longest cell has in which an answer is defined: no line of an answer has a larger number."""
+    return max((cell.source.count("\n") + 1 for cell in cells if defines(name, cell)), default=0)
+
+
+def no_module(name: str, cells: Sequence[Cell]) -> str:
+    """Which module is missing, if the cells import one of this name; any other name may spell out the inputs."""
+    imported = {word for cell in cells for line in IMPORT.findall(cell.source) for word in re.findall(r"[\w.]+", line)}
+    top = name.split(".")[0]
+    if not top.isidentifier() or not {name, top} & imported:
+        return ""
+    if top == "subnorm":
+        return f": subnorm {NOT_HERE}"
+    return f": there is no module {top} here"
 
 
 def known_error(name: str) -> str:

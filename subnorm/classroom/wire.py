@@ -114,14 +114,16 @@ def pack_outcome(outcome: Outcome) -> Any:
     except (TypeError, MemoryError) as error:
         return pack_outcome(Outcome(None, type(error).__name__, str(error), 0, outcome.changed, outcome.calls))
     parts = [value, outcome.error[:100], outcome.message, outcome.line, outcome.changed]
-    return [*parts, [int(n) for n in outcome.calls]]
+    return [*parts, [int(n) for n in outcome.calls], [str(kind)[:100] for kind in outcome.kinds], outcome.about]
 
 
 def unpack_outcome(data: Any) -> Outcome:
     """An outcome from the student's side; ValueError if it is none."""
-    if not (isinstance(data, list) and [type(part) for part in data[1:]] == [str, str, int, bool, list]):
+    if not (isinstance(data, list) and [type(part) for part in data[1:]] == [str, str, int, bool, list, list, str]):
         raise ValueError("not an outcome")
-    value, error, message, line, changed, calls = data
+    value, error, message, line, changed, calls, kinds, about = data
     if not all(type(n) is int for n in calls) or max(len(error), len(calls)) > 100 or not 0 <= line <= LARGEST:
         raise ValueError("not an outcome")
-    return Outcome(unpack(value), error, message[:300], line, changed, calls)
+    if not all(type(kind) is str for kind in kinds) or max(len(kinds), len(about)) > 100:
+        raise ValueError("not an outcome")
+    return Outcome(unpack(value), error, message[:300], line, changed, calls, kinds, about)

@@ -193,14 +193,83 @@ def by_jacobian(dy, x, gamma, eps):
     return dx.astype(dtype), dgamma.astype(dtype), dbeta.astype(dtype)
 
 
+# In PyTorch, for input of any dtype. Whisper's LayerNorm and the GroupNorm32 of guided diffusion widen in this way:
+# https://github.com/openai/whisper/blob/main/whisper/model.py
+# https://github.com/openai/guided-diffusion/blob/main/guided_diffusion/nn.py
+
+
+def layer_norm_widened(x, gamma, beta, eps):
+    return F.layer_norm(x.float(), gamma.shape, gamma.float(), beta.float(), eps).type(x.dtype)
+
+
+def group_norm_widened(x, groups, gamma, beta, eps):
+    y = F.group_norm(x.to(torch.float32), groups, eps=eps)
+    return (y * gamma.float()[:, None] + beta.float()[:, None]).type_as(x)
+
+
+def layer_norm_in_own_dtype(x, gamma, beta, eps):
+    """The statistics alone are widened; half of float16's numbers are multiplied as they are."""
+    mean = x.mean(-1, keepdim=True, dtype=torch.float32)
+    centred = x.to(torch.float32).sub(mean)
+    rstd = centred.square().mean(-1, keepdim=True).add(eps).rsqrt()
+    xhat = (centred * rstd).to(x.dtype)
+    return torch.addcmul(beta, xhat, gamma)
+
+
 RIGHT = {
-    "layer_norm": [by_einsum, row_by_row, in_torch, by_torch],
+    "layer_norm": [by_einsum, row_by_row, in_torch, by_torch, layer_norm_widened, layer_norm_in_own_dtype],
     "invariances": [alone, one_token, asked_in_torch],
     "fold": [by_diagonal, by_probing, fold_in_torch],
-    "group_norm": [grouped, by_loops, group_norm_of_torch],
+    "group_norm": [grouped, by_loops, group_norm_of_torch, group_norm_widened],
     "make_layer_norm": [lambda d, eps: torch.nn.LayerNorm(d, eps=eps), lambda d, eps: st.LayerNorm(d, eps), Own],
     "layer_norm_backward": [step_by_step, by_jacobian, by_autograd],
 }
+
+IN_ANY_DTYPE = {
+    "layer_norm": [in_torch, by_torch, layer_norm_widened, layer_norm_in_own_dtype],
+    "group_norm": [group_norm_of_torch, group_norm_widened],
+}
+
+# Answers that look instead of measuring
+
+ANSWERS = {  # shift, scale, permutation, tokens
+    "layer": (True, True, True, True),
+    "rms": (False, True, True, True),
+    "batch": (False, False, True, False),
+    "centring": (True, False, True, True),
+    "squares": (False, True, True, True),
+    "nothing": (False, False, True, True),
+}
+
+
+def answered(kind, gain):
+    found = dict(zip(("shift", "scale", "permutation", "tokens"), ANSWERS.get(kind, ANSWERS["layer"]), strict=True))
+    return found | {"permutation": not gain}
+
+
+def by_attributes(norm, x):
+    """As a table says of the attributes of the object."""
+    return answered(getattr(norm, "kind", "layer"), getattr(norm, "gain", None) is not None)
+
+
+def by_one_probe(norm, x):
+    """One call on fixed numbers, compared with what the functions of class give of them."""
+    z = np.sin(np.arange(1.0, 43.0)).reshape(6, 7)[:, : x.shape[1]]
+    if x.shape[1] > 7:
+        z = np.sin(np.arange(1.0, 6.0 * x.shape[1] + 1)).reshape(6, -1)
+    y = norm(z)
+    centred = z - z.mean(1, keepdims=True)
+    rms = z / np.sqrt((z * z).mean(1, keepdims=True))
+    known = {
+        "layer": centred / centred.std(1, keepdims=True), "rms": rms, "squares": rms**2, "nothing": z,
+        "batch": (z - z.mean(0)) / z.std(0), "centring": centred,
+    }  # fmt: skip
+    gains = {kind: y / one for kind, one in known.items()}
+    kind = min(gains, key=lambda kind: np.ptp(gains[kind], axis=0).max())
+    return answered(kind, bool(np.ptp(gains[kind][0]) > 1e-6))
+
+
+UNDESERVED = {"invariances": [by_attributes, by_one_probe]}
 
 COMBINED = {
     "layer_norm": [

@@ -147,15 +147,66 @@ def safe_in_torch(x, gamma, eps):
     return gamma * u * torch.rsqrt(u.square().mean(-1, keepdim=True) + eps / m / m)
 
 
+# In PyTorch, for input of any dtype, with the casts where the Transformers library has them. After Apache-2.0 code:
+# https://github.com/huggingface/transformers/blob/main/src/transformers/models/llama/modeling_llama.py
+# https://github.com/huggingface/transformers/blob/main/src/transformers/models/gemma/modeling_gemma.py
+# https://github.com/huggingface/transformers/pull/29402 says why the two orders differ
+
+
+def as_llama_does(x, gamma, eps):
+    input_dtype = x.dtype
+    x = x.to(torch.float32)
+    variance = x.pow(2).mean(-1, keepdim=True)
+    x = x * torch.rsqrt(variance + eps)
+    return gamma * x.to(input_dtype)
+
+
+def as_gemma_does(x, gamma, eps):
+    output = x.float()
+    output = output * torch.rsqrt(output.pow(2).mean(-1, keepdim=True) + eps)
+    output = output * (1.0 + gamma.float())
+    return output.type_as(x)
+
+
+def rms_widened_where_needed(x, gamma, eps):
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    return (gamma * wide / (wide.square().mean(-1, keepdim=True) + eps).sqrt()).to(x.dtype)
+
+
+def added_as_llama_does(x, branch, gamma, eps):
+    x = x + branch
+    return as_llama_does(x, gamma, eps), x
+
+
+def gemma_through_float64(x, gamma, eps):
+    """Through float64, and back by half() where the input is float16."""
+    wide = x.double()
+    y = wide * (wide.square().mean(-1, keepdim=True) + eps).rsqrt() * gamma.double().add(1)
+    return y.half() if x.dtype == torch.float16 else y.type(x.dtype)
+
+
 RIGHT = {
-    "rms_norm": [rms_by_length, rms_by_einsum, rms_in_torch, rms_built_in],
+    "rms_norm": [
+        rms_by_length,
+        rms_by_einsum,
+        rms_in_torch,
+        rms_built_in,
+        as_llama_does,
+        rms_widened_where_needed,
+    ],
     "layer_norm_from_rms": [composed_of_flat_rows, composed_by_matrix, composed_in_torch],
-    "add_rms_norm": [added_in_float64, added_in_torch],
-    "llama_rms_norm": [llama_by_length, llama_in_torch],
-    "gemma_rms_norm": [gemma_spread_out, gemma_in_torch],
+    "add_rms_norm": [added_in_float64, added_in_torch, added_as_llama_does],
+    "llama_rms_norm": [llama_by_length, llama_in_torch, as_llama_does],
+    "gemma_rms_norm": [gemma_spread_out, gemma_in_torch, as_gemma_does, gemma_through_float64],
     "centre_writer": [centred_by_matrix, centred_by_sum, centred_in_torch],
     "rms_norm_backward": [backward_by_jacobian, backward_by_autograd],
     "safe_rms_norm": [safe_by_hypot, safe_by_power_of_two, safe_in_torch],
+}
+
+IN_ANY_DTYPE = {
+    "rms_norm": [rms_in_torch, rms_built_in, as_llama_does, rms_widened_where_needed],
+    "llama_rms_norm": [llama_in_torch, as_llama_does],
+    "gemma_rms_norm": [gemma_in_torch, as_gemma_does, gemma_through_float64],
 }
 
 llama = partial(_wrong, cast="first")

@@ -100,6 +100,23 @@ def overflow_by_torch(x):
     return x.float().square().sum(dim=-1) > torch.finfo(torch.float16).max
 
 
+def overflow_in_half(x):
+    return torch.isinf((x * x).sum(-1, dtype=torch.float16))
+
+
+def overflow_by_mean(x):
+    """mean() of PyTorch adds up in float32, and then rounds: d times the mean in a wide type."""
+    return x.to(torch.float32).pow(2).mean(-1) * x.size(-1) > 65504
+
+
+def merged_in_float32(one, other):
+    (n, mean, m2), (m, other_mean, other_m2) = one, other
+    delta = other_mean.float() - mean.float()
+    merged = mean.float() + delta * m / (n + m)
+    total = m2.float() + other_m2.float() + delta.pow(2) * n * m / (n + m)
+    return n + m, merged.to(mean.dtype), total.type_as(m2)
+
+
 def merged_by_deviations(one, other):
     (n, mean, m2), (m, other_mean, other_m2) = one, other
     merged = (n * mean + m * other_mean) / (n + m)
@@ -146,9 +163,54 @@ RIGHT = {
     "time_rounds": [rounds_as_list, rounds_as_differences],
     "bytes_moved": [bytes_by_array, bytes_by_torch],
     "share_of_copy": [share_by_loop, share_by_times, share_by_torch],
-    "overflows": [overflow_by_limit, overflow_step_by_step, overflow_by_torch],
-    "merge_moments": [merged_by_deviations, merged_from_the_other_side, merged_by_torch],
+    "overflows": [
+        overflow_by_limit,
+        overflow_step_by_step,
+        overflow_by_torch,
+        overflow_in_half,
+        overflow_by_mean,
+    ],
+    "merge_moments": [merged_by_deviations, merged_from_the_other_side, merged_by_torch, merged_in_float32],
     "faults": [faults_by_sorting, faults_as_arrays],
+}
+
+# Answers that look instead of measuring, and rules that are right on too many records and rows
+
+
+def from_the_attributes_of_the_device(device, warm_up, rounds):
+    work = [*device.work] * (warm_up + rounds)
+    first = [device.first] + [0] * (warm_up + rounds)
+    return [device.launch + work[k] + first[k] for k in range(warm_up, warm_up + rounds)]
+
+
+def from_inside_a_function_of_the_device(device, warm_up, rounds):
+    """What the functions are made of is read, but nothing is run."""
+    held = getattr(device.run, "__closure__", None)
+    return from_the_attributes_of_the_device(held[0].cell_contents if held else device, warm_up, rounds)
+
+
+def spread_beside_the_mean(report):
+    seconds = report["seconds"]
+    q1, _, q3 = statistics.quantiles(seconds, n=4, method="inclusive")
+    return faults_by_sorting(report) | {"wide_spread": q3 - q1 > 0.1 * statistics.mean(seconds)}
+
+
+def largest_above(limit):
+    return lambda x: np.abs(x).max(-1) > limit
+
+
+def as_wide(x):
+    return np.abs(x.astype(np.float64))
+
+
+UNDESERVED = {
+    "time_rounds": [from_the_attributes_of_the_device, from_inside_a_function_of_the_device],
+    "faults": [spread_beside_the_mean],
+    "overflows": [
+        *map(largest_above, (90, 120, 150)),
+        lambda x: x.shape[-1] * as_wide(x).max(-1) ** 2 > 65504,
+        lambda x: (as_wide(x).max(-1) > 256) | (as_wide(x).mean(-1) > 90),
+    ],
 }
 
 # Two mistakes at once

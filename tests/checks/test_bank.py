@@ -21,13 +21,14 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SEEDS = [CLASS_SEED, *range(20)]
 SEEN = {"not_done", "right", "no_function", "error", "no_error", "keys", "count", "type", "value", "shape", "dtype"}
-SEEN |= {"in_place", "calls"}  # what a check sees is named by these, so no mistake is
+SEEN |= {"in_place", "calls", "needs_library", "no_reference"}  # what a check sees is named by these, so no mistake is
 
 modules = [importlib.import_module(f"subnorm.checks.{m.name}") for m in pkgutil.iter_modules(subnorm.checks.__path__)]
 EXERCISES = {exercise.name: exercise for module in modules for exercise in getattr(module, "EXERCISES", [])}
 BANKS = [importlib.import_module(f"checks.{path.stem}") for path in sorted(HERE.glob("bank_ex*.py"))]
 RIGHT = {name: answers for bank in BANKS for name, answers in bank.RIGHT.items()}
 COMBINED = {name: answers for bank in BANKS for name, answers in bank.COMBINED.items()}
+UNDESERVED = {name: answers for bank in BANKS for name, answers in getattr(bank, "UNDESERVED", {}).items()}
 
 each_exercise = pytest.mark.parametrize("name", EXERCISES)
 each_mistake = pytest.mark.parametrize(
@@ -84,6 +85,12 @@ def test_two_mistakes_at_once_get_no_wrong_advice(name):
     for k, answer in enumerate(answers):
         found = {seed: judged(name, answer, seed) for seed in SEEDS}
         assert {seed: str(r) for seed, r in found.items() if r.tag not in SEEN - {"right", "not_done"}} == {}, k
+
+
+@pytest.mark.parametrize("name", UNDESERVED)
+def test_an_answer_that_looks_or_guesses_is_not_right(name):
+    for k, answer in enumerate(UNDESERVED[name]):
+        assert [seed for seed in SEEDS if judged(name, answer, seed)] == [], f"UNDESERVED[{name!r}][{k}]"
 
 
 @each_exercise
@@ -175,4 +182,4 @@ def test_there_are_exercises_of_every_level():
 
 
 def test_a_bank_holds_answers_of_exercises_only():
-    assert not {*RIGHT, *COMBINED} - set(EXERCISES)
+    assert not {*RIGHT, *COMBINED, *UNDESERVED} - set(EXERCISES)

@@ -267,7 +267,7 @@ def test_an_error_that_is_asked_for():
             raise ValueError("x must be 0 or more")
         return x
 
-    cases = lambda rng: [Case("one", (rng.uniform(1, 2),)), Case("minus one", (-1.0,))]  # noqa: E731
+    cases = lambda rng: [Case("one", (rng.uniform(1, 2),)), Case("minus one", (-1.0,), raises="ValueError")]  # noqa: E731
     exercise = an_exercise(refuses, cases)
     assert exercise(refuses)
     assert exercise(lambda x: x).seen == "on minus one, it returns -1, expected ValueError."
