@@ -436,9 +436,9 @@ def longest(name: str, cells: Sequence[Cell]) -> int:
 
 def no_module(name: str, cells: Sequence[Cell]) -> str:
     """Which module is missing, if the cells import one of this name; any other name may spell out the inputs."""
-    imported = {word for cell in cells for line in IMPORT.findall(cell.source) for word in re.findall(r"[\w.]+", line)}
+    words = {word for cell in cells for line in IMPORT.findall(cell.source) for word in re.findall(r"[\w.]+", line)}
     top = name.split(".")[0]
-    if not top.isidentifier() or not {name, top} & imported:
+    if not top.isidentifier() or top not in {word.split(".")[0] for word in words}:
         return ""
     if top == "subnorm":
         return f": subnorm {NOT_HERE}"

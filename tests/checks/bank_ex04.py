@@ -108,6 +108,16 @@ def any_block_torch(x, attention, feed_forward, norms, placement):
     raise ValueError(f"placement is {placement!r}")
 
 
+class UnknownPlacement(ValueError):
+    """An error of one's own, which is a ValueError."""
+
+
+def block_with_an_error_of_its_own(x, attention, feed_forward, norms, placement):
+    if placement not in ("pre", "post", "sandwich", "parallel"):
+        raise UnknownPlacement(f"no placement is called {placement}")
+    return block_by_steps(x, attention, feed_forward, norms, placement)
+
+
 RIGHT = {
     "pre_ln": [pre_ln_torch, pre_ln_in_steps],
     "post_ln": [post_ln_torch, post_ln_in_place_on_the_branch],
@@ -115,7 +125,7 @@ RIGHT = {
     "pre_ln_stack": [stack_torch, stack_recursive],
     "warm_up": [warm_up_torch, warm_up_in_cases],
     "deep_norm": [deep_norm_torch, deep_norm_by_roots],
-    "block": [any_block_torch, block_by_steps],
+    "block": [any_block_torch, block_by_steps, block_with_an_error_of_its_own],
 }
 
 

@@ -356,7 +356,8 @@ def test_every_diagnosis_has_words_without_a_value():
         assert diagnosis == tag
         assert says.endswith(".")
         assert not re.search(r"\d\.\d", says)
-    assert grade.verdict(ex, cases, [Outcome(error="ValueError", message="0.1", line=3)] * 2) == (
+    cells = [grade.Cell(1, (), "def mean_square(x):\n\n    raise ValueError(x)")]
+    assert grade.verdict(ex, cases, [Outcome(error="ValueError", message="0.1", line=3)] * 2, cells) == (
         "error", "on a batch, it raises ValueError in line 3 of its cell.",
     )  # fmt: skip
 

@@ -26,7 +26,7 @@ HALF = "def layer_norm(*args):\n    return 0.5\n"
 BODY = "def layer_norm(x, gamma, beta, eps):\n"
 FORGE = """
 import json, os
-zeros = [[0.0, "", "", 0, False, []]]
+zeros = [[0.0, "", "", 0, False, [], [], ""]]
 lines = [
     {"answer": "layer_norm", "outcomes": zeros * 7}, {"answer": "layer_norm", "tag": "right", "points": 99},
     {"result": "right"}, {"at": "end"}, {"at": {}}, {"at": "cell", "cell": {"a": 1}}, {"answer": []}, {"none": "x"},
@@ -161,7 +161,7 @@ def hand_ins(folder, out, port, name, outside):
         "unreadable",
     )
     yield "seeks", "seeks.ipynb", sheet(search), no, right
-    yield "imports", "imports.ipynb", sheet("from subnorm.numpy import layer_norm"), no, right
+    yield "imports", "imports.ipynb", sheet("from subnorm.numpy import layer_norm"), "cell_error", right
     yield "network", "network.ipynb", sheet(network), no, right
     yield "escapes", "escapes.ipynb", sheet(escape + LAYER_NORM), right, right
     yield "exits", "exits.ipynb", sheet(body("import os", "os._exit(0)")), "killed", right

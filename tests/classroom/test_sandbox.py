@@ -304,8 +304,9 @@ def test_what_is_no_value_is_refused(data):
         wire.unpack(data)
 
 
-OUTCOMES = [1, [], [1, "", "", 0, False], [1, "", "", 0, False, [True]], [1, "", "", -1, False, []],
-            [1, "E" * 200, "", 0, False, []], [1, "", "", 0, 0, []], [1, None, "", 0, False, []]]  # fmt: skip
+OUTCOMES = [1, [], [1, "", "", 0, False], [1, "", "", 0, False, [True], [], ""], [1, "", "", -1, False, [], [], ""],
+            [1, "E" * 200, "", 0, False, [], [], ""], [1, "", "", 0, 0, [], [], ""], [1, "", "", 0, False, [], [1], ""],
+            [1, None, "", 0, False, [], [], ""], [1, "", "", 0, False, [], [], "m" * 200]]  # fmt: skip
 
 
 @pytest.mark.parametrize("data", OUTCOMES, ids=str)
@@ -315,9 +316,9 @@ def test_what_is_no_outcome_is_refused(data):
 
 
 def test_an_outcome_comes_back_and_what_cannot_be_sent_is_an_error():
-    sent = Outcome(np.ones(2), "", "", 4, True, [1, 2])
+    sent = Outcome(np.ones(2), "", "", 4, True, [1, 2], ["ValueError"], "einops")
     back = wire.unpack_outcome(json.loads(json.dumps(wire.pack_outcome(sent))))
-    assert (back.line, back.changed, back.calls) == (4, True, [1, 2])
+    assert (back.line, back.changed, back.calls, back.kinds, back.about) == (4, True, [1, 2], ["ValueError"], "einops")
     assert wire.pack_outcome(Outcome(print))[1] == "TypeError"
     assert wire.pack_outcome(Outcome(np.zeros(10**6)))[1] == "MemoryError"
     assert math.isnan(wire.unpack(json.loads(json.dumps(wire.pack(math.nan)))))
@@ -351,10 +352,11 @@ def test_a_long_text_among_numbers_does_not_make_each_as_long():
     assert peak < 4 << 20
 
 
-def test_a_line_that_no_cell_has_is_not_told():
-    cases = grade.draw(grade.CANARY, 1)
-    for line, told in [(7, True), (1_234_567, False)]:
-        says = grade.verdict(grade.CANARY, cases, [Outcome(error="ValueError", line=line)])[1]
+def test_a_line_that_the_cell_of_the_answer_has_not_is_not_told():
+    cases, cells = grade.draw(grade.CANARY, 1), [grade.Cell(1, (), "x = 1\n" * 99), grade.Cell(2, (), "\n" * 6)]
+    cells.append(grade.Cell(3, (), "\n\n\n\ndef canary(x):\n\n    return x"))
+    for line, told in [(7, True), (8, False), (99, False), (1_234_567, False)]:
+        says = grade.verdict(grade.CANARY, cases, [Outcome(error="ValueError", line=line)], cells)[1]
         assert (str(line) in says) is told
 
 
@@ -373,10 +375,45 @@ def test_a_line_that_no_cell_has_is_not_told():
         ("", None),
     ],
 )
-def test_lines_of_ipython_are_left_out(source, expected):
+@pytest.mark.parametrize("ipython", [True, False])
+def test_lines_of_ipython_do_no_harm(source, expected, ipython, monkeypatch):
+    if not ipython:
+        monkeypatch.setitem(sys.modules, "IPython.core.inputtransformer2", None)  # not installed
     space, said = {}, []
+    space["get_ipython"] = lambda: child.Shell(space)
     child.run_cell(1, source, False, space, lambda **message: said.append(message))
     assert space.get("x") == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("from __future__ import annotations\ndef f(a: Nobody): pass\nx = 1", 1),
+        ("t = %timeit -o 1 + 1\nx = f'{t.average:.3f}'", "1.000"),
+        ("x = !ls", []),
+        ("get_ipython().run_line_magic('matplotlib', 'inline')\nx = 2", 2),
+        ("import asyncio\nawait asyncio.sleep(0)\nx = 3", 3),
+        ("%matplotlib inline\ny = 7\nx = (y\n% 4)", 3),
+        ("%time x = 4", 4),
+        ("%%capture out\nx = 5\nprint(x)", 5),
+        ("%%html\n<b>x</b>", None),
+        ("?print\nx = 6", 6),
+    ],
+)
+def test_a_cell_runs_as_in_jupyter(source, expected, monkeypatch):
+    monkeypatch.setattr(child, "FUTURE", dict(child.FUTURE))
+    space, said = {}, []
+    space["get_ipython"] = lambda: child.Shell(space)
+    child.run_cell(1, source, False, space, lambda **message: said.append(message))
+    assert (space.get("x"), said) == (expected, [])
+
+
+def test_a_feature_of_the_future_holds_for_the_cells_after_it(monkeypatch):
+    monkeypatch.setattr(child, "FUTURE", dict(child.FUTURE))
+    space, said = {}, []
+    for number, source in enumerate(["from __future__ import annotations", "def f(a: Nobody): pass"], 1):
+        child.run_cell(number, source, number == 1, space, lambda **message: said.append(message))
+    assert (callable(space["f"]), said) == (True, [])
 
 
 def test_one_failed_line_of_a_setup_cell_does_not_take_the_others():

@@ -1,0 +1,82 @@
+"""What a student reads: as much as the check in class says, and no text or number that the answer chose."""
+
+import json
+
+import pytest
+from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, QUICK, SET, SETUP, cell, notebook, sheet
+from parts import need
+
+from subnorm.checks.collect import ODD
+from subnorm.classroom import grade
+
+BODY = "def layer_norm(x, gamma, beta, eps):\n    "
+CHOSEN_LINE = """def layer_norm(x, gamma, beta, eps):
+    lines = "\\n" * int(100 + 300 * abs(x.flat[0])) + "raise ValueError"
+    exec(compile(lines, layer_norm.__code__.co_filename, "exec"))
+"""
+CHOSEN_MODULE = """def layer_norm(x, gamma, beta, eps):
+    raise ModuleNotFoundError(name="m" + str(x.flat[0]).replace(".", "_").replace("-", "_"))
+"""
+RUNS = {
+    "a feature of the future": LAYER_NORM.replace("x, gamma", "x: Nobody, gamma"),
+    "a magic whose result is kept": f"t = %timeit -o sum([1])\nprint(f'{{t.average:.3f}}', t.best * 1e6)\n{LAYER_NORM}",
+    "a shell": f"files = !ls\n!pwd\n{LAYER_NORM}",
+    "the shell object": "from IPython import get_ipython as get\nget().run_line_magic('autoreload', '2')\n"
+    f"get_ipython().system('ls')\n{LAYER_NORM}",
+    "await": f"import asyncio\nawait asyncio.sleep(0)\n{LAYER_NORM}",
+    "a magic and a remainder": f"%matplotlib inline\nrest = (7\n% 4)\n{LAYER_NORM}",
+    "a timed cell": f"%%time\n{LAYER_NORM}",
+    "a timed line": f"%time one = 1\n{LAYER_NORM.replace('gamma * xhat', 'one * gamma * xhat')}",
+}
+SAYS = {  # the cell of layer_norm, its diagnosis, and what is said
+    "no return": (BODY + "y = x", "not_done", "not done yet. Your function returns None: if its body is"),
+    "generator": (BODY + "yield x", "error", f"on a (3, 8) batch, {ODD['generator']}."),
+    "class": (BODY + "return dict", "error", f"on a (3, 8) batch, {ODD['class']}."),
+    "set": (BODY + "return {1, 2}", "error", f"on a (3, 8) batch, {ODD['set']}."),
+    "bfloat16": (BODY + "import torch; return torch.ones(2).bfloat16()", "error", ODD["bfloat16"]),
+    "module inside": (BODY + "import no_such", "error", "ModuleNotFoundError in line 2 of its cell: there is no"),
+    "module in its cell": (f"import no_such.part as p\n{LAYER_NORM}", "cell_error", "(2, text cells counted) raises "
+                           "ModuleNotFoundError: there is no module no_such here."),
+    "the course": ("from subnorm.numpy import layer_norm", "cell_error", "subnorm is not there when answers are"),
+    "the course, as a name": (f"from subnorm import numpy as sn\n{LAYER_NORM}", "cell_error", "subnorm is not there"),
+    "the course, inside": (BODY + "from subnorm import numpy as sn", "error", ": subnorm is not there when"),
+    "a line": (BODY + "return x @ 'a'", "error", " in line 2 of its cell."),
+    "a chosen line": (CHOSEN_LINE, "error", "on a (3, 8) batch, it raises ValueError."),
+    "a chosen module": (CHOSEN_MODULE, "error", "on a (3, 8) batch, it raises ModuleNotFoundError in line 2 of its "
+                        "cell."),
+    "a name that failed": (BODY + "return no_such.sum(x)", "error", "Cell 1 (text cells counted) failed: there is no "
+                           "module no_such here."),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    need("bwrap")
+    folder, out = tmp_path_factory.mktemp("class"), tmp_path_factory.mktemp("desk") / "grades"
+    future = cell("from __future__ import annotations")
+    for name, source in RUNS.items():
+        (folder / f"{name}.ipynb").write_bytes(notebook(cell(SETUP, "setup"), future, source, MEAN_SQUARE))
+    for name, (source, *_) in SAYS.items():
+        (folder / f"{name}.ipynb").write_bytes(sheet(source))
+    setup = cell(f"{SETUP}\nimport no_such", "setup")
+    (folder / "a name that failed.ipynb").write_bytes(notebook(setup, SAYS["a name that failed"][0], MEAN_SQUARE))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(grade.SETS, "quick", SET)
+        limits = grade.Limits(start=300, cell=300, question=300, total=600, memory=4 << 30, processes=QUICK.processes)
+        assert grade.grade("quick", folder, out, seed=5, limits=limits) == 0
+    return {path.stem: json.loads(path.read_text("utf-8"))["results"] for path in (out / "students").glob("*.json")}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_what_runs_in_jupyter_runs_in_the_grader(name, graded):
+    assert [result["diagnosis"] for result in graded[name]] == ["right", "right"], graded[name]
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_feedback_says_what_the_check_says_and_nothing_that_the_answer_chose(name, graded):
+    _, diagnosis, says = SAYS[name]
+    found = graded[name][0]
+    assert found["diagnosis"] == diagnosis
+    assert says in found["says"]
+    if says.endswith(".") and says.startswith("on"):
+        assert found["says"] == says
