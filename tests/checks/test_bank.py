@@ -8,12 +8,14 @@ import importlib
 import pkgutil
 import re
 import time
+import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import subnorm.checks
+from subnorm.checks import collect as collect_module
 from subnorm.checks.collect import collect
 from subnorm.checks.exercise import CLASS_SEED, Exercise
 
@@ -91,6 +93,26 @@ def test_two_mistakes_at_once_get_no_wrong_advice(name):
 def test_an_answer_that_looks_or_guesses_is_not_right(name):
     for k, answer in enumerate(UNDESERVED[name]):
         assert [seed for seed in SEEDS if judged(name, answer, seed)] == [], f"UNDESERVED[{name!r}][{k}]"
+
+
+@each_exercise
+def test_what_an_answer_gets_says_nothing_by_its_attributes(name):
+    seen = []
+
+    def look(*args):
+        found = [arg for arg in args if not isinstance(arg, np.ndarray | int | float | str | dict | None)]
+        seen.extend(item for arg in found for item in (arg if isinstance(arg, list | tuple) else [arg]))
+
+    exercise = EXERCISES[name]
+    collect(look, cases_of(name, CLASS_SEED), exercise.way)
+    for given in seen:
+        if isinstance(given, types.SimpleNamespace):
+            assert set(vars(given)) == {"run", "synchronize", "clock"}
+        elif not isinstance(given, np.ndarray | int):
+            assert isinstance(given, types.FunctionType)
+            assert vars(given) == {}
+    holds = any(collect_module.holds_stand_in(arg) for case in cases_of(name, CLASS_SEED) for arg in case.args)
+    assert any(isinstance(given, types.FunctionType | types.SimpleNamespace) for given in seen) == holds
 
 
 @each_exercise
