@@ -1,9 +1,13 @@
 """The fonts of the style sheet, each cut to the glyphs that the book draws with it.
 
 KaTeX's fonts keep the letters of the book's formulas, the icon fonts the code points that the style sheet names. The
-cut fonts are new files: the whole ones stay, for the next build that needs another glyph.
+whole ones stay, for the next build that needs another glyph.
+
+The fonts of formulas are in the style sheet itself: as files they come after the first paint, and every line with a
+formula breaks anew. Icons have one width in any font: theirs are files.
 """
 
+import base64
 import hashlib
 import io
 import logging
@@ -33,7 +37,7 @@ def typeset(pages):
 
 
 def cut(css, glyphs, static):
-    """The style sheet with its fonts replaced by smaller ones, in `static/fonts`."""
+    """The style sheet with its fonts replaced by smaller ones: those of formulas inside, icons in `static/fonts`."""
     icons = set("".join(re.findall(r'"([^"]{1,2})"', css)))  # `content` and `--fa` of one character
     letters = by_face(css, glyphs)
 
@@ -45,11 +49,14 @@ def cut(css, glyphs, static):
         font = smaller(path.read_bytes(), wanted)
         if font is None:
             return ""
-        folder = static / "fonts"
-        folder.mkdir(exist_ok=True)
-        small = folder / f"{path.stem}.{hashlib.sha256(font).hexdigest()[:12]}.woff2"
-        small.write_bytes(font)
-        source = f'url(fonts/{small.name}) format("woff2")'
+        if "KaTeX" in name:
+            address = f"data:font/woff2;base64,{base64.b64encode(font).decode()}"
+        else:
+            small = static / "fonts" / f"{path.stem}.{hashlib.sha256(font).hexdigest()[:12]}.woff2"
+            small.parent.mkdir(exist_ok=True)
+            small.write_bytes(font)
+            address = f"fonts/{small.name}"
+        source = f'url({address}) format("woff2")'
         return "@font-face{" + ";".join(f"{key}:{value}" for key, value in {**told, "src": source}.items()) + "}"
 
     return FACE.sub(face, css)

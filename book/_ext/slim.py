@@ -31,6 +31,20 @@ THEME = """<script>
   }
   </script>"""
 
+# The style sheet holds the fonts of formulas, but Chromium lays out one frame before it has decoded them, and then
+# breaks the lines anew. That frame is not shown.
+TYPESET = """<script>
+  {
+    const shown = document.documentElement.classList;
+    shown.add("typesetting");
+    document.addEventListener("load", ({ target }) => {
+      if (target.rel !== "stylesheet") return;
+      const fonts = [...document.fonts].filter(({ family }) => family.startsWith("KaTeX"));
+      Promise.allSettled(fonts.map((font) => font.load())).then(() => shown.remove("typesetting"));
+    }, true);
+  }
+  </script>"""
+
 RULES = [
     # 1.5 MB of script that draws again the icons which the style sheet has already drawn
     (r'<script src="[^"]*/fontawesome\.js[^"]*"></script>', ""),
@@ -94,6 +108,8 @@ def slim(html, page):
         html = re.sub(r"<script[^>]*/design-tabs\.js[^>]*></script>", "", html)
     for pattern, replacement in RULES:
         html = re.sub(pattern, replacement, html, flags=re.DOTALL)
+    if 'class="katex"' in html and TYPESET not in html:
+        html = html.replace(THEME, THEME + TYPESET)
     first = re.search(r"<article\b.*?<img\b", html, re.DOTALL)  # the logo, and what the reader may see at once
     return re.sub(
         r"<img (?![^>]*\bdecoding=)([^>]*)>", lambda m: sized(m, page, bool(first) and m.start() > first.end()), html

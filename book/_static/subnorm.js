@@ -22,8 +22,9 @@
 }
 
 // The reader begins: now the whole page is laid out, so that nothing shifts while it is read, and a jump lands.
-for (const sign of ["scroll", "pointerdown", "keydown", "click"])
-  addEventListener(sign, () => document.documentElement.classList.remove("fresh"), { once: true, capture: true });
+// The theme scrolls its sidebar: only what scrolls the page itself reaches the window, if nobody captures it.
+for (const [sign, capture] of [["scroll", false], ["pointerdown", true], ["keydown", true], ["click", true]])
+  addEventListener(sign, () => document.documentElement.classList.remove("fresh"), { once: true, capture });
 
 // The list of contents follows the reader where it stands beside the text. On a phone it is out of sight, and to
 // follow there would lay out the whole page before it can be used.
@@ -39,9 +40,16 @@ if (matchMedia("(min-width: 1200px)").matches) document.body.dataset.bsSpy = "sc
   });
 }
 
-// A drawer of a phone gives the focus back to the button that opened it.
+// A drawer of a phone gives the focus back to the button that opened it, or leads to what was chosen on this page.
 for (const side of ["primary", "secondary"]) {
-  document.getElementById(`pst-${side}-sidebar-modal`)?.addEventListener("close", () => {
-    document.querySelector(`button.${side}-toggle`).focus();
+  const drawer = document.getElementById(`pst-${side}-sidebar-modal`);
+  let chosen = null;
+  drawer?.addEventListener("click", ({ target }) => {
+    chosen = target.closest("a[href^='#']");
+    if (chosen) drawer.close(); // the link is followed after that
+  });
+  drawer?.addEventListener("close", () => {
+    if (!chosen) document.querySelector(`button.${side}-toggle`).focus();
+    chosen = null;
   });
 }
