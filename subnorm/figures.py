@@ -31,6 +31,9 @@ LOOKS: dict[str, dict[str, str]] = {
 }
 
 
+SHARP = 2  # pixels of a picture for each dot on the page, in both directions
+
+
 def use_style() -> None:
     """Set the course's matplotlib style for this process."""
     mpl.rcParams.update(
@@ -57,6 +60,9 @@ def use_style() -> None:
 def show(fig: Figure, alt: str, dpi: int = 120) -> None:
     """Show a figure as PNG, with a text that says what is seen, for readers who cannot see it.
 
+    Each dot is two pixels wide and two high, because most screens of phones and laptops have that many or more. The
+    size in dots goes into the output's metadata, which JupyterLab obeys, and into the picture, where the book reads it.
+
     Args:
         fig: the figure; it is closed.
         alt: what the picture shows, in one to three sentences; becomes the page's alt text.
@@ -67,15 +73,18 @@ def show(fig: Figure, alt: str, dpi: int = 120) -> None:
     """
     _rules.says("alt", alt)
     png = io.BytesIO()
-    fig.savefig(png, format="png", dpi=dpi, facecolor="white")
+    fig.savefig(png, format="png", dpi=SHARP * dpi, facecolor="white")
     plt.close(fig)
-    publish_display_data({"image/png": with_palette(png), "text/plain": alt})
+    width, height = (round(pixels / SHARP) for pixels in Image.open(png).size)
+    data = {"image/png": with_palette(png, SHARP), "text/plain": alt}
+    publish_display_data(data, metadata={"image/png": {"width": width, "height": height}})
 
 
-def with_palette(png: io.BytesIO) -> bytes:
+def with_palette(png: io.BytesIO, pixels: int = 1) -> bytes:
     """The picture as PNG with so few colours that the eye sees no difference: a third of the bytes, or less.
 
-    No dither: its noise would be seen on plain areas, and would cost more bytes than it saves.
+    No dither: its noise would be seen on plain areas, and would cost more bytes than it saves. `pixels` are those of
+    one dot, at CSS's 96 dots per inch: the page shows the picture so many times smaller.
     """
     drawn = Image.open(png).convert("RGB")
     for colours in (32, 64, 128, 256):
@@ -85,5 +94,5 @@ def with_palette(png: io.BytesIO) -> bytes:
         if max(change.tobytes()) <= 2:  # of 255
             break
     small = io.BytesIO()
-    few.save(small, format="png", optimize=True)
+    few.save(small, format="png", optimize=True, **({"dpi": (96 * pixels, 96 * pixels)} if pixels > 1 else {}))
     return small.getvalue()

@@ -276,6 +276,12 @@ globalThis.subnormLive ??= (() => {
     },
   };
 
+  /** The size of a number below a bar: as in the style, or what keeps it from the next one. */
+  const inside = (label, step) => {
+    const size = 11 * Math.min(1, (step - 4) / (7 * label.length)); // no digit is wider than 7 of 11
+    return size < 11 ? ` style="font-size:${fixed(size)}px"` : "";
+  };
+
   /** One bar for each feature; a hollow bar where it stood before shift and scale. */
   function bars({ norm, title, bars: values, ghost, reach, drag }, { x, y, w, h }, name) {
     const [top, bottom] = [y + 44, y + h - 26];
@@ -289,7 +295,8 @@ globalThis.subnormLive ??= (() => {
       ...values.map((v, k) => block(v, k, `class="bar ${norm}${Math.abs(v) > reach ? " beyond" : ""}"`)),
       ...ghost.map((v, k) => block(v, k, 'class="ghost"')),
       rule(x, zero, x + w, zero, "axis"),
-      ...values.map((v, k) => text(x + (k + 0.5) * step, y + h - 8, brief(v), "middle", ' class="small"')),
+      ...values.map((v, k) => text(x + (k + 0.5) * step, y + h - 8, brief(v), "middle",
+        ` class="small"${inside(brief(v), step)}`)),
       drag ? `<rect class="drag" data-x="${fixed(x)}" data-step="${fixed(step)}" data-zero="${fixed(zero)}" ` +
         `data-reach="${fixed(zero - at(reach))}" x="${fixed(x)}" y="${fixed(top)}" width="${fixed(w)}" ` +
         `height="${fixed(bottom - top)}"/>` : "",
@@ -297,7 +304,7 @@ globalThis.subnormLive ??= (() => {
   }
 
   const KINDS = { chart, norms };
-  const NARROW = 480; // px; panels stand below each other
+  const NARROW = 600; // px; panels are below each other, as live.css says of their height
   const STILL = 608; // px, the width of a text column
 
   /** The picture of a figure in a state, `w` pixels wide. */

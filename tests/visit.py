@@ -22,6 +22,7 @@ OPTIONS = [
 def opened(browser, base, faults, **settings):
     """A page that writes down what goes wrong: errors, failed requests, and requests that leave the book."""
     context = browser.new_context(**settings)
+    context.set_default_timeout(300_000)  # ms; only guards against hanging
     page = context.new_page()
     page.on("console", lambda m: faults.append(f"console: {m.text}") if m.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: faults.append(f"error: {error}"))

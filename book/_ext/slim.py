@@ -4,6 +4,7 @@ Runs over the HTML when the build has finished, and changes nothing when run aga
 fault of the theme it cures.
 """
 
+import io
 import re
 import struct
 from pathlib import Path
@@ -11,8 +12,11 @@ from urllib.parse import unquote
 
 import styles
 from docutils import nodes
+from PIL import Image
 from sphinx.util import logging
 from sphinx.util.index_entries import split_index_msg
+
+from subnorm import figures
 
 log = logging.getLogger(__name__)
 
@@ -134,17 +138,37 @@ def sized(image, page, later):
     if box is None:  # and no `decoding`: the next build warns again
         log.warning("%s: the size of picture %.80s is not known; use a PNG, or an SVG with a viewBox", page, source)
         return image[0]
+    more += choice(page.parent / unquote(source), source, box)
     return f'<img width="{box[0]}" height="{box[1]}" {more} {image[1]}>'
 
 
+def choice(path, source, box):
+    """A picture of several pixels a dot is for screens that have them: the others load one of a pixel a dot."""
+    width = box[0]
+    if path.suffix != ".png" or (sharp := struct.unpack(">I", path.read_bytes()[16:20])[0]) == width:
+        return ""
+    small = path.with_suffix(".small.png")
+    if not small.exists():
+        png = io.BytesIO()
+        with Image.open(path) as picture:
+            picture.convert("RGB").resize(box, Image.Resampling.BOX).save(png, format="png")
+        small.write_bytes(figures.with_palette(png))
+    name = f"{source.removesuffix('.png')}.small.png"
+    shown = f"(max-width: {width + 32}px) calc(100vw - 2rem), {width}px"
+    return f' srcset="{name} {width}w, {source} {sharp}w" sizes="{shown}"'
+
+
 def size(path):
-    """(width, height) of a PNG or an SVG; None of anything else."""
+    """(width, height) of a PNG or an SVG on the page; None of anything else."""
     try:
         picture = path.read_bytes()
     except OSError:  # a picture in the page itself, or elsewhere
         return None
     if picture.startswith(b"\x89PNG"):
-        return struct.unpack(">II", picture[16:24])
+        pixels = struct.unpack(">II", picture[16:24])
+        density = picture.find(b"pHYs", 0, picture.find(b"IDAT"))  # pixels in a metre; CSS has 96 dots in an inch
+        metre = struct.unpack(">I", picture[density + 4 : density + 8])[0] if density > 0 else 0
+        return tuple(round(length / max(1, round(metre * 0.0254 / 96))) for length in pixels)
     box = re.search(rb'viewBox="\S+ \S+ ([\d.]+) ([\d.]+)"', picture)
     return box and tuple(round(float(length)) for length in box.groups())
 

@@ -1,8 +1,13 @@
 """The book's own Sphinx extensions, each on a book of one page: a fault warns in the first build and the next."""
 
+import io
+
 import pytest
 import small_book
+from PIL import Image
 from small_book import build, code, html, page
+
+from subnorm import figures
 
 # 1x1 pixel
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -165,6 +170,23 @@ def test_slim_measures_pictures(tmp_path):
     (tmp_path / "my plot.svg").write_text('<svg viewBox="-1 0 460.8 345.6"></svg>', "utf-8")
     once = slim.slim('<img src="my%20plot.svg#a" />', tmp_path / "a.html")
     assert once == '<img width="461" height="346" decoding="async" src="my%20plot.svg#a" />'
+
+
+def test_a_picture_of_two_pixels_a_dot_is_offered_in_both_sizes(tmp_path):
+    import slim
+
+    png = io.BytesIO()
+    Image.linear_gradient("L").resize((400, 200)).save(png, format="png")
+    for pixels in (1, 2):
+        (tmp_path / f"{pixels}.png").write_bytes(figures.with_palette(io.BytesIO(png.getvalue()), pixels))
+    once = slim.slim('<img alt="one" src="1.png"><img alt="two" src="2.png">', tmp_path / "a.html")
+    assert slim.slim(once, tmp_path / "a.html") == once
+    plain, sharp = once.split("<img ")[1:]
+    assert 'width="400" height="200"' in plain
+    assert "srcset" not in plain
+    assert 'width="200" height="100"' in sharp
+    assert 'srcset="2.small.png 200w, 2.png 400w" sizes="(max-width: 232px) calc(100vw - 2rem), 200px"' in sharp
+    assert Image.open(tmp_path / "2.small.png").size == (200, 100)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The one style sheet: what pages and scripts use stays, the rest goes, also when only some pages are written again."""
 
+import base64
 import io
 import re
 
@@ -89,8 +90,14 @@ def test_a_new_class_on_one_page_comes_into_the_sheet_of_all(static):
 
 
 def formula_fonts(folder):
-    """The characters of each cut font of KaTeX."""
-    return {path.name.split(".")[0]: set(TTFont(path).getBestCmap()) for path in folder.glob("fonts/KaTeX_*.woff2")}
+    """The characters of each cut font of KaTeX, all in the style sheet, where they cannot come late."""
+    (sheet,) = folder.glob("site.*.css")
+    found = {}
+    for face in fonts.FACE.findall(sheet.read_text("utf-8")):
+        name, weight = (re.search(rf"{key}:([^;]*)", face)[1] for key in ("font-family", "font-weight"))
+        data = base64.b64decode(re.search(r"base64,([^)]*)", face)[1])
+        found[f"{name} {weight}"] = set(TTFont(io.BytesIO(data)).getBestCmap())
+    return found
 
 
 @pytest.fixture
@@ -106,14 +113,14 @@ def test_fonts_keep_the_letters_of_the_formulas(katex):
     letters = '<span class="mord mathnormal">x</span><span class="mord mathbf">B</span><span class="mord">1</span>'
     styles.merge({"a": LINKS + FORMULA.format(letters)}, katex)
     found = formula_fonts(katex)
-    assert found == {"KaTeX_Math-Italic": {ord("x")}, "KaTeX_Main-Bold": {ord("B")}, "KaTeX_Main-Regular": {ord("1")}}
+    assert found == {"KaTeX_Math 400": {ord("x")}, "KaTeX_Main 700": {ord("B")}, "KaTeX_Main 400": {ord("1")}}
 
 
 def test_a_new_letter_on_one_page_comes_into_the_font(katex):
     one, two = (FORMULA.format(f'<span class="mord mathnormal">{letter}</span>') for letter in "xy")
     old = styles.merge({"a": LINKS + one}, katex)["a"]
     styles.merge({"a": old, "b": LINKS + two}, katex)
-    assert formula_fonts(katex)["KaTeX_Math-Italic"] == {ord("x"), ord("y")}
+    assert formula_fonts(katex)["KaTeX_Math 400"] == {ord("x"), ord("y")}
 
 
 def test_icons_are_those_that_the_sheet_names(tmp_path):

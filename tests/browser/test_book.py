@@ -3,6 +3,10 @@
 import pytest
 from visit import DESK, PHONE, opened
 
+import course
+
+TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
+
 
 def test_the_front_door_leads_to_the_book(browser, server):
     faults = []
@@ -61,6 +65,8 @@ def test_a_phone_lays_out_the_page_when_the_reader_begins(browser, server):
         for begin in (lambda: page.mouse.wheel(0, 100), lambda: page.keyboard.press("Tab")):
             page.goto("about:blank")
             page.goto(address)
+            page.wait_for_function("document.querySelector('.bd-sidebar-primary').scrollTop > 0")  # by the theme
+            page.evaluate(TWO_FRAMES)
             assert not heading.evaluate(laid_out)
             begin()
             page.wait_for_function(laid_out, arg=heading.element_handle())
@@ -114,3 +120,95 @@ def test_what_comes_later_moves_nothing_at_the_head(browser, server, window, nam
             page.goto(server + name, wait_until="domcontentloaded")
             heads.append([(box["x"], box["y"], box["width"]) for box in page.evaluate(where)])
     assert heads[0] == heads[1]
+
+
+# In every frame in which something is shown: the faces of formulas that have not come.
+WATCH = """(() => {
+  window.frames_seen = [];
+  const look = () => {
+    const formulas = [...document.fonts].filter(({ family }) => family.startsWith("KaTeX"));
+    if (document.querySelector("article .katex") && getComputedStyle(document.body).visibility === "visible")
+      frames_seen.push(formulas.filter(({ status }) => status !== "loaded").length);
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+})()"""
+
+
+@pytest.mark.parametrize("kind", ["server", "file"])
+@pytest.mark.parametrize("name", ["book/myths.html", "notebooks/03-layer-normalization.html"])
+def test_no_frame_shows_a_formula_without_its_fonts(browser, server, kind, name):
+    """Also where no font ever comes: those of formulas are in the style sheet."""
+    faults, base = [], server if kind == "server" else course.PAGES.as_uri() + "/"
+    with opened(browser, base, faults, viewport=PHONE) as page:
+        page.add_init_script(WATCH)
+        page.route("**/*.woff2", lambda route: None)  # never answered
+        page.goto(base + name, wait_until="domcontentloaded")
+        page.wait_for_function("frames_seen.length > 2")
+        assert set(page.evaluate("frames_seen")) == {0}
+    assert faults == []
+
+
+def test_nothing_jumps_when_the_reader_begins(browser, server):
+    """What is in sight before the page is laid out stays where it is."""
+    where = "[...document.querySelectorAll('article > section > *, article h2')].slice(0, 6).map((e) => e.offsetTop)"
+    first = "document.querySelector('article h2').getBoundingClientRect().top"
+    with opened(browser, server, [], viewport=PHONE, reduced_motion="reduce") as page:
+        page.goto(server + "book/notation.html")
+        page.evaluate(TWO_FRAMES)
+        assert page.evaluate("document.documentElement.classList.contains('fresh')")
+        before, top = page.evaluate(f"[{where}, {first}]")
+        page.keyboard.press("Shift")
+        assert not page.evaluate("document.documentElement.classList.contains('fresh')")
+        assert page.evaluate(first) == top
+        assert page.evaluate(where)[:3] == before[:3]
+
+
+def test_the_words_that_fold_code_are_where_those_were_that_unfold_it(browser, server):
+    left = "d => [...d.querySelectorAll('summary p')].find((p) => p.checkVisibility()).getBoundingClientRect().left"
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "notebooks/04-rmsnorm.html")
+        folded = page.locator("details.hide").first
+        before = folded.evaluate(left)
+        folded.locator("summary").click()
+        assert folded.evaluate("d => d.open")
+        assert folded.evaluate(left) == before
+
+
+def test_code_can_be_copied_where_nothing_hovers(browser, server):
+    with opened(browser, server, [], viewport=PHONE, has_touch=True, is_mobile=True) as page:
+        page.goto(server + "notebooks/03-layer-normalization.html")
+        page.keyboard.press("Shift")
+        assert page.locator("button.copybtn").first.evaluate("b => getComputedStyle(b).opacity") == "1"
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_the_way_back_to_the_top_covers_nothing_on_a_phone(browser, server, width):
+    with opened(browser, server, [], viewport={"width": width, "height": 700}, reduced_motion="reduce") as page:
+        page.goto(server + "notebooks/05-pre-ln-or-post-ln.html#summary")
+        button = page.locator("#pst-back-to-top")
+        while not button.is_visible():  # it comes when the reader scrolls up
+            page.mouse.wheel(0, -50)
+            page.evaluate(TWO_FRAMES)
+        box, head = button.bounding_box(), page.locator(".bd-header-article").bounding_box()
+        assert box["y"] + box["height"] <= head["y"] + head["height"]
+        for other in page.locator(".bd-header-article button:visible").all():
+            other = other.bounding_box()
+            assert other["x"] + other["width"] <= box["x"] or box["x"] + box["width"] <= other["x"]
+
+
+def test_at_400_percent_nothing_lies_on_a_figure(browser, server):
+    """A window of 1280 x 900, four times as large: what sticks to it would leave no room (WCAG 1.4.10)."""
+    with opened(browser, server, [], viewport={"width": 320, "height": 225}, reduced_motion="reduce") as page:
+        page.goto(server + "notebooks/03-layer-normalization.html")
+        name = page.locator("figure[data-live]").first.get_attribute("id")
+        page.goto("about:blank")
+        page.goto(f"{server}notebooks/03-layer-normalization.html#{name}")
+        page.locator("figure.live-on").first.wait_for()
+        page.locator(f"#{name} .live-picture").evaluate("e => scrollBy(0, e.getBoundingClientRect().top - 2)")
+        covered = page.evaluate(
+            """name => [5, 60, 110, 170, 220].filter((y) =>
+          !document.elementFromPoint(160, y).closest(`#${name} .live-picture`))""",
+            name,
+        )
+        assert covered == []

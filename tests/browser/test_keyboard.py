@@ -74,6 +74,19 @@ def test_a_drawer_of_a_phone(browser, server, side):
         assert page.evaluate(f"document.activeElement.matches('button.{side}-toggle')")
 
 
+def test_a_drawer_of_a_phone_closes_when_a_place_on_the_page_is_chosen(browser, server):
+    """And the Tab key goes on from there."""
+    with opened(browser, server, [], viewport=PHONE, reduced_motion="reduce") as page:
+        page.goto(server + CHAPTER)
+        page.locator("button.secondary-toggle").click()
+        drawer = page.locator("#pst-secondary-sidebar-modal")
+        drawer.locator("a[href='#summary']").click()
+        drawer.wait_for(state="hidden")
+        page.wait_for_url("**#summary")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.closest('#summary') !== null")
+
+
 def test_reduced_motion_is_respected(browser, server):
     with opened(browser, server, [], viewport=DESK, reduced_motion="reduce") as page:
         page.goto(server + CHAPTER)

@@ -132,6 +132,26 @@ def test_on_a_phone_nothing_is_crowded_and_features_follow_the_finger(browser, s
     assert faults == []
 
 
+# The smallest gap between two numbers below neighbouring bars, in px.
+GAP = """figure => {
+  const boxes = [...figure.querySelectorAll("svg text.small")].map((text) => text.getBoundingClientRect());
+  const gaps = boxes.slice(1).map((box, k) => ({ gap: box.left - boxes[k].right, row: box.top - boxes[k].top }));
+  return Math.min(...gaps.filter(({ gap, row }) => Math.abs(row) < 3 && gap > -20).map(({ gap }) => gap));
+}"""
+
+
+@pytest.mark.parametrize("width", [320, 530, 608, 633, 640, 1280])
+def test_the_numbers_below_bars_do_not_touch(browser, server, width):
+    with opened(browser, server, [], viewport={"width": width, "height": 800}) as page:
+        _, figure = next(figures_on(page, server, "03-layer-normalization"))
+        for key in ("Home", "End"):
+            for control in figure.locator("input[type=range]").all():
+                control.press(key)
+                assert figure.evaluate(GAP) >= 3
+        height = figure.locator("svg").evaluate("svg => svg.viewBox.baseVal.height")
+        assert figure.locator("svg").bounding_box()["height"] == height  # the place that the style keeps
+
+
 def drag(page, figure):
     """The second of four bars, to half the height of the panel's upper half, which is 7."""
     area = figure.locator(".drag").first

@@ -36,10 +36,10 @@ def received(browser, server, pages):
             network.send("Network.enable")
             page.goto(server + name)
             page.evaluate(TO_THE_END)
-            for _ in range(100):
+            for _ in range(2000):
                 if urls.keys() <= sizes.keys():
                     break
-                page.wait_for_timeout(50)  # the browser tells of an arrival a little later
+                page.wait_for_timeout(50)  # the browser tells of an arrival a little later; the limit guards hanging
             assert urls.keys() <= sizes.keys(), (name, [urls[key]["url"] for key in urls.keys() - sizes.keys()])
             found[name] = {
                 urls[key]["url"]: size for key, size in sizes.items() if not urls[key]["url"].startswith("data:")

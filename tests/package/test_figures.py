@@ -29,7 +29,11 @@ def own_style() -> Iterator[None]:
 @pytest.fixture
 def published(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     shown: list[dict[str, Any]] = []
-    monkeypatch.setattr(subnorm.figures, "publish_display_data", shown.append)
+    monkeypatch.setattr(
+        subnorm.figures,
+        "publish_display_data",
+        lambda data, metadata: shown.append({**data, "size": metadata["image/png"]}),
+    )
     return shown
 
 
@@ -41,7 +45,8 @@ def test_a_figure_is_shown_as_png_with_its_words_and_closed(published: list[dict
     (data,) = published
     assert data["text/plain"] == ALT
     picture = image.imread(io.BytesIO(data["image/png"]), format="png")
-    assert picture.shape[:2] == (50, 100)
+    assert data["size"] == {"width": 100, "height": 50}
+    assert picture.shape[:2] == (100, 200)  # two pixels a dot, for screens that have them
     assert np.array_equal(picture[0, 0], [1, 1, 1, 1])  # white, whatever the page's colour is
 
 
@@ -51,7 +56,7 @@ def test_a_picture_of_few_colours_looks_like_the_one_that_was_drawn(published: l
         fig, (left, right) = plt.subplots(1, 2, figsize=(6, 3))
         left.plot(np.sin(np.arange(50)), color=subnorm.figures.BLUE)
         right.imshow(np.linspace(0, 1, 1000).reshape(40, 25), cmap="cividis", aspect="auto")
-        fig.savefig(drawn, format="png", dpi=100, facecolor="white")
+        fig.savefig(drawn, format="png", dpi=200, facecolor="white")
         show(fig, ALT, dpi=100)
     stored, again = (data["image/png"] for data in published)
     assert stored == again  # a difference in git is a difference in a result
