@@ -61,7 +61,7 @@ def show(fig: Figure, alt: str, dpi: int = 120) -> None:
     """Show a figure as PNG, with a text that says what is seen, for readers who cannot see it.
 
     Each dot is two pixels wide and two high, because most screens of phones and laptops have that many or more. The
-    size in dots goes into the output's metadata, which JupyterLab obeys, and into the picture, where the book reads it.
+    width in dots goes into the output's metadata, which JupyterLab obeys, and into the picture, where the book reads it.
 
     Args:
         fig: the figure; it is closed.
@@ -75,9 +75,9 @@ def show(fig: Figure, alt: str, dpi: int = 120) -> None:
     png = io.BytesIO()
     fig.savefig(png, format="png", dpi=SHARP * dpi, facecolor="white")
     plt.close(fig)
-    width, height = (round(pixels / SHARP) for pixels in Image.open(png).size)
+    width = Image.open(png).width // SHARP  # of the height nothing is said: it follows a narrow page's width
     data = {"image/png": with_palette(png, SHARP), "text/plain": alt}
-    publish_display_data(data, metadata={"image/png": {"width": width, "height": height}})
+    publish_display_data(data, metadata={"image/png": {"width": width}})
 
 
 def with_palette(png: io.BytesIO, pixels: int = 1) -> bytes:
