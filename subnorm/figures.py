@@ -60,8 +60,8 @@ def use_style() -> None:
 def show(fig: Figure, alt: str, dpi: int = 120) -> None:
     """Show a figure as PNG, with a text that says what is seen, for readers who cannot see it.
 
-    Each dot is two pixels wide and two high, because most screens of phones and laptops have that many or more. The
-    width in dots goes into the output's metadata, which JupyterLab obeys, and into the picture, where the book reads it.
+    Each dot is two pixels wide and two high: most screens of phones and laptops have that many, or more. JupyterLab
+    takes the width in dots from the output's metadata, the book takes it from the picture.
 
     Args:
         fig: the figure; it is closed.
