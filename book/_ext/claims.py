@@ -3,11 +3,17 @@
 A claim has an id at the end of its sentence: {claim}`03-ignores-shift`. It rests on
 
 - code cells tagged `claim:03-ignores-shift`, which must assert something;
-- what the role names after the id: `test:tests/package/test_norms.py::test_name`, `bib:ba2016layer`, or
-  `claim:02-sum` for another claim.
+- what the role names after the id: `test:tests/package/test_norms.py::test_name`, `bib:ba2016layer`, `claim:02-sum`
+  for another claim, or `record:subnorm/experiments/records/warmup.json`.
 
-The directive {claims} lists them all. A claim without support, a support that is gone and an id used twice are
-warnings in every build.
+A record is a stored measurement: a JSON file that says under "command" how to measure it again. Of several, as the
+timings of many devices, `record:subnorm/timing/records/cpu-*.json` names the newest. A cell that asserts something
+about stored values does not measure them, so its claims must name the record. Which cells these are is read from their
+code (`claim_records`). Where such a cell compares the record with a new run, the tag `spot-check` says so: then it
+measures as well.
+
+The directive {claims} counts and lists them all. A claim without support, a support that is gone and an id used twice
+are warnings in every build.
 """
 
 import ast
@@ -16,6 +22,7 @@ from functools import cache
 from pathlib import Path
 
 import tables
+from claim_records import Stored, newest
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -26,7 +33,9 @@ log = logging.getLogger(__name__)
 
 TAG = "claim:"
 NAME = re.compile(r"[0-9a-z]+(-[0-9a-z]+)+")
-KINDS = {"cell": "measured", "test": "tested", "bib": "cited"}
+SPOT_CHECK = "spot-check"
+SAME = {"reading": "record"}  # a cell that reads a record is as good as the record
+KINDS = {"cell": "measured", "record": "recorded", "test": "tested", "bib": "cited"}
 SENTENCE_END = re.compile(r"[.?!][\"”’)]*\s+(?=\S)")
 
 
@@ -60,21 +69,24 @@ def collect(app, doctree):
         {"name": node["name"], "rests": node["rests"], "line": node.line, "sentence": sentence(node)}
         for node in doctree.findall(claim)
     ]
+    stored = Stored()
     env.claim_cells[env.docname] = [
-        {"name": tag.removeprefix(TAG), "anchor": anchor, "fault": fault}
+        {"name": tag.removeprefix(TAG), "anchor": anchor, "reads": reads, "measures": measures, "fault": fault}
         for cell in doctree.findall(nodes.container)
         if cell.get("nb_element") == "cell_code"
-        for tags, anchor, fault in [support(cell)]
+        for tags, anchor, reads, measures, fault in [support(cell, stored)]
         for tag in tags
         if tag.startswith(TAG)
     ]
 
 
-def support(cell):
-    """The tags of a cell, a place to link to, and what keeps it from supporting anything."""
+def support(cell, stored):
+    """The tags of a cell, a place to link to, whether it asserts something about stored values and whether about new
+    ones, and what keeps it from supporting anything."""
     tags = cell["cell_metadata"].get("tags", [])
     anchor = f"cell-{cell['cell_index']}"
     source = next((block.astext() for block in cell.findall(nodes.literal_block)), "")
+    reads = any(stored.cell(source))
     fault = None
     if any(tag.startswith(TAG) for tag in tags):
         cell["ids"].append(anchor)
@@ -82,7 +94,9 @@ def support(cell):
             fault = "rests on a cell that asserts nothing"
         if "nbval-ignore-output" in tags:
             fault = "rests on a cell whose output is not compared"
-    return tags, anchor, fault
+        if SPOT_CHECK in tags and not reads:
+            fault = f"rests on a cell tagged {SPOT_CHECK} that reads no record"
+    return tags, anchor, reads, not reads or SPOT_CHECK in tags, fault
 
 
 def sentence(node):
@@ -164,13 +178,24 @@ def resolve(app, env):
             elif cell["fault"]:
                 faults.append(((doc, None), f"claim {cell['name']} {cell['fault']}"))
             else:
-                known[cell["name"]]["supports"].append(("cell", f"{doc}#{cell['anchor']}"))
+                place_of_cell = f"{doc}#{cell['anchor']}"
+                kinds_of_cell = [("reading", cell["reads"]), ("cell", cell["measures"])]
+                known[cell["name"]]["supports"] += [(kind, place_of_cell) for kind, is_so in kinds_of_cell if is_so]
     for row in known.values():
         for pointer in row["rests"]:
             kind, _, target = pointer.partition(":")
             if not exists(app, known, kind, target):
                 faults.append((place(row), f"claim {row['name']} rests on {pointer}, which does not exist"))
+            elif kind == "record":
+                row["records"] = row.get("records", {}) | {target: newest(app.srcdir, target)}
+                if not row["records"][target][1]:
+                    faults.append((place(row), f"claim {row['name']} rests on {pointer}, which has no command"))
             row["supports"].append((kind, target))
+        has = {kind for kind, _ in row["supports"]}
+        if "record" in has and "reading" not in has:
+            faults.append((place(row), f"claim {row['name']} names a record, but no cell asserts anything about it"))
+        if "reading" in has and "record" not in has:
+            faults.append((place(row), f"claim {row['name']} rests on a stored measurement; name it with record:…"))
         if not row["supports"]:
             faults.append((place(row), f"claim {row['name']} has no support"))
     for row in known.values():
@@ -190,6 +215,8 @@ def exists(app, known, kind, target):
     if kind == "bib":
         files = [Path(app.srcdir, name) for name in app.config.bibtex_bibfiles]
         return any(re.search(rf"^@\w+\{{{re.escape(target)},", file.read_text("utf-8"), re.MULTILINE) for file in files)
+    if kind == "record":
+        return newest(app.srcdir, target) is not None
     return kind == "claim" and target in known
 
 
@@ -208,7 +235,7 @@ def kinds(known, name, seen=frozenset()):
     return {
         last
         for kind, target in known[name]["supports"]
-        for last in (kinds(known, target, seen | {name}) if kind == "claim" else {kind})
+        for last in (kinds(known, target, seen | {name}) if kind == "claim" else {SAME.get(kind, kind)})
     }
 
 
@@ -286,12 +313,20 @@ class Fill(SphinxPostTransform):
             cell += line
 
     def pages(self):
-        """The ledger: for each page of the book, in the order of the book, what it claims."""
+        """The ledger: how many claims there are of each kind, and for each page, in the order of the book, its own."""
+        yield nodes.paragraph("", self.count(), classes=["count"])
         for doc in in_order(self.env, self.config.root_doc):
             rows = [self.row(name) for name, row in self.env.known_claims.items() if row["doc"] == doc]
             if rows:
                 yield nodes.rubric("", self.env.titles[doc].astext())
                 yield nodes.bullet_list("", *rows, classes=["ledger"])
+
+    def count(self):
+        claims = self.env.known_claims
+        each = [kinds(claims, name) for name in claims]
+        of_kind = ", ".join(f"{sum(kind in one for one in each)} {word}" for kind, word in KINDS.items())
+        several = sum(len(one) > 1 for one in each)
+        return f"{len(claims)} claims: {of_kind}; {several} of them in more than one way."
 
     def row(self, name):
         claimed = self.env.known_claims[name]
@@ -304,13 +339,18 @@ class Fill(SphinxPostTransform):
         line += self.link(claimed["doc"], f"claim-{name}", name)
         for kind, target in claimed["supports"]:
             line += nodes.Text(" · ")
-            line += self.rest(kind, target)
+            line += self.rest(kind, target, claimed)
         return nodes.list_item("", said, line, ids=[f"row-{name}"])
 
-    def rest(self, kind, target):
-        if kind == "cell":
+    def rest(self, kind, target, claimed):
+        if kind in ("cell", "reading"):
             page, _, anchor = target.partition("#")
-            return [nodes.Text("measured by "), self.link(page, anchor, f"a cell of {Path(page).name}")]
+            verb = "measured" if kind == "cell" else "read"
+            return [nodes.Text(f"{verb} by "), self.link(page, anchor, f"a cell of {Path(page).name}")]
+        if kind == "record":
+            path, command = claimed.get("records", {}).get(target, (Path(target), ""))
+            said = nodes.Text("recorded in "), nodes.literal("", path.name)
+            return [*said, nodes.Text(", measured again by "), nodes.literal("", command)]
         if kind == "claim":
             return [nodes.Text("rests on "), self.link(self.home(), f"row-{target}", target)]
         if kind == "test":
@@ -343,4 +383,4 @@ def setup(app):
     app.connect("doctree-read", collect)
     app.connect("doctree-read", remember)
     app.connect("env-updated", check)
-    return {"env_version": 3, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 4, "parallel_read_safe": True, "parallel_write_safe": True}

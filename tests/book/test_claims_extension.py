@@ -1,5 +1,7 @@
 """The ledger of claims, on a book of three pages: what is listed, and each fault in the first build and the next."""
 
+import json
+
 import pytest
 import small_book
 from bs4 import BeautifulSoup
@@ -110,6 +112,99 @@ def test_a_mark_follows_the_support_on_another_page(book):
     chapter(book, text=CLAIM.replace("nothing`", f"nothing {TEST}`"))
     assert build(book) == ""
     assert mark(book) == "tested"
+
+
+READ = "import json\n\nrecord = json.load(open('tests/warmup.json'))\n"
+RECORD = "record:tests/warmup.json"
+
+
+@pytest.fixture
+def with_record(book):
+    record(book)
+    chapter(book, "claim:03-adds-nothing", source=READ + "assert record['loss'] < 1", text=recorded())
+    return book
+
+
+def record(folder, **changes):
+    content = {"command": "python -m warmup", "loss": 0.5} | changes
+    (folder / "tests/warmup.json").write_text(json.dumps(content), "utf-8")
+
+
+def recorded(pointer=RECORD):
+    return CLAIM.replace("nothing`", f"nothing {pointer}`")
+
+
+def test_a_recorded_claim_says_so_and_how_to_measure_it_again(with_record):
+    assert build(with_record) == ""
+    norms = BeautifulSoup(html(with_record, "notebooks/03-norms"), "html.parser")
+    assert norms.find("sup", id="claim-03-adds-nothing").a.text == "recorded"
+    said = rows(with_record)["row-03-adds-nothing"].find_all("p")[1]
+    assert said.text == (
+        "03-adds-nothing · read by a cell of 03-norms · recorded in warmup.json, measured again by python -m warmup"
+    )
+
+
+def test_of_several_records_the_newest_is_named(with_record):
+    older = {"date": "2025-01-01", "command": "python -m older"}
+    (with_record / "tests/warmups.json").write_text(json.dumps(older), "utf-8")
+    record(with_record, date="2026-01-01", command="python -m newer")
+    source = READ + "assert record['loss'] < 1"
+    chapter(with_record, "claim:03-adds-nothing", source=source, text=recorded("record:tests/warm*.json"))
+    assert build(with_record) == ""
+    said = rows(with_record)["row-03-adds-nothing"].find_all("p")[1]
+    assert said.text.endswith("recorded in warmup.json, measured again by python -m newer")
+
+
+def test_a_spot_check_measures_too(with_record):
+    source = READ + "assert abs(record['loss'] - 0.5) < 1e-3"
+    chapter(with_record, "claim:03-adds-nothing", "spot-check", source=source, text=recorded())
+    assert build(with_record) == ""
+    norms = BeautifulSoup(html(with_record, "notebooks/03-norms"), "html.parser")
+    assert norms.find("sup", id="claim-03-adds-nothing").a.text == "measured, recorded"
+
+
+def test_another_cell_measures_too(with_record):
+    reads = code(source=READ + "assert record['loss'] < 1", tags=["claim:03-adds-nothing"])
+    cells = [reads, code(source=SOURCE, tags=["claim:03-adds-nothing"]) | {"id": "c"}]
+    small_book.notebook(with_record, markdown(recorded()), *cells)
+    assert build(with_record) == ""
+    norms = BeautifulSoup(html(with_record, "notebooks/03-norms"), "html.parser")
+    assert norms.find("sup", id="claim-03-adds-nothing").a.text == "measured, recorded"
+
+
+def test_the_ledger_counts_every_kind(with_record):
+    write(
+        with_record,
+        f"Rows. {{claim}}`a-unit {TEST}` By Ba {{cite}}`ba2016layer`. {{claim}}`a-ba bib:ba2016layer {TEST}`",
+    )
+    assert build(with_record) == ""
+    count = BeautifulSoup(html(with_record, "claims"), "html.parser").select_one("p.count").text
+    assert count == "3 claims: 0 measured, 1 recorded, 2 tested, 1 cited; 1 of them in more than one way."
+
+
+RECORDS = {
+    "record gone": ({"text": recorded("record:tests/gone.json")}, "record:tests/gone.json, which does not exist"),
+    "no command": ({"command": ""}, "rests on record:tests/warmup.json, which has no command"),
+    "not named": ({"text": CLAIM}, "claim 03-adds-nothing rests on a stored measurement; name it with record:"),
+    "no cell": ({"source": SOURCE}, "claim 03-adds-nothing names a record, but no cell asserts anything about it"),
+    "nothing to check": ({"source": SOURCE, "tags": ["spot-check"]}, "tagged spot-check that reads no record"),
+}
+
+
+@pytest.mark.parametrize("fault", RECORDS)
+def test_a_faulty_record_warns_in_every_build(with_record, fault):
+    change, message = RECORDS[fault]
+    record(with_record, command=change.get("command", "python -m warmup"))
+    source = change.get("source", READ + "assert record['loss'] < 1")
+    chapter(
+        with_record,
+        "claim:03-adds-nothing",
+        *change.get("tags", []),
+        source=source,
+        text=change.get("text", recorded()),
+    )
+    assert message in build(with_record)
+    assert message in build(with_record)
 
 
 def mark(folder):

@@ -1,0 +1,139 @@
+"""Which cells of a notebook assert something about stored measurements, found by reading their code.
+
+A value is stored if it comes from one of `READERS`, or was made from a stored value: by an assignment, in a loop, in a
+function of the notebook, or by adding it to a list. The cells are read in their order, as they run. What is made from
+the settings of a record counts too: to measure anew, take them from the experiment instead.
+"""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+READERS = {"recorded", "read_records", "load", "loads", "read_json"}
+ADDS = {"add", "append", "extend", "insert", "setdefault", "update"}
+
+
+class Stored(ast.NodeVisitor):
+    """The names that hold stored values, kept up to date cell by cell."""
+
+    def __init__(self):
+        self.names = set()
+        self.asserts = []  # of the cell at hand, one truth value for each
+
+    def cell(self, source):
+        """Whether each assertion of the next cell uses a stored value."""
+        self.asserts = []
+        code = re.sub(r"^\s*[%!].*$", "pass", source, flags=re.MULTILINE)
+        self.visit(ast.parse(code))
+        return self.asserts
+
+    def holds(self, *nodes):
+        """Whether an expression reads a record, or uses a stored value."""
+        return any(holds(node, self.names) for node in nodes)
+
+    def bind(self, target, stored):
+        if isinstance(target, ast.Name):
+            (self.names.add if stored else self.names.discard)(target.id)
+        elif isinstance(target, ast.Tuple | ast.List):
+            for part in target.elts:
+                self.bind(part, stored)
+        elif isinstance(target, ast.Starred):
+            self.bind(target.value, stored)
+        elif stored:  # a place in a list, or an attribute: the rest of it stays what it was
+            self.bind(base(target), stored)
+
+    def visit_Assign(self, node):
+        self.generic_visit(node)
+        for target in node.targets:
+            pairs = [(target, node.value)]
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                pairs = zip(target.elts, node.value.elts, strict=False)
+            for one, value in [(one, self.holds(value)) for one, value in pairs]:
+                self.bind(one, value)
+
+    def visit_AnnAssign(self, node):
+        self.generic_visit(node)
+        if node.value:
+            self.bind(node.target, self.holds(node.value))
+
+    def visit_AugAssign(self, node):
+        self.generic_visit(node)
+        if self.holds(node.value):
+            self.bind(base(node.target), True)
+
+    def visit_NamedExpr(self, node):
+        self.generic_visit(node)
+        self.bind(node.target, self.holds(node.value))
+
+    def visit_For(self, node):
+        self.bind(node.target, self.holds(node.iter))
+        self.generic_visit(node)
+
+    def visit_With(self, node):
+        for item in node.items:
+            if item.optional_vars:
+                self.bind(item.optional_vars, self.holds(item.context_expr))
+        self.generic_visit(node)
+
+    def visit_FunctionDef(self, node):
+        """A function whose body uses a stored value gives one."""
+        own = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)} | bound(*node.body)
+        self.bind(ast.Name(node.name), any(holds(part, self.names - own) for part in node.body))
+
+    def visit_Call(self, node):
+        self.generic_visit(node)
+        called = name(node.func)
+        if called.startswith("assert_"):
+            self.asserts.append(self.holds(*node.args, *[word.value for word in node.keywords]))
+        elif called in ADDS and isinstance(node.func, ast.Attribute) and self.holds(*node.args):
+            self.bind(base(node.func.value), True)
+
+    def visit_Assert(self, node):
+        self.generic_visit(node)
+        self.asserts.append(self.holds(node.test))
+
+
+def holds(node, names):
+    """Whether a piece of code reads a record or uses one of the names; what it binds for itself hides a name."""
+    if isinstance(node, ast.Name):
+        return node.id in names
+    if isinstance(node, ast.Call) and name(node.func) in READERS:
+        return True
+    if isinstance(node, ast.Lambda):
+        names = names - {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
+    for part in getattr(node, "generators", []):
+        if holds(part.iter, names):
+            return True
+        names = names - bound(part.target)
+    return any(holds(part, names) for part in ast.iter_child_nodes(node))
+
+
+def bound(*nodes):
+    """The names that a piece of code gives a value."""
+    parts = [part for node in nodes for part in ast.walk(node)]
+    return {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+
+
+def name(node):
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def base(node):
+    """What an attribute or a place is of."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node
+
+
+def newest(folder, pattern):
+    """The record that a path or a pattern names, the newest of several, and the command that measures it again: "" if
+    it does not say. None if there is no record."""
+    found = [
+        (path, json.loads(path.read_text("utf-8"))) for path in Path(folder).glob(pattern) if path.suffix == ".json"
+    ]
+    found = [(path, record if isinstance(record, dict) else {}) for path, record in sorted(found)]
+    if not found:
+        return None
+    path, record = max(found, key=lambda one: str(one[1].get("date", "")))
+    return path, record.get("command", "")

@@ -1,0 +1,108 @@
+"""A claim whose cell asserts something about stored measurements names the record; which cells these are is read from
+their code."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from claim_records import Stored, newest
+from refresh import chapters
+
+ROOT = Path(__file__).parents[2]
+TAG = "claim:"
+ROLE = re.compile(r"\{claim\}`([^`]+)`")
+
+
+def cells(path):
+    return json.loads(path.read_text("utf-8"))["cells"]
+
+
+def reading(cells):
+    """The claims of the cells that assert something about stored values."""
+    stored = Stored()
+    for cell in cells:
+        if cell["cell_type"] == "code" and any(stored.cell("".join(cell["source"]))):
+            yield from (t.removeprefix(TAG) for t in cell["metadata"].get("tags", []) if t.startswith(TAG))
+
+
+def texts(cells):
+    """What a page shows: its prose, and the Markdown that its cells print."""
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            yield "".join(cell["source"])
+        for output in cell.get("outputs", []):
+            yield "".join(output.get("data", {}).get("text/markdown", ""))
+
+
+def stated(texts):
+    """Every claim, and the records that it names."""
+    found = [role.split() for text in texts for role in ROLE.findall(text)]
+    return {name: [r.removeprefix("record:") for r in rests if r.startswith("record:")] for name, *rests in found}
+
+
+def unmarked(cells):
+    named = stated(texts(cells))
+    return sorted({name for name in reading(cells) if not named.get(name)})
+
+
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_a_claim_that_rests_on_a_record_names_it(path):
+    assert unmarked(cells(path)) == []
+
+
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_a_record_that_is_named_says_how_to_measure_it_again(path):
+    for records in stated(texts(cells(path))).values():
+        assert all(newest(ROOT, record)[1] for record in records)
+
+
+def test_every_record_of_the_package_says_how_to_measure_it_again():
+    records = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("subnorm/*/records/*.json")]
+    assert len(records) > 3
+    assert [record for record in records if not newest(ROOT, record)[1]] == []
+
+
+def test_the_chapters_are_read():
+    """So that a change of how a record is read cannot make this test look away."""
+    assert sum(bool([*reading(cells(path))]) for path in chapters()) >= 5
+
+
+def notebook(*sources, role="03-a"):
+    tagged = [{"cell_type": "code", "source": [s], "metadata": {"tags": ["claim:03-a"]}} for s in sources]
+    return [{"cell_type": "markdown", "source": [f"So it is. {{claim}}`{role}`"]}, *tagged]
+
+
+STORED = {
+    "at once": ["assert warmup.recorded()['loss'] < 1"],
+    "by a name": ["record = warmup.recorded()", "loss = record['loss']", "assert loss < 1"],
+    "by two names": ["pre, post = warmup.recorded()['losses']", "assert 0 < post"],
+    "by a loop": ["for r in timing.read_records():\n    slow = r['slow']", "assert slow > 1"],
+    "by a list": ["found = []\nfound.append(json.loads(text))", "assert found[0] < 1"],
+    "by a place": ["times = {}\ntimes['a'] = json.load(file)", "assert times['a'] < 1"],
+    "by a function": ["record = warmup.recorded()", "def loss(): return record['loss']", "assert loss() < 1"],
+    "by another assertion": ["record = warmup.recorded()", "np.testing.assert_allclose(record['loss'], 1)"],
+    "by a comprehension": ["record = warmup.recorded()", "assert all(loss < 1 for loss in record['losses'])"],
+    "by a sum": ["total = 0\ntotal += warmup.recorded()['loss']", "assert total < 1"],
+    "after a magic": ["%matplotlib inline\nrecord = warmup.recorded()", "assert record['loss'] < 1"],
+}
+
+
+@pytest.mark.parametrize("how", STORED)
+def test_an_unmarked_claim_is_found(how):
+    assert unmarked(notebook(*STORED[how])) == ["03-a"]
+    assert unmarked(notebook(*STORED[how], role="03-a record:subnorm/experiments/records/warmup.json")) == []
+
+
+NEW = {
+    "measured": ["loss = train()[1]", "assert loss < 1"],
+    "the name is taken again": ["loss = warmup.recorded()['loss']", "loss = train()[1]", "assert loss < 1"],
+    "the name is a function's own": ["loss = warmup.recorded()['loss']", "def f(loss): return loss", "assert f(1)"],
+    "the name is a comprehension's own": ["r = warmup.recorded()", "assert all(r > 0 for r in (1, 2))"],
+    "the record is only shown": ["print(warmup.recorded())", "assert 1 + 1 == 2"],
+}
+
+
+@pytest.mark.parametrize("how", NEW)
+def test_a_claim_that_measures_anew_needs_no_record(how):
+    assert unmarked(notebook(*NEW[how])) == []
