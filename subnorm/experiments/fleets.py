@@ -1,0 +1,114 @@
+"""Three fleets of machines that tell their wear in different ways, and what each pooling head learns of them.
+
+How far a head comes depends on how long it is trained. Three lengths of training take minutes, so they are a record:
+
+    python -m subnorm.experiments.fleets
+
+writes ``records/fleets.json`` beside this file. Deep dive 06c reads it back, and measures a part of it anew.
+"""
+
+import json
+import math
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from subnorm import _rules
+from subnorm.experiments import pooling
+from subnorm.provenance import today, versions
+
+RECORD = files("subnorm.experiments") / "records" / "fleets.json"
+
+FLEETS = ("spread", "last", "flagged")
+SEEDS = range(5)
+STEPS = (150, 600, 2000)
+
+#: Steps in a window, and the standard deviation of the noise of a reading in *spread*.
+LENGTH, NOISE = 30, 0.5
+#: Standard deviation of the remaining life, in cycles: the unit of the targets.
+CYCLES = 100 / math.sqrt(12)
+
+
+def machines(fleet: str, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
+    """Draw machines whose wear is uniform between 0 and 1, and which live 100 (1 - wear) more cycles.
+
+    Args:
+        fleet: how the wear reaches the window. "spread": every reading is the wear plus noise. "last": the last reading
+            is the wear, the others mean nothing. "flagged": the same at a random step, which a second channel marks.
+        n: number of machines.
+        generator: draws them.
+
+    Returns:
+        windows, shape (n, LENGTH, 2), and remaining lives, shape (n,); both with mean 0 and a spread of about 1.
+    """
+    _rules.choice("fleet", fleet, FLEETS)
+    draw = partial(torch.rand, generator=generator, dtype=torch.float64)
+    wear = draw(n)
+    reading = draw(n, LENGTH)
+    flag = torch.zeros(n, LENGTH, dtype=torch.float64)
+    if fleet == "spread":
+        noise = torch.randn(n, LENGTH, generator=generator, dtype=torch.float64)
+        reading = wear[:, None] + NOISE * noise
+    elif fleet == "last":
+        reading[:, -1] = wear
+    else:
+        inspected = torch.randint(LENGTH, (n, 1), generator=generator)
+        reading.scatter_(1, inspected, wear[:, None])
+        flag.scatter_(1, inspected, 1.0)
+    reading = (reading - 0.5) * math.sqrt(12)
+    flag = (flag - 1 / LENGTH) / math.sqrt(1 / LENGTH - 1 / LENGTH**2)
+    return torch.stack([reading, flag], dim=-1), (0.5 - wear) * math.sqrt(12)
+
+
+def judged_machines(fleet: str) -> tuple[Tensor, Tensor]:
+    """The 1000 machines on which every model is judged."""
+    return machines(fleet, 1000, Generator().manual_seed(99))
+
+
+def run(fleet: str, head: str, seed: int, steps: int = STEPS[0], mixing: bool = False) -> pooling.Regressor:
+    """Train a model on new machines at every step."""
+    return pooling.train(partial(machines, fleet), head, seed, mixing, steps)[0]
+
+
+def judge(model: pooling.Regressor, fleet: str) -> float:
+    """The error on the test machines, in cycles."""
+    return CYCLES * pooling.error(model, *judged_machines(fleet))
+
+
+def take() -> dict[str, Any]:
+    """Measure every head on every fleet after every length of training."""
+    return {
+        "date": today(),
+        "command": "python -m subnorm.experiments.fleets",
+        "versions": versions(),
+        "optimizer": "Adam, learning rate from 0.03 linearly to 0",
+        "batch": 16,
+        "seeds": list(SEEDS),
+        "steps": list(STEPS),
+        "errors": {
+            fleet: {
+                head: [[round(judge(run(fleet, head, seed, n), fleet), 1) for n in STEPS] for seed in SEEDS]
+                for head in pooling.HEADS
+            }
+            for fleet in FLEETS
+        },
+    }
+
+
+def recorded() -> dict[str, Any]:
+    """The record; ``["errors"][fleet][head]`` in cycles, as an array of shape (seeds, steps)."""
+    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    record["errors"] = {
+        fleet: {head: np.array(errors) for head, errors in heads.items()} for fleet, heads in record["errors"].items()
+    }
+    return record
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    Path(str(RECORD)).write_text(json.dumps(take(), indent=1) + "\n", encoding="utf-8", newline="\n")
