@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from subnorm import _rules
 from subnorm.experiments.deepnorm import constants, untrained
 from subnorm.experiments.stack import Stack, causal_mask, draw_weights, mean_square, random_tokens, token_cosine
-from subnorm.torch import TransformerBlock
+from subnorm.torch import DecoderBlock, TransformerBlock
 
 CLASSES = 64
 SEQUENCES = 8
@@ -114,6 +114,48 @@ def by_layer(
     return {"one_token": one_token, "average": average}
 
 
+def in_a_decoder(placement: str, num_blocks: int, seeds: range, encoder: bool = True, sequences: int = 2) -> Sizes:
+    """Size of the gradient of every decoder block's second feed-forward matrix, at init.
+
+    The decoder reads a memory by cross-attention: the output of an encoder of the same placement and depth. All weights
+    are drawn by Xavier's rule; encoder and decoder start from independent random tokens. Losses as in
+    :func:`last_layer`.
+
+    Args:
+        placement: "pre" or "post".
+        num_blocks: depth L of the decoder, and of the encoder.
+        seeds: one draw of weights, tokens and targets for each.
+        encoder: if False, the memory is independent random tokens, as many.
+        sequences: number of sequences B, and of single tokens.
+
+    Returns:
+        "one_token" and "average", each of shape (seeds, num_blocks): Frobenius norms, the bottom block first.
+    """
+    one_token, average = np.zeros((2, len(seeds), num_blocks))
+    for row, seed in enumerate(seeds):
+        generator = torch.Generator().manual_seed(seed)
+        x, memory = (random_tokens(generator, batch_size=sequences) for _ in range(2))  # (B, T, d) each
+        stack = Stack(num_blocks, placement, generator)
+        d = x.shape[-1]
+        decoder = nn.ModuleList(DecoderBlock(d, 4, 4 * d, placement) for _ in range(num_blocks)).double()
+        draw_weights(decoder, generator)
+        if encoder:
+            with torch.no_grad():
+                for block in stack.blocks:
+                    memory = block(memory)  # without a mask: an encoder
+                memory = stack.final_norm(memory)
+        y, mask = x, causal_mask(x.shape[-2])
+        for block in decoder:
+            y = block(y, memory, mask)
+        head, target = _head(x, generator)
+        losses = _losses(stack.final_norm(y), head, target)  # (B, T)
+        weights = [_second_matrix(block) for block in decoder]
+        last_tokens = [_norms(loss, weights) for loss in losses[:, -1]]
+        one_token[row] = np.sqrt(np.mean(np.square(last_tokens), axis=0))
+        average[row] = _norms(losses.mean(), weights)
+    return {"one_token": one_token, "average": average}
+
+
 def block_by_block(kind: str, depths: tuple[int, ...], seeds: range) -> dict[int, Sizes]:
     """The stream, its tokens and the gradient at every height of untrained stacks.
 
@@ -166,7 +208,7 @@ def log_slopes(depths: tuple[int, ...], sizes: npt.NDArray[np.float64]) -> npt.N
 
 
 def _second_matrix(block: nn.Module) -> Tensor:
-    assert isinstance(block, TransformerBlock)
+    assert isinstance(block, TransformerBlock | DecoderBlock)
     return block.feed_forward.linear2.weight
 
 

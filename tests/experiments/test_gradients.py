@@ -7,6 +7,7 @@ from torch import nn
 from subnorm.experiments import gradients
 from subnorm.experiments.deepnorm import constants, untrained
 from subnorm.experiments.stack import Stack, causal_mask, draw_weights, random_tokens
+from subnorm.torch import DecoderBlock
 
 
 def test_log_slopes_of_power_laws() -> None:
@@ -135,3 +136,40 @@ def test_square_branches_have_the_gain_of_xiongs_theory() -> None:
     d = h.shape[-1]
     values = h @ block.self_attn.in_proj_weight[2 * d :].T
     assert float((values @ block.self_attn.out_proj.weight.T).square().mean().detach()) == pytest.approx(1, rel=0.2)
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize("encoder", [True, False])
+def test_in_a_decoder_the_gradient_is_that_of_torchs_layers(placement: str, encoder: bool) -> None:
+    found = gradients.in_a_decoder(placement, 2, range(3, 4), encoder)
+    generator = torch.Generator().manual_seed(3)
+    x, memory = (random_tokens(generator, batch_size=2) for _ in range(2))
+    lower = Stack(2, placement, generator)
+    ours = nn.ModuleList(DecoderBlock(64, 4, 256, placement) for _ in range(2)).double()
+    draw_weights(ours, generator)
+
+    def torchs(kind: type[nn.Module], block: nn.Module) -> nn.Module:
+        layer = kind(64, 4, 256, 0.0, batch_first=True, norm_first=placement == "pre", dtype=x.dtype)
+        layer.load_state_dict({name.removeprefix("feed_forward."): w for name, w in block.state_dict().items()})
+        return layer
+
+    final = nn.LayerNorm(64, dtype=x.dtype) if placement == "pre" else nn.Identity()
+    if encoder:
+        for block in lower.blocks:
+            memory = torchs(nn.TransformerEncoderLayer, block)(memory)
+        memory = final(memory).detach()
+    layers = [torchs(nn.TransformerDecoderLayer, block) for block in ours]
+    y = x
+    for layer in layers:
+        y = layer(y, memory, tgt_mask=~causal_mask(32))
+    head = nn.Linear(64, gradients.CLASSES, dtype=x.dtype)
+    draw_weights(head, generator)
+    target = torch.randint(gradients.CLASSES, (2, 32), generator=generator)
+    losses = F.cross_entropy(head(final(y)).transpose(1, 2), target, reduction="none")
+    for row, layer in enumerate(layers):
+        (average,) = torch.autograd.grad(losses.mean(), layer.linear2.weight, retain_graph=True)
+        assert found["average"][0, row] == pytest.approx(float(average.norm()), rel=1e-6)
+        tokens = [torch.autograd.grad(loss, layer.linear2.weight, retain_graph=True)[0] for loss in losses[:, -1]]
+        assert found["one_token"][0, row] == pytest.approx(
+            np.sqrt(np.mean([float(g.square().sum()) for g in tokens])), rel=1e-6
+        )
