@@ -1,0 +1,111 @@
+"""Does a Post-LN model that is stuck after 100 steps learn if it is given 800?
+
+The runs are those of the map ``deep`` in :mod:`subnorm.experiments.warmup`, continued: same text, same seeds, same
+batches, with warm-ups of different lengths, and one of them with four blocks. They take a quarter of an hour:
+
+    python -m subnorm.experiments.longer_runs all
+
+measures them into ``records/longer_runs.json`` beside this file. The record is written after each run; without ``all``
+the command measures only the runs that the record lacks, so it can be stopped and started again. With names of parts,
+such as ``12-post-0.005-400``, it measures those anew. Deep dive 05b reads the record, and repeats some of its runs.
+"""
+
+import json
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from subnorm.experiments import warmup
+from subnorm.experiments.language_model import train
+from subnorm.provenance import today, versions
+
+RECORD = Path(str(files("subnorm.experiments") / "records" / "longer_runs.json"))
+
+SETTING = warmup.MAPS["deep"]
+SEEDS = warmup.SEEDS
+
+#: Where a run is read: after so many steps. The last is its length.
+STEPS = tuple(range(50, 801, 50))
+
+#: Blocks, placement, learning rate, and the updates over which the rate rises to it: 0 for no warm-up, or half of
+#: the run.
+PARTS = (
+    "4-post-0.015-0",
+    "12-post-0.001-0",
+    "12-post-0.001-400",
+    "12-post-0.005-0",
+    "12-post-0.005-400",
+)
+
+
+def run(part: str, seed: int, steps: int = STEPS[-1]) -> npt.NDArray[np.float64]:
+    """One training run.
+
+    Args:
+        part: blocks, placement, learning rate and updates of warm-up, as in :data:`PARTS`.
+        seed: decides weights and batches; all parts meet the same ones.
+        steps: updates in the run.
+
+    Returns:
+        the training loss before every update, in nats, shape (steps,).
+    """
+    blocks, placement, rate, updates = part.split("-")
+    return train(SETTING.task, placement, seed, float(rate), steps, int(updates), int(blocks), SETTING.batch_size)[1]
+
+
+def along(losses: npt.NDArray[np.float64]) -> list[float]:
+    """What is kept of a run: the mean of the last 20 losses after each number of :data:`STEPS`, in nats."""
+    return [round(warmup.settled(losses[:step]), 4) for step in STEPS]
+
+
+def take(anew: list[str], path: Path = RECORD) -> None:
+    """Measure what the record lacks, and write it after every run.
+
+    Args:
+        anew: parts to forget first, or "all".
+        path: the record.
+
+    Raises:
+        ValueError: a part has no such name, or other versions measured what would stay in the record.
+    """
+    if unknown := set(anew) - {*PARTS, "all"}:
+        raise ValueError(f"no part is named {sorted(unknown)}. Parts: {', '.join(PARTS)}; or all.")
+    kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"parts": {}}
+    parts = {part: rows for part, rows in kept["parts"].items() if part in PARTS and not {part, "all"} & set(anew)}
+    if parts and kept["versions"] != versions():
+        raise ValueError(f"the record was measured with {kept['versions']}, not {versions()}. Measure all anew.")
+    for part in PARTS:
+        rows = parts.setdefault(part, [])
+        for seed in SEEDS[len(rows) :]:
+            rows.append(along(run(part, seed)))
+            record = {
+                "date": today(),
+                "command": "python -m subnorm.experiments.longer_runs all",
+                "versions": versions(),
+                "task": repr(SETTING.task),
+                "batch_size": SETTING.batch_size,
+                "chance": round(SETTING.task.chance, 4),
+                "optimizer": "Adam(betas=(0.9, 0.999))",
+                "seeds": list(SEEDS),
+                "steps": list(STEPS),
+                "parts": {name: parts[name] for name in PARTS if name in parts},
+            }
+            path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8", newline="\n")
+            print(f"{part}, seed {seed}: {rows[-1][-1]} nats", flush=True)
+
+
+def recorded() -> dict[str, Any]:
+    """The record, with each of its ``["parts"]`` as an array of shape (seeds, steps)."""
+    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    record["parts"] = {part: np.array(rows) for part, rows in record["parts"].items()}
+    return record
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    take(sys.argv[1:])
