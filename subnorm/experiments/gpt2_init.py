@@ -22,7 +22,12 @@ WRITERS = ("out_proj.weight", "linear2.weight")
 
 @torch.no_grad()
 def written(
-    num_blocks: int, scaled: bool, d_model: int = 64, length: int = 16, seeds: Sequence[int] = range(5)
+    num_blocks: int,
+    scaled: bool,
+    d_model: int = 64,
+    length: int = 16,
+    seeds: Sequence[int] = range(5),
+    input_std: float = 1.0,
 ) -> npt.NDArray[np.float64]:
     """Mean square of what all branches together wrote onto the stream: of ``x_L - x_0``.
 
@@ -35,9 +40,10 @@ def written(
         d_model: number of features; 4 heads, feed-forward of 4 d_model.
         length: tokens in a sequence, under a causal mask.
         seeds: one draw of weights and tokens for each.
+        input_std: standard deviation of the input's entries.
 
     Returns:
-        shape (seeds,); the input has mean square 1.
+        shape (seeds,).
 
     Raises:
         ValueError: a size that is not a positive whole number.
@@ -48,7 +54,7 @@ def written(
     results = []
     for seed in seeds:
         generator = torch.Generator().manual_seed(seed)
-        x = start = random_tokens(generator, 2, length, d_model)  # (B, T, d)
+        x = start = input_std * random_tokens(generator, 2, length, d_model)  # (B, T, d)
         for _ in range(num_blocks):
             block = TransformerBlock(d_model, 4, 4 * d_model, "pre").double()
             for name, parameter in block.named_parameters():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from subnorm.experiments.degradation import STACKS, batch, train
+from subnorm.experiments.degradation import STACKS, batch, leave_one_out, train
 
 
 def test_the_target_has_mean_zero_and_variance_one() -> None:
@@ -56,3 +56,27 @@ def test_fifty_plain_blocks_learn_from_he_only_at_the_lower_rate() -> None:
 def test_bad_input_is_named(bad: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(bad))} must be .* got"):
         train(**{"stack": "plain", "init": "he", "depth": 2, **bad})  # type: ignore[arg-type]
+
+
+def test_leaving_out_a_block_of_a_residual_stack_hurts_far_less_than_one_of_a_plain_stack() -> None:
+    whole, without = {}, {}
+    for stack in ("plain", "residual"):
+        whole[stack], without[stack] = leave_one_out(stack, "he", depth=8, steps=150, seeds=range(2))
+        assert without[stack].shape == (8, 2)
+        assert (whole[stack] < 0.7).all()
+        assert (without[stack] > whole[stack]).all()
+    assert (np.median(without["residual"], axis=0) < 0.85).all()
+    assert (np.median(without["plain"], axis=0) > 1).all()
+
+
+def test_a_block_that_was_left_out_is_the_identity() -> None:
+    """Untrained, with one block: without it the answer is last(first(x)), whatever the stack."""
+    plain, residual = (leave_one_out(stack, "he", depth=1, steps=1, lr=0.0)[1] for stack in ("plain", "residual"))
+    np.testing.assert_array_equal(plain, residual)
+
+
+def test_twenty_plain_blocks_from_torchs_default_are_as_stuck_after_a_thousand_steps_at_ten_times_the_rate() -> None:
+    source = torch.Generator().manual_seed(0)
+    always_zero = [batch(source)[1].square().mean().item() for _ in range(1000)]
+    losses = train("plain", "torch", depth=20, steps=1000, lr=1e-2, seeds=[0])[0]
+    assert losses[-100:].mean() == pytest.approx(np.mean(always_zero[-100:]), abs=0.01)

@@ -30,6 +30,15 @@ def test_one_block_writes_what_its_feed_forward_alone_would_and_a_little_attenti
     assert extra < feed_forward + attention
 
 
+def test_what_is_written_hardly_depends_on_the_size_of_the_input_and_its_share_does() -> None:
+    """A Pre-LN branch reads a normalised input. With GPT-2's embeddings little of the end is the beginning."""
+    embeddings = STD**2 + 0.01**2  # of tokens and of positions
+    large, small = (written(2, True, input_std=std, **SMALL) for std in (1.0, embeddings**0.5))  # type: ignore[arg-type]
+    assert (np.abs(small / large - 1) < 0.4).all()
+    assert (1 / (1 + large) > 0.99).all()
+    assert (embeddings / (embeddings + small) < 0.5).all()
+
+
 def test_bad_depth_is_named() -> None:
     with pytest.raises(ValueError, match="num_blocks must be a whole number, at least 1; got 0"):
         written(0, True)
