@@ -9,6 +9,7 @@ writes ``records/batch_norm_gap.json`` beside this file. Deep dive 03b reads it 
 """
 
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ NORMS = ("layer", "batch")
 SEEDS = range(5)
 BATCH_SIZES = (1, 2, 4, 8, 32)
 TASK, BLOCKS, STEPS, LR = Characters(), 2, 150, 5e-3
+
+#: A longer training, to see what the gap does then.
+LONGER, LONGER_SIZES = 600, (1, 4)
 
 #: How many windows of the held-back text are read.
 WINDOWS = 64
@@ -83,19 +87,20 @@ def loss_in_batches(model: LanguageModel, text: Tensor, batch_size: int, trainin
     return float(np.mean(losses))
 
 
-def held_back(norm: str, batch_size: int, seed: int) -> tuple[float, float]:
+def held_back(norm: str, batch_size: int, seed: int, steps: int = STEPS) -> tuple[float, float]:
     """Train on the frozen text; then read the text held back in both modes.
 
     Args:
         norm: "layer" or "batch".
         batch_size: sequences in a batch, while training and afterwards.
         seed: decides the weights and the batches; both norms meet the same ones.
+        steps: number of updates.
 
     Returns:
         the loss in training mode and in evaluation mode, in nats.
     """
     model = language_model(TASK, norm, seed)
-    fit(model, TASK, seed, LR, STEPS, batch_size=batch_size)
+    fit(model, TASK, seed, LR, steps, batch_size=batch_size)
     text = TASK.text.validation[: WINDOWS * TASK.length + 1]
     in_training, in_evaluation = (loss_in_batches(model, text, batch_size, mode) for mode in (True, False))
     return in_training, in_evaluation
@@ -113,17 +118,27 @@ def take() -> dict[str, Any]:
         "blocks": BLOCKS,
         "seeds": list(SEEDS),
         "batch_sizes": list(BATCH_SIZES),
-        "losses": {
-            norm: [[[round(x, 4) for x in held_back(norm, size, seed)] for size in BATCH_SIZES] for seed in SEEDS]
-            for norm in NORMS
-        },
+        "losses": _losses(BATCH_SIZES, STEPS),
+        "longer": {"steps": LONGER, "batch_sizes": list(LONGER_SIZES), "losses": _losses(LONGER_SIZES, LONGER)},
+    }
+
+
+def _losses(batch_sizes: Sequence[int], steps: int) -> dict[str, list[list[list[float]]]]:
+    """For each norm, shape (seeds, batch sizes, 2)."""
+    return {
+        norm: [[[round(x, 4) for x in held_back(norm, size, seed, steps)] for size in batch_sizes] for seed in SEEDS]
+        for norm in NORMS
     }
 
 
 def recorded() -> dict[str, Any]:
-    """The record; ``["losses"][norm]`` as an array of shape (seeds, batch sizes, 2): training mode, evaluation mode."""
+    """The record; ``["losses"][norm]`` as an array of shape (seeds, batch sizes, 2): training mode, evaluation mode.
+
+    The same under ``["longer"]``, of the longer training.
+    """
     record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
-    record["losses"] = {norm: np.array(losses) for norm, losses in record["losses"].items()}
+    for part in (record, record["longer"]):
+        part["losses"] = {norm: np.array(losses) for norm, losses in part["losses"].items()}
     return record
 
 

@@ -57,9 +57,27 @@ def writers(model: LanguageModel) -> Iterator[tuple[str, Tensor, int]]:
             yield f"{name} {number}, bias", linear.bias, 0
 
 
+def tie_head(model: LanguageModel) -> LanguageModel:
+    """A copy whose head and token embedding are one matrix, as in GPT-2."""
+    model = deepcopy(model)
+    model.head.weight = model.tokens
+    return model
+
+
+def untie_head(model: LanguageModel) -> LanguageModel:
+    """A copy that computes the same, whose head has a matrix of its own."""
+    model = deepcopy(model)
+    model.head.weight = nn.Parameter(model.head.weight.detach().clone())
+    return model
+
+
 @torch.no_grad()
 def centre_writers(model: LanguageModel) -> LanguageModel:
-    """A copy whose every write to the residual stream has mean 0: ``C W`` and ``C b`` with ``C = I - 11^T / d``."""
+    """A copy whose every write to the residual stream has mean 0: ``C W`` and ``C b`` with ``C = I - 11^T / d``.
+
+    Untie the head first (:func:`untie_head`): a head that is tied to the embedding would be centred with it, although
+    it reads, and the logits would move.
+    """
     model = deepcopy(model)
     for _, parameter, axis in writers(model):
         parameter.sub_(parameter.mean(dim=axis, keepdim=True))

@@ -42,7 +42,7 @@ def _unit_rms_backward(dxhat: Array, xhat: Array, rstd: Array, axis: Axis) -> Ar
 def layer_norm(
     x: npt.ArrayLike, gamma: npt.ArrayLike | None = None, beta: npt.ArrayLike | None = None, eps: float = 1e-5
 ) -> Array:
-    """Give every row mean 0 and variance 1, then scale and shift each feature.
+    """Give every row mean 0 and a variance of about 1, then scale and shift each feature.
 
     ``y = gamma * (x - mean) / sqrt(var + eps) + beta``, with mean and var over the last axis.
 
@@ -198,7 +198,7 @@ class RMSNorm:
 def batch_norm(
     x: npt.ArrayLike, gamma: npt.ArrayLike | None = None, beta: npt.ArrayLike | None = None, eps: float = 1e-5
 ) -> Array:
-    """Give every feature mean 0 and variance 1 over all rows of the batch (BatchNorm in training mode).
+    """Give every feature mean 0 and a variance of about 1 over the rows of the batch (BatchNorm in training).
 
     ``y = gamma * (x - mean) / sqrt(var + eps) + beta``, with mean and var over every axis but the last.
 

@@ -26,7 +26,7 @@ def _unit_rms(x: Tensor, axis: Axis, eps: float) -> Tensor:
 
 
 def layer_norm(x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, eps: float = 1e-5) -> Tensor:
-    """Give every row mean 0 and variance 1, then scale and shift each feature.
+    """Give every row mean 0 and a variance of about 1, then scale and shift each feature.
 
     ``y = gamma * (x - mean) / sqrt(var + eps) + beta``, with mean and biased var over the last axis.
 
@@ -87,7 +87,7 @@ def rms_norm(x: Tensor, gamma: Tensor | None = None, eps: float = 1e-5) -> Tenso
 
 
 def batch_norm(x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, eps: float = 1e-5) -> Tensor:
-    """Give every feature mean 0 and variance 1 over all rows of the batch (BatchNorm in training mode).
+    """Give every feature mean 0 and a variance of about 1 over the rows of the batch (BatchNorm in training).
 
     ``y = gamma * (x - mean) / sqrt(var + eps) + beta``, with mean and biased var over every axis but the last.
 
@@ -152,7 +152,7 @@ class RMSNorm(nn.Module):
     """RMSNorm with its parameter: weight (gamma) starts at 1. See :func:`rms_norm`.
 
     The name is that of ``torch.nn.RMSNorm``, so that its state_dict loads. Mind its other default eps: None,
-    which stands for the machine epsilon of the dtype.
+    which stands for the machine epsilon of the dtype that it computes in: float32's for half precision as well.
     It runs ``F.rms_norm`` where x and the weight share a dtype: float32 or float64 on the CPU, these or half precision
     on CUDA. On the CPU, from 65,536 entries on, it has passes of its own. Else it runs the lines of the function.
     """

@@ -200,6 +200,23 @@ def test_followed_by_a_norm_in_words_and_pre_ln_in_code() -> None:
 # Defaults
 
 
+HALF = [torch.bfloat16, torch.float16]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "computed_in"),
+    [(torch.float64, torch.float64), (torch.float32, torch.float32), *((dtype, torch.float32) for dtype in HALF)],
+)
+def test_the_default_eps_of_torchs_rms_norm_is_that_of_the_dtype_it_computes_in(
+    dtype: torch.dtype, computed_in: torch.dtype
+) -> None:
+    """So it is not 0.0078 for bfloat16. A row whose squares are near eps shows which it is."""
+    x = torch.full((1, 64), 1e-3, dtype=dtype)
+    for y in (nn.RMSNorm(64, dtype=dtype)(x), torch.nn.functional.rms_norm(x, (64,))):
+        eps = (x.double() / y.detach().double()).square() - x.double().square()
+        np.testing.assert_allclose(eps, torch.finfo(computed_in).eps, rtol=0.1)
+
+
 def test_eps_by_default() -> None:
     assert nn.LayerNorm(4).eps == 1e-5
     assert nn.RMSNorm(4).eps is None

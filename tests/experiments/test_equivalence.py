@@ -8,6 +8,8 @@ from subnorm.experiments.equivalence import (
     mean_share,
     random_model,
     swap_norms,
+    tie_head,
+    untie_head,
     writers,
 )
 from subnorm.experiments.language_model import loss
@@ -28,6 +30,17 @@ def test_centring_and_swapping_changes_nothing(seed, tokens):
     layer = random_model(seed=seed)
     assert difference(layer, centre_writers(layer), tokens) < 1e-12
     assert difference(layer, swap_norms(centre_writers(layer)), tokens) < 1e-12
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_tied_head_must_be_untied_before_its_embedding_is_centred(seed, tokens):
+    tied = tie_head(random_model(seed=seed))
+    untied = untie_head(tied)
+    assert tied.head.weight is tied.tokens
+    assert untied.head.weight is not untied.tokens
+    assert difference(tied, untied, tokens) == 0
+    assert difference(tied, swap_norms(centre_writers(tied)), tokens) > 0.1
+    assert difference(tied, swap_norms(centre_writers(untied)), tokens) < 1e-12
 
 
 def test_swapping_alone_changes_the_function(tokens):
