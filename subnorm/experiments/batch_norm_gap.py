@@ -119,7 +119,13 @@ def take() -> dict[str, Any]:
         "seeds": list(SEEDS),
         "batch_sizes": list(BATCH_SIZES),
         "losses": _losses(BATCH_SIZES, STEPS),
-        "longer": {"steps": LONGER, "batch_sizes": list(LONGER_SIZES), "losses": _losses(LONGER_SIZES, LONGER)},
+        "longer": {
+            "date": today(),
+            "versions": versions(),
+            "steps": LONGER,
+            "batch_sizes": list(LONGER_SIZES),
+            "losses": _losses(LONGER_SIZES, LONGER),
+        },
     }
 
 
