@@ -3,9 +3,11 @@
 Without the program such a test is a skip that names it; with CI=true it is a failure.
 """
 
+import contextlib
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -38,10 +40,31 @@ def triton_path() -> str | None:
     return spec and spec.origin
 
 
+def ordinary_user() -> str | None:
+    """A command that starts this Python, or the system's, as an ordinary user who may use NumPy and bubblewrap."""
+    if os.name != "posix" or os.getuid() != 0:
+        return sys.executable
+    numpy = importlib.util.find_spec("numpy")
+    tried = f"""
+import os, subprocess, sys
+sys.path.insert(0, {str(Path(str(numpy and numpy.origin)).parents[1])!r})
+import numpy
+inside = subprocess.run(["bwrap", "--ro-bind", "/", "/", "--unshare-all", "--unshare-user", "true"])
+sys.exit(inside.returncode or not os.access(os.path.realpath(sys._base_executable), os.X_OK))
+"""
+    for python in (sys.executable, "/usr/bin/python3"):
+        command = f"setpriv --reuid=65534 --regid=65534 --clear-groups {python}"
+        with contextlib.suppress(OSError):
+            if subprocess.run([*command.split(), "-c", tried], cwd="/", env={"PATH": os.defpath}).returncode == 0:
+                return command
+    return None
+
+
 PARTS = {
     "chromium": (chromium_path, "Chromium: apt install chromium, or set CHROMIUM to the path of Chrome"),
     "nbgrader": (nbgrader_path, "nbgrader: pip install -r requirements-dev.txt, or set NBGRADER to its path"),
     "triton": (triton_path, "Triton, on Linux: pip install -r requirements-dev.txt"),
+    "ordinary user": (ordinary_user, "an ordinary user: setpriv (util-linux), and a Python outside of root's home"),
     "bwrap": (lambda: shutil.which("bwrap"), "bubblewrap, on Linux: apt install bubblewrap"),
 }
 

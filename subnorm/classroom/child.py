@@ -9,21 +9,19 @@ import __future__
 
 import ast
 import contextlib
-import ctypes
-import errno
 import functools
 import importlib.abc
 import inspect
 import json
 import operator
 import os
-import struct
 import sys
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from subnorm.checks.collect import collect, missing
+from subnorm.classroom.calls import refuse_calls
 from subnorm.classroom.wire import pack_outcome, unpack_case
 
 Say = Callable[..., None]
@@ -77,7 +75,7 @@ def limit_myself(limits: dict[str, int]) -> None:
         import resource
     except ImportError:  # Windows
         return
-    for name, limit in {**limits, "CORE": 0}.items():
+    for name, limit in limits.items():
         number = getattr(resource, f"RLIMIT_{name}", None)
         if number is not None:
             hard = resource.getrlimit(number)[1]
@@ -86,50 +84,6 @@ def limit_myself(limits: dict[str, int]) -> None:
                 resource.setrlimit(number, (limit, limit))
             except (ValueError, OSError):  # macOS refuses RLIMIT_AS
                 continue
-
-
-#: of each machine: its number in a filter, mmap, calls that are refused, and calls that do nothing
-CALLS: dict[str, tuple[int, int, tuple[int, ...], tuple[int, ...]]] = {
-    "x86_64": (
-        0xC000003E,
-        9,
-        (29, 64, 68, 248, 249, 250, 278, 298, 319, 321, 323, 425, 447),
-        (90, 91, 92, 93, 94, 188, 189, 190, 260, 268, 452, 463),
-    ),
-    "aarch64": (
-        0xC00000B7,
-        222,
-        (194, 190, 186, 217, 218, 219, 75, 241, 279, 280, 282, 425, 447),
-        (52, 53, 54, 55, 5, 6, 7, 452, 463),
-    ),
-}
-
-
-def refuse_calls() -> None:
-    """Take away the system calls that reach past the limits; the kernel enforces it for this process and its children.
-
-    Refused is memory that no process's size shows: shmget, semget, msgget, memfd_create, memfd_secret, vmsplice, and
-    mmap with MAP_SHARED; and what a function needs never: keys, bpf, perf_event_open, userfaultfd, io_uring_setup.
-    chmod, chown and setxattr do nothing: where root grades, the devices in /dev are the machine's own.
-    """
-    known = CALLS.get(os.uname().machine) if sys.platform == "linux" else None
-    if known is None:
-        return
-    machine, mmap, refused, ignored = known
-    load, equal, at_least, has, give = 0x20, 0x15, 0x35, 0x45, 0x06
-    no, yes = 0x00050000 | errno.EPERM, 0x7FFF0000
-    steps = [(load, 0, 0, 4), (equal, 1, 0, machine), (give, 0, 0, no)]
-    steps += [(load, 0, 0, 0), (at_least, 0, 1, 0x40000000), (give, 0, 0, no)]  # other numbers of the same calls
-    for numbers, result in ((refused, no), (ignored, 0x00050000)):
-        for number in numbers:
-            steps += [(equal, 0, 1, number), (give, 0, 0, result)]
-    steps += [(equal, 0, 3, mmap), (load, 0, 0, 40), (has, 0, 1, 1), (give, 0, 0, no), (give, 0, 0, yes)]
-    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
-    program = ctypes.create_string_buffer(struct.pack("HP", len(steps), ctypes.addressof(code)))
-    call = ctypes.CDLL(None, use_errno=True).prctl
-    for arguments in ((38, 1, 0, 0, 0), (22, 2, ctypes.addressof(program), 0, 0)):  # no new privileges, the filter
-        if call(*map(ctypes.c_ulong, arguments)):
-            raise OSError(ctypes.get_errno(), "the system calls of a submission cannot be limited")
 
 
 class Stub(types.ModuleType):

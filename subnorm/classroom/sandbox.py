@@ -1,8 +1,9 @@
 """A process that may run anything and harm nothing: bubblewrap, limits, and a watch from outside.
 
-Inside there are /usr, Python and its installed packages, read-only, and an empty /tmp of a fixed size: no network, no
-home, no course, no submissions, no other process, no /proc. The kernel limits each process; how many there are, and
-their memory together, is watched from here, because root is exempt from RLIMIT_NPROC.
+Inside are /usr, Python and its installed packages, read-only, what PyTorch reads about the CPU, and an empty /tmp of a
+fixed size: no network, no home, no course, no submissions, no other process, nothing else of /proc. The kernel limits
+each process, bubblewrap's own pid 1 included, and refuses it some system calls (`subnorm.classroom.calls`). The number
+of processes, and their memory together, is watched from here, because root is exempt from RLIMIT_NPROC.
 """
 
 import contextlib
@@ -10,21 +11,26 @@ import importlib.util
 import json
 import os
 import select
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from subnorm.classroom import calls
 from subnorm.classroom.wire import LARGEST
 
 PACKAGE = Path(__file__).resolve().parents[1]
-INSIDE = ["checks/collect.py", "classroom/wire.py", "classroom/child.py"]  # all of the package that goes in
+INSIDE = ["checks/collect.py", "classroom/calls.py", "classroom/wire.py", "classroom/child.py"]  # no other file goes in
+# Without these PyTorch does not know the CPU, and converts no float16; the lists in /sys are asked for on ARM.
+CPU = ["/proc/cpuinfo", *(f"/sys/devices/system/cpu/{name}" for name in ("possible", "present", "kernel_max"))]
+ULIMIT = {"CPU": ("t", 1), "AS": ("v", 1024), "FSIZE": ("f", 512), "NOFILE": ("n", 1), "CORE": ("c", 1)}  # and units
 MEND = "Install bubblewrap (apt install bubblewrap, Linux only), or read what --no-sandbox means before you give it."
 
 
@@ -79,17 +85,20 @@ class Sandbox:
     def __enter__(self) -> "Sandbox":
         if not hasattr(select, "poll"):
             raise NoSandbox("Grading runs on Linux, and with --no-sandbox on macOS. On Windows, use WSL.")
-        self.folder = Path(tempfile.mkdtemp(prefix="subnorm-grade-")).resolve()
-        for name in INSIDE:
-            copy = self.folder / "grader/subnorm" / name
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(PACKAGE / name, copy)
-        if self.isolated:
-            try:
+        with usable_temporary_folder():
+            self.folder = Path(tempfile.mkdtemp(prefix="subnorm-grade-")).resolve()
+        try:
+            with usable_temporary_folder():
+                for name in INSIDE:
+                    copy = self.folder / "grader/subnorm" / name
+                    copy.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(PACKAGE / name, copy)
+                (self.folder / "calls").write_bytes(calls.program())
+            if self.isolated:
                 self.probe()
-            except BaseException:
-                self.__exit__()
-                raise
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -100,14 +109,14 @@ class Sandbox:
         if not sys.platform.startswith("linux") or not shutil.which("bwrap"):
             raise NoSandbox(f"Submissions run arbitrary code, and this machine has no bubblewrap. {MEND}")
         done = subprocess.run(
-            self.command(does=""), env=self.environment(), capture_output=True, text=True, timeout=120
+            self.command({}, does=""), env=self.environment(), capture_output=True, text=True, timeout=120
         )
         if done.returncode:
             why = (done.stderr.strip().split("\n") or ["?"])[-1][:300]
             raise NoSandbox(f"bubblewrap is here, but Python does not start in it: {why}. {MEND}")
 
-    def command(self, does: str = "child.main()") -> list[str]:
-        """The program, in isolation if wanted."""
+    def command(self, limits: dict[str, int], does: str = "child.main()") -> list[str]:
+        """The program, in isolation if wanted. A shell sets the limits and opens the filter, so that pid 1 has both."""
         inside = Path("/grader") if self.isolated else self.folder / "grader"
         where = [str(inside), *map(str, self.packages)]
         start = f"import sys; sys.path += {where!r}; sys.dont_write_bytecode = True"
@@ -115,7 +124,11 @@ class Sandbox:
         python = [str(self.python), "-I", "-S", "-B"]
         if not self.isolated:
             return [*python, "-c", program]
-        return ["bwrap", *self.walls(), *python, "-c", program]
+        shell = [f"ulimit -{ULIMIT[name][0]} {within(name, limits[name]) // ULIMIT[name][1]}" for name in limits]
+        filtered = '--seccomp 9 "$@" 9<"$0"' if calls.program() else '"$@"'
+        bwrap = shlex.quote(shutil.which("bwrap") or "bwrap")
+        script = " && ".join([*shell, f"exec {bwrap} {filtered}"])
+        return ["/bin/sh", "-c", script, str(self.folder / "calls"), *self.walls(), *python, "-c", program]
 
     def walls(self) -> list[str]:
         """The arguments of bubblewrap: what is there, read-only, and nothing else."""
@@ -138,6 +151,8 @@ class Sandbox:
                 args += ["--ro-bind", name, name]
         args += ["--ro-bind-try", "/proc/cpuinfo", "/proc/cpuinfo"]  # PyTorch reads it before it computes in float16
         for name in ("/etc/ld.so.cache", "/etc/alternatives"):  # where libraries are found
+            args += ["--ro-bind-try", name, name]
+        for name in CPU:
             args += ["--ro-bind-try", name, name]
         args += ["--ro-bind", str(self.folder / "grader"), "/grader"]
         covered = {*self.hidden, *(folder / "subnorm" for folder in self.packages)}
@@ -167,18 +182,18 @@ class Sandbox:
         limits = self.limits
         seconds = int(limits.total) + 10
         address = limits.torch_address if job["torch"] else limits.address
-        hard = {"AS": address, "CPU": seconds, "FSIZE": limits.file, "NOFILE": limits.open_files}
-        if self.isolated:  # elsewhere it would count every process of the teacher, too
-            hard["NPROC"] = limits.processes
+        hard = {"AS": address, "CPU": seconds, "FSIZE": limits.file, "NOFILE": limits.open_files, "CORE": 0}
+        inside = {**hard, "NPROC": limits.processes} if self.isolated else hard  # outside it counts the teacher's, too
         with contextlib.ExitStack() as stack:
-            stdin = stack.enter_context(tempfile.TemporaryFile())
-            stdin.write(json.dumps({**job, "limits": hard}).encode())
-            stdin.seek(0)
-            cwd = self.folder
-            if not self.isolated:
-                cwd = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+            with usable_temporary_folder():
+                stdin = stack.enter_context(tempfile.TemporaryFile())
+                stdin.write(json.dumps({**job, "limits": inside}).encode())
+                stdin.seek(0)
+                cwd = self.folder
+                if not self.isolated:
+                    cwd = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
             process = subprocess.Popen(
-                self.command(),
+                self.command(hard),
                 stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -238,6 +253,27 @@ class Sandbox:
                     here = Ending("killed", at, message.get("cell", message.get("question")))
                     deadline = min(until, time.monotonic() + allowed[at])
                 listen(message)
+
+
+@contextlib.contextmanager
+def usable_temporary_folder() -> Iterator[None]:
+    """NoSandbox instead of an error of the file system."""
+    try:
+        yield
+    except OSError as error:
+        where = tempfile.tempdir or os.environ.get("TMPDIR", "/tmp")
+        raise NoSandbox(
+            f"the temporary folder {where} cannot be used: {error.strerror}. Make room there, or set the environment "
+            "variable TMPDIR to another folder. What is graded is kept: then start the same command again."
+        ) from error
+
+
+def within(name: str, limit: int) -> int:
+    """A limit that this process may set: not above its own."""
+    import resource  # not on Windows
+
+    hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1]
+    return limit if hard == resource.RLIM_INFINITY else min(limit, hard)
 
 
 def installed_in() -> list[str]:

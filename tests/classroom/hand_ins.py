@@ -3,6 +3,7 @@
 import json
 import stat
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,8 +12,13 @@ from subnorm.checks.exercise import Exercise
 from subnorm.checks.layer_norms import layer_norm
 from subnorm.classroom.sandbox import Limits
 
-#: Wide enough for a busy machine, and a loop is still found soon.
-QUICK = Limits(cell=2, question=2, total=40, memory=300 << 20, address=4 << 30, processes=12, restarts=4)
+#: Time is out of reach on the slowest machine: what ends with these ends for another reason.
+PATIENT = Limits(
+    start=600, cell=600, question=600, total=3000,
+    memory=300 << 20, address=4 << 30, processes=12, restarts=4,
+)  # fmt: skip
+#: For what never ends. An honest answer takes a hundredth of it, so it has a busy machine's time, too.
+BRIEF = replace(PATIENT, cell=8, question=8)
 SETUP = "import numpy as np\nfrom subnorm import checks"
 LAYER_NORM = """def layer_norm(x, gamma, beta, eps):
     wide = np.asarray(x, float)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pytest
-from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, QUICK, SET, cell, notebook, sheet, write_zip
+from classroom.hand_ins import BRIEF, LAYER_NORM, MEAN_SQUARE, PATIENT, SET, cell, notebook, sheet, write_zip
 from parts import need
 
 from subnorm.checks.collect import Outcome
@@ -43,7 +43,7 @@ def room(tmp_path):
 
 
 def run(room, out, **options):
-    return grade.grade("quick", room, out, **{"limits": QUICK, **options})
+    return grade.grade("quick", room, out, **{"limits": PATIENT, **options})
 
 
 def rows(out):
@@ -182,7 +182,7 @@ def test_the_grades_of_another_set_are_not_overwritten(quick_set, room, tmp_path
     assert run(room, tmp_path / "grades") == 0
     before = contents(tmp_path / "grades")
     monkeypatch.setitem(grade.SETS, "other", SET)
-    assert grade.grade("other", room, tmp_path / "grades", limits=QUICK) == 1
+    assert grade.grade("other", room, tmp_path / "grades", limits=PATIENT) == 1
     assert "holds the grades of quick" in capsys.readouterr().err
     assert contents(tmp_path / "grades") == before
 
@@ -210,7 +210,7 @@ def test_the_canary_stops_a_grader_that_finds_wrong_answers_right(quick_set, roo
 
 def test_the_canary_stops_a_grader_whose_processes_do_not_answer(quick_set, room, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sandboxes.Sandbox, "probe", lambda self: None)
-    monkeypatch.setattr(sandboxes.Sandbox, "command", lambda self: ["/bin/true"])
+    monkeypatch.setattr(sandboxes.Sandbox, "command", lambda self, limits: ["/bin/true"])
     assert run(room, tmp_path / "grades") == 1
     assert "canary was judged killed" in capsys.readouterr().err
 
@@ -221,8 +221,8 @@ def test_without_bubblewrap_grading_is_refused_and_allowed_only_aloud(room, tmp_
     assert run(room, tmp_path / "grades") == 1
     assert "apt install bubblewrap" in capsys.readouterr().err
     assert not (tmp_path / "grades/grades.csv").exists()
-    (room / "Lu.ipynb").write_bytes(sheet("def layer_norm(*args):\n    while True:\n        pass\n"))
-    assert run(room, tmp_path / "grades", sandbox=False) == 0
+    (room / "Lu.ipynb").write_bytes(sheet("def layer_norm(*args):\n    __import__('time').sleep(3600)\n"))
+    assert run(room, tmp_path / "grades", sandbox=False, limits=BRIEF) == 0
     said = capsys.readouterr().err
     assert "NO SANDBOX" in said
     assert "runs as you" in said
