@@ -12,6 +12,7 @@ import contextlib
 import csv
 import hashlib
 import html
+import importlib.util
 import io
 import json
 import os
@@ -27,7 +28,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -321,6 +322,20 @@ class Grading:
                 self.demand(ex, wanted, found)
                 if wanted == "wrong" and isinstance(answer, str):
                     raise Refused(f"before grading, nothing came back of an answer to {ex.name}: {answer}")
+        if self.runs_torch():
+            cases = {IN_TORCH.name: draw(IN_TORCH, self.seed)}
+            answer = self.work([Cell(1, (), TWICE_IN_TORCH)], [IN_TORCH], cases).answers[IN_TORCH.name]
+            found = (
+                (answer, SAYS[answer]) if isinstance(answer, str) else verdict(IN_TORCH, cases[IN_TORCH.name], answer)
+            )
+            self.demand(IN_TORCH, "right", found)
+
+    def runs_torch(self) -> bool:
+        """Whether PyTorch is here, and an exercise or a notebook may use it: to load it takes seconds."""
+        if importlib.util.find_spec("torch") is None:
+            return False
+        notebooks = (submission.notebook(self.name)[1] for submission in self.submissions)
+        return any(ex.way == "module" for ex in self.exercises) or any(b"torch" in data for data in notebooks)
 
     def demand(self, ex: Exercise, wanted: str, found: tuple[str, str]) -> None:
         if (found[0] == "right") != (wanted == "right"):
@@ -340,6 +355,23 @@ CANARY = Exercise(
     cases=lambda rng: [Case("a batch", (rng.normal(size=(3, 4)),))],
     mistakes=[],
 )
+IN_TORCH = replace(
+    CANARY,
+    name="canary_in_pytorch",
+    cases=lambda rng: [
+        Case(f"a {dtype} batch", (rng.normal(size=(3, 4)).astype(dtype),))
+        for dtype in ("float16", "float32", "float64")
+    ],
+)
+TWICE_IN_TORCH = """
+import torch
+
+def canary_in_pytorch(x):
+    x = torch.as_tensor(x)
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        torch.nn.functional.rms_norm(x.to(dtype), x.shape[-1:]).mean()
+    return (2 * x.float()).to(x.dtype)
+"""
 
 
 def draw(ex: Exercise, seed: int) -> list[Case]:

@@ -14,7 +14,7 @@ import pytest
 from classroom.hand_ins import BRIEF, LAYER_NORM, MEAN_SQUARE, PATIENT, SET, cell, notebook, sheet, write_zip
 from parts import need
 
-from subnorm.checks.collect import Outcome
+from subnorm.checks.collect import Case, Outcome
 from subnorm.checks.exercise import Exercise
 from subnorm.classroom import grade, submissions
 from subnorm.classroom import sandbox as sandboxes
@@ -213,6 +213,34 @@ def test_the_canary_stops_a_grader_whose_processes_do_not_answer(quick_set, room
     monkeypatch.setattr(sandboxes.Sandbox, "command", lambda self, limits: ["/bin/true"])
     assert run(room, tmp_path / "grades") == 1
     assert "canary was judged killed" in capsys.readouterr().err
+
+
+IN_TORCH = """
+import torch
+def layer_norm(x, gamma, beta, eps):
+    wide = x.float() if x.dtype == torch.float16 else x
+    xhat = (wide - wide.mean(-1, keepdim=True)) * torch.rsqrt(wide.var(-1, keepdim=True, correction=0) + eps)
+    return (gamma * xhat + beta).to(x.dtype)
+"""
+
+
+def test_an_answer_in_pytorch_is_right_in_half_precision_too(quick_set, tmp_path, monkeypatch):
+    half = replace(SET[1], cases=lambda rng: [Case("float16", (rng.normal(size=(3, 5)).astype("float16"),))])
+    monkeypatch.setitem(grade.SETS, "quick", [SET[0], half])
+    (tmp_path / "class").mkdir()
+    second = "def mean_square(x):\n    return x.float().square().mean(-1).half()\n"
+    (tmp_path / "class/Ada.ipynb").write_bytes(sheet(IN_TORCH, second))
+    assert run(tmp_path / "class", tmp_path / "grades", limits=replace(PATIENT, memory=1 << 30)) == 0
+    assert [row[4] for row in rows(tmp_path / "grades")] == ["right", "right"]
+
+
+def test_the_canary_stops_a_grader_in_which_pytorch_cannot_convert(quick_set, room, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sandboxes, "CPU", [])
+    assert run(room, tmp_path / "grades", limits=replace(PATIENT, memory=1 << 30)) == 0  # nobody uses it
+    (room / "Di.ipynb").write_bytes(sheet(IN_TORCH))
+    assert run(room, tmp_path / "more", limits=replace(PATIENT, memory=1 << 30)) == 1
+    assert "canary_in_pytorch was judged error (on a float16 batch, it raises RuntimeError" in capsys.readouterr().err
+    assert not (tmp_path / "more/grades.csv").exists()
 
 
 def test_without_bubblewrap_grading_is_refused_and_allowed_only_aloud(room, tmp_path, capsys, monkeypatch):
