@@ -26,7 +26,7 @@ import unicodedata
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -53,6 +53,7 @@ SAYS = {
     "wrong_notebook": "this is not the notebook of this sheet.",
     "too_large": "the file is larger than a notebook may be; clear its outputs (Kernel, Restart and Clear), save it.",
     "unsafe_archive": "the archive has paths, links or sizes that no honest archive has; hand in the notebook itself.",
+    "too_many_files": "too many notebooks or archives were handed in; hand in one notebook.",
     "link": "a link was handed in, not a file.",
     "unreadable_file": "the file or archive cannot be read; hand in the notebook itself.",
     "missing": "no function of this name is left when all cells have run.",
@@ -151,10 +152,8 @@ def grade(
             raise Refused(f"the grades may not lie among the submissions; give another folder than {out}")
         if not sandbox:
             print(NO_SANDBOX, file=sys.stderr)
-        try:
+        with writes_to(out):
             out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise Refused(f"the grades cannot be written to {out}: {error.strerror}; give another folder") from error
         with Sandbox(sandbox, limits, hidden=[source, out]) as box:
             Grading(set_name, exercises, source, out, seed, box).run(jobs)
     except (Refused, NoSandbox, NoSubmissions) as error:
@@ -178,7 +177,12 @@ class Grading:
         if self.log.get("set", name) != name:
             raise Refused(f"{out} holds the grades of {self.log['set']}; give another folder: -o {out / name}")
         kept = self.log.get("seed")
-        self.seed: int = seed if seed is not None else kept if isinstance(kept, int) else secrets.randbits(64)
+        if seed is None and (out / "log.json").exists() and (type(kept) is not int or kept < 0):
+            raise Refused(
+                f"{out / 'log.json'} is damaged, and with it the seed of the grades there is lost. Give that seed with "
+                "--seed if you have it. If not, remove the file: a new seed is drawn, and everybody is graded again"
+            )
+        self.seed: int = seed if seed is not None else secrets.randbits(64) if kept is None else kept
         self.cases = {ex.name: draw(ex, self.seed) for ex in exercises}
         self.version = {
             "subnorm": subnorm.__version__,
@@ -210,11 +214,26 @@ class Grading:
         if sys.stderr.isatty():
             print(file=sys.stderr)
         ordered = [records[submission.student] for submission in self.submissions]
+        gone = self.remove_others()
         write(self.out / "grades.csv", as_csv(ordered))
         write(self.out / "totals.csv", as_totals(ordered))
         students = {r["student"]: {key: r[key] for key in ("file", "sha256", "problem", "flags")} for r in ordered}
         write(self.out / "log.json", as_json({**settings, "finished": True, "students": students}))
         self.summary(ordered)
+        if gone:
+            print(f"  removed, for they are not among the submissions any more: {', '.join(gone)}")
+
+    def remove_others(self) -> list[str]:
+        """Remove what an earlier run wrote of students who are not in this one; their names."""
+        gone = []
+        kept = {f"{name}.json" for name in self.names.values()}
+        for path in sorted((self.out / "students").glob("*.json")):
+            record = read_json(path) if path.name not in kept else {}
+            if {"student", "key", "results"} <= set(record):  # ours, and no file that somebody put there
+                (self.out / "feedback" / f"{path.name.removesuffix('.json')}.md").unlink(missing_ok=True)
+                path.unlink()
+                gone.append(str(record["student"]))
+        return gone
 
     def summary(self, records: Sequence[Record]) -> None:
         counts = Counter(r["diagnosis"] for record in records if not record["problem"] for r in record["results"])
@@ -590,10 +609,28 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def write(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".part-{digest(path.name)[:16]}")
-    part.write_text(text, encoding="utf-8", newline="\n")
-    part.replace(path)
+    with writes_to(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            part.write_text(text, encoding="utf-8", newline="\n")
+            part.replace(path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                part.unlink()
+            raise
+
+
+@contextlib.contextmanager
+def writes_to(path: Path) -> Iterator[None]:
+    """Refused instead of an error of the file system."""
+    try:
+        yield
+    except OSError as error:
+        raise Refused(
+            f"the grades cannot be written to {path}: {error.strerror}. Make room there, or give another folder (-o). "
+            "What is graded is kept: the same command goes on where this one stopped"
+        ) from error
 
 
 def digest(text: str) -> str:

@@ -14,21 +14,25 @@ import io
 import os
 import re
 import stat
+import sys
 import unicodedata
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 LARGEST = 10 << 20  # bytes of a notebook; one with its pictures has a few million
-MOST_FILES = 20_000  # in an archive of a class
-MOST_OF_ONE = 1_000  # in the archive of one student
+MOST_BYTES = 10 * LARGEST  # of all notebooks of one student, which are compared
+MOST_OF_ONE = 1_000  # notebooks and archives of one student, and files in such an archive
+MOST_ARCHIVES = 20  # of one student: the names in each are read before anything is graded
 RATIO = 200  # a larger compression is that of a bomb; a notebook reaches ten
 
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of the others zipfile unpacks all, whatever the header says
 
 MOODLE = re.compile(r"(?P<who>.+?_\d+)_assignsubmission_(?:file|onlinetext)(?:_.*)?$", re.DOTALL)
 CANVAS = re.compile(r"(?P<who>[^_]+)(?:_LATE)?_(?P<id>\d+)_\d+_.+$", re.DOTALL)
+SHEET = re.compile(r"ex\d\d(?![A-Za-z0-9])")  # how the name of a sheet begins
 IGNORED = {"__MACOSX", ".ipynb_checkpoints", "Thumbs.db", "desktop.ini"}
 
 
@@ -38,11 +42,19 @@ class NoSubmissions(Exception):
 
 @dataclass
 class File:
-    """One file that may be a notebook: its path inside the hand-in, and how to get its bytes."""
+    """One file that may be a notebook: its path inside the hand-in as it came, and how to get its bytes."""
 
     path: PurePosixPath
     read: Callable[[], bytes]
     problem: str = ""
+
+    @property
+    def shown(self) -> PurePosixPath:
+        """The path without what is not seen."""
+        return PurePosixPath(clean(str(self.path)))
+
+    def is_kind(self, *suffixes: str) -> bool:
+        return self.shown.suffix.lower() in suffixes
 
 
 @dataclass
@@ -56,22 +68,27 @@ class Submission:
         """(path, bytes, problem) of the one notebook; the problem is empty if there is none."""
         for file in self.files:
             if file.problem:
-                return str(file.path), b"", file.problem
-        found = [file for file in self.files if file.path.suffix.lower() == ".ipynb"]
+                return str(file.shown), b"", file.problem
+        found = [file for file in self.files if file.is_kind(".ipynb")]
         of_set = re.compile(rf"(?<![A-Za-z0-9]){re.escape(set_name)}(?![A-Za-z0-9])")
-        found = [file for file in found if of_set.search(str(file.path))] or found
+        found = [file for file in found if of_set.search(str(file.shown))] or found
         if not found:
-            others = sorted(str(file.path) for file in self.files if file.path.name != "nothing")
+            others = sorted(str(file.shown) for file in self.files if file.path.name != "nothing")
             return ", ".join(others)[:500], b"", "no_notebook"
+        name, left = str(found[0].shown), MOST_BYTES
         try:
             first = found[0].read()
-            if any(file.read() != first for file in found[1:]):
-                return ", ".join(sorted(str(file.path) for file in found))[:500], b"", "two_files"
-            return str(found[0].path), first, "" if first.strip() else "empty"
+            for file in found[1:]:
+                if (data := file.read()) != first:
+                    return ", ".join(sorted(str(file.shown) for file in found))[:500], b"", "two_files"
+                left -= len(data)
+                if left < 0:
+                    raise TooLarge
+            return name, first, "" if first.strip() else "empty"
         except TooLarge:
-            return str(found[0].path), b"", "too_large"
+            return name, b"", "too_large"
         except Exception:  # zlib, struct and zipfile have errors of their own for what is broken
-            return str(found[0].path), b"", "unreadable_file"
+            return name, b"", "unreadable_file"
 
 
 class TooLarge(Exception):
@@ -89,21 +106,34 @@ def read_all(source: Path) -> list[Submission]:
     """
     if source.is_dir():
         files = list(files_of_folder(source))
-    elif source.is_file() and zipfile.is_zipfile(source):
-        archive = zipfile.ZipFile(source)
-        if len(archive.infolist()) > MOST_FILES:
-            raise NoSubmissions(f"{source} has {len(archive.infolist())} files; a class has {MOST_FILES} at most")
-        files = list(files_of_zip(archive))
+    elif source.is_file():
+        files = files_of_class(source)
     else:
         raise NoSubmissions(f"submissions are a folder or a zip file; got {source}")
-    students: dict[str, Submission] = {}
+    students: dict[str, list[File]] = {}
     for file in without_common_folder(files, source.stem):
         if file.path.parts and not ignored(file.path):
-            who = student_of(file.path)
-            students.setdefault(who, Submission(who)).files += with_inner_archive(file)
+            students.setdefault(student_of(file.path), []).append(file)
     if not students:
         raise NoSubmissions(f"nothing was handed in: {source} holds no files")
-    return [students[who] for who in sorted(students)]
+    names = names_of(list(students))
+    submissions = [Submission(names[who], opened(handed_in)) for who, handed_in in students.items()]
+    return sorted(submissions, key=lambda submission: submission.student)
+
+
+def files_of_class(source: Path) -> list[File]:
+    """The files of a zip as a platform gives it."""
+    begins = b""
+    try:
+        with source.open("rb") as file:
+            begins = file.read(2)
+        return list(files_of_zip(zipfile.ZipFile(source)))
+    except PermissionError as error:
+        raise NoSubmissions(f"{source} cannot be read: {error.strerror}") from error
+    except Exception as error:  # zipfile has many for what is broken, also of the file system
+        if begins != b"PK":
+            raise NoSubmissions(f"submissions are a folder or a zip file; got {source}") from error
+        raise NoSubmissions(f"{source} is a damaged zip: download it from the platform again") from error
 
 
 def files_of_folder(folder: Path) -> Iterator[File]:
@@ -112,7 +142,7 @@ def files_of_folder(folder: Path) -> Iterator[File]:
         here = Path(root)
         for name in sorted([*folders, *names]):
             path = here / name
-            inside = PurePosixPath(clean(path.relative_to(folder).as_posix()))
+            inside = PurePosixPath(path.relative_to(folder).as_posix())
             mode = path.lstat().st_mode
             if stat.S_ISDIR(mode):
                 try:
@@ -137,13 +167,15 @@ def read_file(path: Path) -> bytes:
 
 def files_of_zip(archive: zipfile.ZipFile) -> Iterator[File]:
     """All files of an archive. One whose path climbs out, that is a link, or that is a bomb, has a problem."""
+    overlap = overlapping(archive)
     folders = {str(parent) + "/" for name in archive.namelist() for parent in PurePosixPath(name).parents}
     for info in archive.infolist():
-        name = clean(info.filename.replace("\\", "/"))
-        path = PurePosixPath(name)
+        path = PurePosixPath(info.filename.replace("\\", "/"))
+        name = clean(str(path))
         kind = stat.S_IFMT(info.external_attr >> 16)
-        climbs = path.is_absolute() or ".." in path.parts or re.match(r"[A-Za-z]:", name)
+        climbs = name.startswith("/") or ".." in name.split("/") or re.match(r"[A-Za-z]:", name)
         bomb = info.file_size > 1 << 20 and info.file_size > RATIO * max(info.compress_size, 1)
+        bomb = bomb or info.header_offset in overlap
         if climbs or not path.parts:  # it belongs to nobody: the path may name another student
             yield File(PurePosixPath(f"unsafe path {name.replace('/', '_')}"), lambda: b"", "unsafe_archive")
         elif kind not in (0, stat.S_IFREG, stat.S_IFDIR) or bomb or info.compress_type not in PACKED:
@@ -154,6 +186,17 @@ def files_of_zip(archive: zipfile.ZipFile) -> Iterator[File]:
             yield File(path / "nothing", lambda: b"")
 
 
+def overlapping(archive: zipfile.ZipFile) -> set[int]:
+    """Where members begin that share bytes with another: a bomb tells the same bytes many times."""
+    found, last, end = set(), 0, -sys.maxsize
+    for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
+        if info.header_offset < end:
+            found |= {last, info.header_offset}
+        if info.header_offset + 30 + info.compress_size > end:  # 30 bytes are the least that a header has
+            last, end = info.header_offset, info.header_offset + 30 + info.compress_size
+    return found
+
+
 def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     """The bytes of a member. Of `PACKED`, zipfile unpacks no more than the header says; a lie fails the checksum."""
     if info.file_size > LARGEST:
@@ -161,14 +204,22 @@ def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     return archive.read(info)
 
 
+def opened(files: list[File]) -> list[File]:
+    """The files of one student, with those in their archives; too many to open are a problem of this student alone."""
+    archives = sum(file.is_kind(".zip") for file in files)
+    if archives > MOST_ARCHIVES or archives + sum(file.is_kind(".ipynb") for file in files) > MOST_OF_ONE:
+        return [File(files[0].path, files[0].read, "too_many_files")]
+    return [inner for file in files for inner in with_inner_archive(file)]
+
+
 def with_inner_archive(file: File) -> list[File]:
     """A file, or what is in it if a student handed in a zip. An archive in that archive is not opened."""
-    if file.problem or file.path.suffix.lower() != ".zip":
+    if file.problem or not file.is_kind(".zip"):
         return [file]
     try:
         archive = zipfile.ZipFile(io.BytesIO(file.read()))
         if len(archive.infolist()) > MOST_OF_ONE:
-            return [File(file.path, file.read, "unsafe_archive")]
+            return [File(file.path, file.read, "too_many_files")]
         return [inner for inner in files_of_zip(archive) if inner.problem or not ignored(inner.path)]
     except TooLarge:
         return [File(file.path, file.read, "too_large")]
@@ -179,11 +230,22 @@ def with_inner_archive(file: File) -> list[File]:
 def without_common_folder(files: list[File], stem: str) -> list[File]:
     """The files, without a first folder that holds the whole class and no student."""
     tops = {file.path.parts[0] for file in files if file.path.parts and not ignored(file.path)}
-    if len(tops) == 1 and (tops & {"submitted", "submissions", clean(stem)}):
-        top = tops.pop()
-        deeper = [file for file in files if file.path.parts and file.path.parts[0] == top and len(file.path.parts) > 1]
-        return [File(file.path.relative_to(top), file.read, file.problem) for file in deeper]
-    return files
+    if len(tops) != 1:
+        return files
+    top = tops.pop()
+    deeper = [file for file in files if file.path.parts[:1] == (top,) and len(file.path.parts) > 1]
+    inside = [File(file.path.relative_to(top), file.read, file.problem) for file in deeper]
+    if clean(top) in {"submitted", "submissions", clean(stem)}:
+        return inside
+    handed_in = {student_of(file.path) for file in inside if file.is_kind(".ipynb", ".zip") and not ignored(file.path)}
+    students = [who for who in handed_in if not SHEET.match(who)]  # nbgrader has a folder for each sheet
+    if MOODLE.match(top) or len(students) < 2:
+        return files
+    print(
+        f"grade: all files are in the folder {clean(top)}: it is taken for the class, not for one student",
+        file=sys.stderr,
+    )
+    return inside
 
 
 def ignored(path: PurePosixPath) -> bool:
@@ -206,6 +268,21 @@ def clean(name: str) -> str:
     """A name in one spelling, without characters that are not seen or that turn a line round."""
     name = unicodedata.normalize("NFC", name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
     return "".join(c for c in name if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp"))
+
+
+def names_of(students: list[str]) -> dict[str, str]:
+    """The names of students as people read them. Two that look the same stay two: one shows how it is spelled."""
+    names = {who: clean(who) for who in students}
+    alike = Counter(names.values())
+    odd = [who for who in sorted(students) if who != names[who] and (alike[names[who]] > 1 or not names[who])]
+    taken = {name for who, name in names.items() if who not in odd}
+    for who in odd:
+        name = f"{names[who]} [{who.encode('unicode_escape').decode()}]".strip()
+        while name in taken:
+            name += "'"
+        taken.add(name)
+        names[who] = name
+    return names
 
 
 def file_names(students: list[str]) -> dict[str, str]:

@@ -5,10 +5,11 @@ import io
 import json
 import os
 import re
-import shutil
+import subprocess
+import sys
 import zipfile
 from dataclasses import replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 from classroom.hand_ins import BRIEF, LAYER_NORM, MEAN_SQUARE, PATIENT, SET, cell, notebook, sheet, write_zip
@@ -178,6 +179,72 @@ def test_a_set_or_a_place_that_is_not_there_is_refused(quick_set, room, tmp_path
     assert "may not lie among the submissions" in errors
 
 
+SMALL = """
+import os, sys
+sys.path[:0] = SEEN_FROM
+from classroom.hand_ins import PATIENT, SET
+from subnorm.classroom import grade
+grade.SETS["quick"] = SET
+sys.exit(grade.grade("quick", grade.Path(sys.argv[1]), grade.Path(sys.argv[2]), limits=PATIENT, jobs=1))
+"""
+
+
+@pytest.mark.parametrize(("place", "size"), [("out", 64 << 10), ("scratch", 16 << 10)])
+def test_a_full_disk_is_a_sentence(place, size, quick_set, room, tmp_path):
+    """Where grades go, or the scratch folder: on a real one of a few kB, while there is room elsewhere."""
+    seen = [str(sandboxes.PACKAGE.parent), str(Path(__file__).parents[1]), *sandboxes.installed_in()]
+    full = ["bwrap", "--dev-bind", "/", "/", "--size", str(size), "--tmpfs", str(tmp_path / place)]
+    for name in ("out", "scratch"):
+        (tmp_path / name).mkdir()
+    for k in range(40):  # each student takes a page of memory or more
+        (room / f"Student {k}.ipynb").write_bytes(b"")
+    done = subprocess.run(
+        [*full, sys.executable, "-c", SMALL.replace("SEEN_FROM", repr(seen)), str(room), str(tmp_path / "out")],
+        env={**os.environ, "TMPDIR": str(tmp_path / "scratch")}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    where = {"out": "the grades cannot be written to", "scratch": "the temporary folder"}[place]
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert done.stderr.startswith(f"grade: {where} {tmp_path / place}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_folder_for_the_grades_that_cannot_be_written_to_is_a_sentence(quick_set, room, tmp_path, capsys):
+    (tmp_path / "grades").mkdir()
+    (tmp_path / "grades/students").write_text("")  # also root may not make a folder of that name
+    assert run(room, tmp_path / "grades") == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"grade: the grades cannot be written to {tmp_path / 'grades/students'}")
+    assert "the same command goes on where this one stopped" in said
+
+
+def test_a_damaged_log_is_a_refusal_and_no_new_seed(quick_set, room, tmp_path, capsys):
+    out = tmp_path / "grades"
+    assert run(room, out, seed=7) == 0
+    before = contents(out)
+    for damaged in (b"", b"{", before["log.json"].replace(b'"seed": 7', b'"seed": "x"'), b"{}", b"\xff\xfe"):
+        (out / "log.json").write_bytes(damaged)
+        assert run(room, out) == 1
+        assert "log.json is damaged" in capsys.readouterr().err
+        assert contents(out) == {**before, "log.json": damaged}
+    assert run(room, out, seed=7) == 0
+    assert contents(out) == before
+
+
+def test_what_was_written_of_a_student_who_withdrew_is_removed(quick_set, room, tmp_path, capsys):
+    out = tmp_path / "grades"
+    assert run(room, out, seed=7) == 0
+    (room / "Bo.ipynb").unlink()
+    (out / "feedback/notes.md").write_text("mine")
+    (out / "students/notes.json").write_text("{}")
+    capsys.readouterr()
+    assert run(room, out) == 0
+    assert "removed, for they are not among the submissions any more: Bo\n" in capsys.readouterr().out
+    names = {"Ada", "Cy", "notes"}
+    assert {path.stem for folder in ("feedback", "students") for path in (out / folder).iterdir()} == names
+    assert not any(b"Bo" in content for content in contents(out).values())
+
+
 def test_the_grades_of_another_set_are_not_overwritten(quick_set, room, tmp_path, capsys, monkeypatch):
     assert run(room, tmp_path / "grades") == 0
     before = contents(tmp_path / "grades")
@@ -293,6 +360,86 @@ def test_the_layouts_of_platforms(layout, zipped, tmp_path):
     for one in found:
         path, data, problem = one.notebook("ex02")
         assert (problem, data.decode().endswith(path)) == ("", True)
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize(
+    ("odd", "shown"),
+    [
+        ("Ada\u200b", "Ada [Ada\\u200b]"),  # zero-width space
+        ("A\u00adda", "Ada [A\\xadda]"),  # soft hyphen
+        ("\u202eAda", "Ada [\\u202eAda]"),  # right to left
+        ("Ada\ufeff", "Ada [Ada\\ufeff]"),
+    ],
+)
+def test_names_that_look_the_same_stay_two_students(odd, shown, zipped, tmp_path):
+    names = ["Ada.ipynb", f"{odd}.ipynb", f"B{odd}/x.ipynb"]
+    place = tmp_path / "class.zip"
+    if zipped:
+        write_zip(place, [(name, name.encode()) for name in names])
+    else:
+        place = tmp_path / "class"
+        (place / f"B{odd}").mkdir(parents=True)
+        for name in names:
+            (place / name).write_bytes(name.encode())
+    found = {one.student: one.notebook("ex02")[1:] for one in read_all(place)}
+    assert found == {
+        "Ada": (b"Ada.ipynb", ""), shown: (names[1].encode(), ""), clean(f"B{odd}"): (names[2].encode(), ""),
+    }  # fmt: skip
+
+
+def test_two_spellings_of_one_letter_and_names_that_were_made_to_collide_stay_apart():
+    names = submissions.names_of(
+        ["Zoë", "Zoe\u0308", "Ada", "Ada\u200b", "Ada [Ada\\u200b]", "\u200b", "Bo\udcff", "Bo\udcfe"]
+    )
+    assert len(set(names.values())) == 8
+    assert (names["Zoë"], names["Zoe\u0308"], names["\u200b"]) == ("Zoë", "Zoë [Zoe\\u0308]", "[\\u200b]")
+    assert submissions.names_of(["Zoe\u0308", "Al\u200d"]) == {"Zoe\u0308": "Zoë", "Al\u200d": "Al"}
+
+
+def test_very_many_files_of_one_student_are_this_student_s_problem(tmp_path):
+    many = [(f"Eve/{k}.ipynb", b"1") for k in range(20_001)]
+    write_zip(
+        tmp_path / "a.zip",
+        [("Ada.ipynb", b"1"), *many, *[(f"Bo/{k}.txt", b"") for k in range(2000)], ("Bo/x.ipynb", b"2")],
+    )
+    found = {one.student: one.notebook("ex02") for one in read_all(tmp_path / "a.zip")}
+    assert {who: problem for who, (_, _, problem) in found.items()} == {"Ada": "", "Bo": "", "Eve": "too_many_files"}
+    assert found["Bo"][1] == b"2"
+
+
+@pytest.mark.parametrize(
+    ("inside", "students"),
+    [
+        (["Ada.ipynb", "Bo.ipynb"], ["Ada", "Bo"]),
+        (["Ada/x.ipynb", "Bo/x.ipynb", "readme.txt"], ["Ada", "Bo", "readme.txt"]),
+        (["Ada_12_assignsubmission_file/x.ipynb", "Bo_13_assignsubmission_file/x.zip"], ["Ada_12", "Bo_13"]),
+        (["x.ipynb", "data.csv"], ["Grades 2026"]),
+        (["ex01/x.ipynb", "ex02/x.ipynb"], ["Grades 2026"]),
+        (["ex01-tensors.ipynb", "ex02-layer-norm.ipynb"], ["Grades 2026"]),
+    ],
+)
+def test_a_folder_around_the_whole_class_may_have_any_name(inside, students, tmp_path, capsys):
+    write_zip(tmp_path / "download.zip", [(f"Grades 2026/{name}", b"1") for name in inside])
+    assert [one.student for one in read_all(tmp_path / "download.zip")] == students
+    assert ("folder Grades 2026: it is taken for the class" in capsys.readouterr().err) == (len(students) > 1)
+
+
+def test_the_only_student_on_moodle_is_no_folder_of_a_class(tmp_path):
+    write_zip(tmp_path / "a.zip", [(f"Ada_1_assignsubmission_file/{name}.ipynb", b"1") for name in "xy"])
+    assert [one.student for one in read_all(tmp_path / "a.zip")] == ["Ada_1"]
+
+
+def test_a_damaged_zip_of_a_class_is_a_sentence(tmp_path):
+    write_zip(tmp_path / "whole.zip", [(f"{name}.ipynb", b"1" * 500) for name in ("Ada", "Bo")])
+    whole = (tmp_path / "whole.zip").read_bytes()
+    directory = whole.index(b"PK\1\2")
+    for damaged in (whole[:-30], whole[:directory] + b"xx" + whole[directory + 2 :]):
+        (tmp_path / "a.zip").write_bytes(damaged)
+        with pytest.raises(NoSubmissions, match=r"a\.zip is a damaged zip: download it from the platform again"):
+            read_all(tmp_path / "a.zip")
+    (tmp_path / "a.zip").write_bytes(whole[:41] + b"?" + whole[42:])  # in the first member: the second is whole
+    assert [one.notebook("ex02")[2] for one in read_all(tmp_path / "a.zip")] == ["unreadable_file", ""]
 
 
 def test_two_students_of_one_name_stay_two_on_moodle(tmp_path):
@@ -438,7 +585,7 @@ def test_the_cells_of_a_notebook():
 def test_a_part_of_a_file_is_never_left_under_its_name(tmp_path, monkeypatch):
     grade.write(tmp_path / "a/b.txt", "one")
     monkeypatch.setattr(type(tmp_path), "replace", lambda *args: (_ for _ in ()).throw(OSError))
-    with pytest.raises(OSError, match=r"^$"):
+    with pytest.raises(grade.Refused):
         grade.write(tmp_path / "a/b.txt", "two")
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["b.txt"]
     assert (tmp_path / "a/b.txt").read_text() == "one"
-    shutil.rmtree(tmp_path / "a")

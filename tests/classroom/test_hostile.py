@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 import zipfile
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import pytest
 from classroom.hand_ins import BRIEF, LAYER_NORM, MEAN_SQUARE, PATIENT, SET, SETUP, cell, notebook, sheet, write_zip
 from parts import need
 
-from subnorm.classroom import grade
+from subnorm.classroom import grade, submissions
 from subnorm.classroom.submissions import file_names, read_all
 from subnorm.classroom.wire import pack_case
 
@@ -228,7 +229,7 @@ def graded(tmp_path_factory):
             wanted[student] = diagnoses
         for student, members in archives(folder):
             write_zip(folder / f"{student}.zip", members)
-            wanted[student] = ["unsafe_archive"] * 2
+            wanted[student] = ["too_many_files" if student == "many" else "unsafe_archive"] * 2
         (folder / "soft link.ipynb").symlink_to(folder / "Ada.ipynb")
         wanted["soft link"] = ["link"] * 2
         stop = threading.Event()
@@ -358,6 +359,54 @@ def test_an_archive_that_is_broken_or_packed_in_a_rare_way_stops_nobody_else(met
     (tmp_path / "Ada.ipynb").write_bytes(sheet())
     ada, eve = read_all(tmp_path)
     assert (ada.notebook("quick")[2], eve.notebook("quick")[2]) == ("", problem)
+
+
+def overlapped(count):
+    """A zip whose members, each of 10 MB and under a name of its own, are the same compressed bytes."""
+    data = b"{" + bytes(range(256)) * 100 + b" " * (10_000_000 - 25_600) + b"}"
+    deflate = zlib.compressobj(wbits=-15)
+    squeezed = deflate.compress(data) + deflate.flush()
+    sizes = (zlib.crc32(data), len(squeezed), len(data))
+    start = struct.pack("<4s5H3L2H", b"PK\3\4", 20, 0, 8, 0, 0, *sizes, 7, 0) + b"x.ipynb" + squeezed
+    entry = b"".join(
+        struct.pack("<4s6H3L5H2L", b"PK\1\2", 20, 20, 0, 8, 0, 0, *sizes, len(name), 0, 0, 0, 0, 0, 0) + name
+        for name in (b"%d.ipynb" % k for k in range(count))
+    )
+    return start + entry + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, len(entry), len(start), 0)
+
+
+def test_an_archive_that_tells_the_same_bytes_many_times_is_not_unpacked(tmp_path, monkeypatch):
+    """990 members of 10 MB held the grader for half a minute."""
+    opened = []
+    monkeypatch.setattr(submissions, "read_member", lambda archive, info: opened.append(info) or b"")
+    (tmp_path / "Eve.zip").write_bytes(overlapped(990))
+    (tmp_path / "class").mkdir()
+    (tmp_path / "class/Eve.zip").write_bytes((tmp_path / "Eve.zip").read_bytes())
+    (tmp_path / "class/Ada.ipynb").write_bytes(sheet())
+    assert [one.notebook("quick")[2] for one in read_all(tmp_path / "class")] == ["", "unsafe_archive"]
+    assert {one.notebook("quick")[2] for one in read_all(tmp_path / "Eve.zip")} == {"unsafe_archive"}
+    assert opened == []
+
+
+def test_copies_of_one_notebook_are_read_up_to_a_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(submissions, "MOST_BYTES", 3 * len(sheet()))
+    for student, copies in (("Ada", 4), ("Eve", 5)):
+        (tmp_path / student).mkdir()
+        for k in range(copies):
+            (tmp_path / student / f"{k}.ipynb").write_bytes(sheet())
+    assert [one.notebook("quick")[2] for one in read_all(tmp_path)] == ["", "too_large"]
+
+
+def test_a_student_s_archives_are_opened_up_to_a_number(tmp_path):
+    for k in range(submissions.MOST_ARCHIVES + 1):
+        write_zip(tmp_path / f"{k}.zip", [("x.ipynb", sheet())])
+    (tmp_path / "class/Eve").mkdir(parents=True)
+    (tmp_path / "class/Ada").mkdir()
+    for k in range(submissions.MOST_ARCHIVES + 1):
+        (tmp_path / "class/Eve" / f"{k}.zip").write_bytes((tmp_path / f"{k}.zip").read_bytes())
+        if k:
+            (tmp_path / "class/Ada" / f"{k}.zip").write_bytes((tmp_path / f"{k}.zip").read_bytes())
+    assert [one.notebook("quick")[2] for one in read_all(tmp_path / "class")] == ["", "too_many_files"]
 
 
 def test_a_folder_that_cannot_be_read_stops_nobody_else(tmp_path, monkeypatch):
