@@ -6,6 +6,7 @@ Without the program such a test is a skip that names it; with CI=true it is a fa
 import contextlib
 import importlib.util
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -43,7 +44,7 @@ def triton_path() -> str | None:
 def ordinary_user() -> str | None:
     """A command that starts this Python, or the system's, as an ordinary user who may use NumPy and bubblewrap."""
     if os.name != "posix" or os.getuid() != 0:
-        return sys.executable
+        return shlex.quote(sys.executable)
     numpy = importlib.util.find_spec("numpy")
     tried = f"""
 import os, subprocess, sys
@@ -53,9 +54,9 @@ inside = subprocess.run(["bwrap", "--ro-bind", "/", "/", "--unshare-all", "--uns
 sys.exit(inside.returncode or not os.access(os.path.realpath(sys._base_executable), os.X_OK))
 """
     for python in (sys.executable, "/usr/bin/python3"):
-        command = f"setpriv --reuid=65534 --regid=65534 --clear-groups {python}"
+        command = f"setpriv --reuid=65534 --regid=65534 --clear-groups {shlex.quote(python)}"
         with contextlib.suppress(OSError):
-            if subprocess.run([*command.split(), "-c", tried], cwd="/", env={"PATH": os.defpath}).returncode == 0:
+            if subprocess.run([*shlex.split(command), "-c", tried], cwd="/", env={"PATH": os.defpath}).returncode == 0:
                 return command
     return None
 

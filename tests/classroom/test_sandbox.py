@@ -4,6 +4,7 @@ import errno
 import json
 import math
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -262,7 +263,7 @@ def as_oneself():
 
 def as_an_ordinary_user():
     need("bwrap")
-    return need("ordinary user").split()
+    return shlex.split(need("ordinary user"))
 
 
 @known
