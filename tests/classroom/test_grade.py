@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -189,19 +190,38 @@ sys.exit(grade.grade("quick", grade.Path(sys.argv[1]), grade.Path(sys.argv[2]), 
 """
 
 
+def small_run(package, *arguments, before=(), **environment):
+    """The small class, graded by another process from a package in some folder."""
+    seen = [str(package.parent), str(Path(__file__).parents[1]), *sandboxes.installed_in()]
+    return subprocess.run(
+        [*before, sys.executable, "-c", SMALL.replace("SEEN_FROM", repr(seen)), *map(str, arguments)],
+        env={**os.environ, **environment}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_a_checkout_may_lie_anywhere(quick_set, room, tmp_path):
+    there = tmp_path / "my subnorm é $HOME 'x'"
+    package = shutil.copytree(sandboxes.PACKAGE, there / "subnorm", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.move(room, there / "class")
+    (there / "scratch").mkdir()
+    done = small_run(package, there / "class", there / "grades", TMPDIR=str(there / "scratch"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [row[4] for row in rows(there / "grades")] == [
+        "right", "right", "ddof1", "not_done", "missing", "no_function",
+    ]  # fmt: skip
+    assert list((there / "scratch").iterdir()) == []
+
+
 @pytest.mark.parametrize(("place", "size"), [("out", 64 << 10), ("scratch", 16 << 10)])
 def test_a_full_disk_is_a_sentence(place, size, quick_set, room, tmp_path):
     """Where grades go, or the scratch folder: on a real one of a few kB, while there is room elsewhere."""
-    seen = [str(sandboxes.PACKAGE.parent), str(Path(__file__).parents[1]), *sandboxes.installed_in()]
-    full = ["bwrap", "--dev-bind", "/", "/", "--size", str(size), "--tmpfs", str(tmp_path / place)]
     for name in ("out", "scratch"):
         (tmp_path / name).mkdir()
     for k in range(40):  # each student takes a page of memory or more
         (room / f"Student {k}.ipynb").write_bytes(b"")
-    done = subprocess.run(
-        [*full, sys.executable, "-c", SMALL.replace("SEEN_FROM", repr(seen)), str(room), str(tmp_path / "out")],
-        env={**os.environ, "TMPDIR": str(tmp_path / "scratch")}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    full = ["bwrap", "--dev-bind", "/", "/", "--size", str(size), "--tmpfs", str(tmp_path / place)]
+    scratch = str(tmp_path / "scratch")
+    done = small_run(sandboxes.PACKAGE, room, tmp_path / "out", before=full, TMPDIR=scratch)
     where = {"out": "the grades cannot be written to", "scratch": "the temporary folder"}[place]
     assert done.returncode == 1
     assert "No space left on device" in done.stderr
