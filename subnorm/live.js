@@ -313,9 +313,13 @@ globalThis.subnormLive ??= (() => {
     const kind = KINDS[spec.kind];
     const shown = kind.show(spec, state, w, narrow);
     const h = kind.height(spec, narrow);
-    const svg = `<svg viewBox="0 0 ${w} ${h}" role="img" aria-label="${escape(spec.alt)}">${shown.svg}</svg>`;
+    const svg = `<svg viewBox="0 0 ${w} ${h}" role="img" aria-label="${escape(seen(spec, state, shown.say))}">${shown.svg}</svg>`;
     return { ...shown, svg };
   }
+
+  /** What is seen: of the first state its own text, of any other what the figure shows and what it says there. */
+  const seen = (spec, state, say) => spec.controls.every(({ name, start }) => state[name] === start) ? spec.alt
+    : `${spec.title}. ${say}`;
 
   /** Where every control stands at first. */
   const start = (spec) => Object.fromEntries(spec.controls.map(({ name, start }) => [name, start]));

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 
 import numpy as np
 import pytest
@@ -179,6 +180,53 @@ def test_the_keys_of_a_figure_are_its_own(browser, server):
         assert page.title() != "ArrowLeft"
         page.locator("#all-answers").press("ArrowRight")
         assert page.title() == "ArrowRight"
+
+
+def test_the_text_of_the_picture_follows_the_controls(browser, server, name):
+    with opened(browser, server, [], viewport=DESK) as page:
+        for spec, figure in figures_on(page, server, name):
+            picture, said = figure.locator("svg[role=img]"), figure.locator(".live-say")
+            assert picture.get_attribute("aria-label") == spec["alt"]
+            last = spec["controls"][-1]
+            control = figure.locator(f"[data-control={last['name']}] input:not(:checked)").last
+            if last["kind"] == "choice":
+                control.check()
+            else:
+                control.press("Home" if last["start"] > last.get("range", [0])[0] else "End")
+            assert picture.get_attribute("aria-label") == f"{spec['title']}. {said.inner_text()}"
+            figure.get_by_role("button", name="Start again").click()
+            assert picture.get_attribute("aria-label") == spec["alt"]
+
+
+# How strong the colours of the last column are, on average, in each panel.
+ENDS = """figure => [...figure.querySelectorAll("svg rect.grid")].map((frame) => {
+  const { right, top, height } = frame.getBoundingClientRect();
+  const cells = Array.from({ length: 16 }, (_, k) => {
+    const cell = document.elementsFromPoint(right - 4, top + (k + 0.5) * height / 16).find((e) => e.matches("path"));
+    return Number(cell?.getAttribute("fill-opacity") ?? NaN);
+  });
+  return cells.reduce((sum, v) => sum + v, 0) / cells.length;
+})"""
+
+
+def test_the_first_picture_of_the_book_shows_what_its_sentence_says(browser, server):
+    """Strong colours blow up, pale ones fade, and what holds lies between, at every gain."""
+    bands = {"fades": (0, 0.25), "holds": (0.35, 0.7), "blows up": (0.7, 1)}
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "book/intro.html")
+        figure = page.locator("#live-token.live-on")
+        slider = figure.locator("input")
+        slider.press("Home")
+        seen = set()
+        for _ in range(int(slider.get_attribute("max")) + 1):
+            fates = re.findall(r"it (fades|holds|blows up)", figure.locator(".live-say").inner_text())
+            strengths = figure.evaluate(ENDS)
+            for fate, strength in zip(fates, strengths, strict=True):
+                low, high = bands[fate]
+                assert low <= strength <= high, (slider.get_attribute("aria-valuetext"), fates, strengths)
+            seen.update(fates)
+            slider.press("ArrowRight")
+        assert seen == set(bands)
 
 
 def test_a_figure_follows_its_window(browser, server):
