@@ -17,7 +17,7 @@ SEEN = """() => {
   const controls = "button, nav, dialog, input[type=search], .bd-header-article, .headerlink, details.hide > summary";
   return {
     controls: start(all(controls).filter(shown)),
-    folded: all("details.sd-dropdown p").filter((e) => !shown(e)).length,
+    folded: all("details.sd-dropdown:not(.solution) p").filter((e) => !shown(e)).length,
     titles: all("article h1").filter(shown).length,
     ground: getComputedStyle(document.body).backgroundColor,
     text: getComputedStyle(document.querySelector("article p")).color,
@@ -56,7 +56,7 @@ def test_a_page_prints_as_its_text_alone(browser, server, name):
 PLANTED = {
     "shown: <button": "article.insertAdjacentHTML('beforeend', '<button>x</button>')",
     "wider than the paper: <table": "article.querySelector('table').style.width = '900px'",
-    "paragraphs are folded away": "document.querySelector('details.sd-dropdown p').hidden = true",
+    "paragraphs are folded away": "document.querySelector('details.sd-dropdown:not(.solution) p').hidden = true",
     "2 titles": "article.insertAdjacentHTML('beforeend', '<h1>x</h1>')",
     "rgb(30, 42, 53) on rgb(9, 9, 9)": "document.body.style.background = 'rgb(9, 9, 9)'",
 }
