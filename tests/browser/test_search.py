@@ -1,5 +1,7 @@
 """The search: it finds what the book explains, and is at hand on every page."""
 
+import re
+
 import pytest
 from visit import DESK, PHONE, opened
 
@@ -27,6 +29,137 @@ def test_search_finds_every_term_of_the_glossary(browser, server, terms):
     with opened(browser, server, []) as page:
         page.goto(server + "search.html?q=x")
         assert page.evaluate(LOST, [*terms, "a term of no book"]) == ["a term of no book"]
+
+
+# What readers ask for, and the page that explains it.
+EXPLAINED = {
+    "vanishing gradients": "01-why",
+    "He initialisation": "01-why",
+    "self-attention": "01a",
+    "residual connection": "02-",
+    "skip connection": "02-",
+    "Skip Connections": "02-",
+    "what is a shortcut connection": "02-",
+    "ResNet": "02a",
+    "layer norm": "03-",
+    "LayerNorm": "03-",
+    "layer normalisation": "03-",
+    "layer norm backward": "03a",
+    "batch norm": "03b",
+    "BatchNorm": "03b",
+    "group normalization": "03b",
+    "rmsnorm": "04-",
+    "RMS norm": "04-",
+    "root mean square": "04-",
+    "pre-ln": "05-",
+    "Post-LN": "05-",
+    "pre norm": "05-",
+    "postnorm": "05-",
+    "DeepNorm": "05a",
+    "warm-up": "05b",
+    "learning rate warmup": "05b",
+    "rank collapse": "05c",
+    "transformer block": "06-",
+    "final norm": "06-",
+    "multi-head attention": "06a",
+    "ablation": "06b",
+    "mean pooling": "06c",
+    "number of parameters": "06d",
+    "fused kernels": "08-",
+    "memory bandwidth": "08-",
+    "exercises": "book/exercises",
+}
+FOUND = """(query) => Search._performSearch(...Search._parseQuery(query)).reverse()
+  .map(([doc, , anchor]) => doc.replace("notebooks/", "") + anchor)"""
+
+
+@pytest.fixture
+def search(browser, server):
+    """Pages in the order in which a search shows them."""
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "search.html?q=x")
+        page.wait_for_function("Search.hasIndex()")
+        yield lambda query: page.evaluate(FOUND, query)
+
+
+def test_the_page_that_explains_a_term_is_found_first(search):
+    first = {query: search(query)[0] for query in EXPLAINED}
+    assert {query: page for query, page in first.items() if not page.startswith(EXPLAINED[query])} == {}
+
+
+def test_the_glossary_follows_the_page_that_explains_a_term(search, terms):
+    assert {term: search(term)[:2] for term in terms if not any("glossary#" in page for page in search(term)[:3])} == {}
+    assert {term: search(term)[0] for term in terms if not search(term)[0].startswith("0")} == {}
+
+
+def test_chapters_come_before_exercises_and_functions_are_found_by_their_name(search):
+    found = search("width")
+    assert min(k for k, page in enumerate(found) if "exercises" in page) > max(
+        k for k, page in enumerate(found) if page[:1] == "0" and "#" not in page
+    )
+    assert search("layer_norm")[0].startswith("book/api/")
+    assert len(set(search("layer norm"))) == len(search("layer norm"))
+
+
+def test_every_page_that_explains_something_exists(browser, server):
+    script = (course.ROOT / "book/_ext/searching.js").read_text("utf-8")
+    named = set(re.findall(r'^    "([\w/-]+)":', script, re.MULTILINE))
+    assert len(named) > 15
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "search.html?q=x")
+        page.wait_for_function("Search.hasIndex()")
+        assert named - set(page.evaluate("Search._index.docnames")) == set()
+
+
+@pytest.mark.parametrize("query", ["skip connection", "layer norm", "heat map", "Xavier"])
+def test_a_result_is_quoted_in_prose(browser, server, query):
+    faults = []
+    with opened(browser, server, faults, viewport=DESK) as page:
+        page.goto(f"{server}search.html?q={query}")
+        page.locator("#search-results p.context").first.wait_for()
+        page.wait_for_load_state("networkidle")
+        quotes = page.locator("#search-results li:has(p.context)").all()
+        assert len(quotes) >= 3
+        for result in quotes[:12]:
+            quote, link = result.locator("p.context").inner_text(), result.locator("a").get_attribute("href")
+            assert 0 < len(quote) < 260
+            assert not re.search(r"Contents|figures\.show|alt=|import |\bdef |BEGIN SOLUTION", quote), (link, quote)
+        assert quotes[0].locator("p.context .highlighted").count() > 0
+    assert faults == []
+
+
+MARKED = """() => {
+  const seen = (e) => getComputedStyle(e).backgroundColor !== "rgba(0, 0, 0, 0)";
+  const all = [...document.querySelectorAll(".highlighted")].filter(seen);
+  const text = all.filter((e) => e.closest(".bd-article, #search-results"));
+  return [text.length, all.length - text.length];
+}"""
+
+
+def marked(page):
+    """How many words of a page are marked: in its text, and beside it."""
+    page.wait_for_timeout(100)  # Sphinx waits, too
+    return page.evaluate(MARKED)
+
+
+def test_the_words_of_a_search_are_marked_in_the_text_it_leads_to_and_nowhere_else(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "search.html?q=layer+norm")
+        page.locator("#search-results li a").first.wait_for()
+        page.goto(server + "search.html?q=warm-up")  # the words before are not marked on this page
+        page.locator("#search-results li a").first.wait_for()
+        assert marked(page)[1] == 0
+        assert page.locator(".bd-sidebar-primary .highlighted").count() == 0
+        page.locator("#search-results li a").first.click()
+        page.locator("article h1", has_text="Warm-up").wait_for()
+        text, beside = marked(page)
+        assert text > 10
+        assert beside == 0
+        page.goto(server + "search.html?q=layer+norm")
+        page.locator("#search-results li a").first.wait_for()
+        page.locator(".bd-sidebar-primary a", has_text="04 RMSNorm").click()  # no result of the search
+        page.locator("article h1", has_text="RMSNorm").wait_for()
+        assert marked(page) == [0, 0]
 
 
 @pytest.mark.parametrize("kind", ["server", "file"])

@@ -1,0 +1,103 @@
+// What Sphinx's search adds to its score, which knows only titles and words: where a term is explained, and which pages
+// come first. Runs after searchtools.js and before the index is there.
+{
+  // The page that explains a term comes first. Hyphens, spaces, capitals, plurals and s for z make no difference.
+  const EXPLAINED = {
+    "notebooks/01-why-depth-breaks": `vanishing gradient, exploding gradient, vanishing, exploding, degradation,
+      degradation problem, plain stack, initialization, he init, he initialization, kaiming init, kaiming
+      initialization, xavier, xavier init, glorot init, internal covariate shift, covariate shift`,
+    "notebooks/01a-attention-in-twenty-lines": `attention, self attention, scaled dot product attention, softmax,
+      query, key, query key value, causal mask, token`,
+    "notebooks/02-residual-connections": `residual connection, residual, skip connection, skip, shortcut, shortcut
+      connection, identity shortcut, residual block, residual branch, residual stream, residual learning, branch gain,
+      skip path, gradient path, identity mapping, 2 to the power L paths`,
+    "notebooks/02a-recipes-of-the-family": `resnet, residual network, pre activation, highway network, highway, densenet,
+      u net, rwkv, parallel block, gpt j`,
+    "notebooks/03-layer-normalization": `layer normalization, layer norm, norm, normalization, gain, shift, gamma, beta,
+      eps, epsilon, invariance`,
+    "notebooks/03a-layer-norm-backward": `layer norm backward, layer norm gradient, backward pass, backward pass of layer
+      norm, rstd, finite difference, gradient check, jacobian`,
+    "notebooks/03b-batch-group-instance": `batch norm, batch normalization, group norm, group normalization, instance
+      norm, instance normalization, running statistics, running mean`,
+    "notebooks/04-rmsnorm": `rms norm, root mean square, root mean square norm, rms, rms normalization, upcast`,
+    "notebooks/04a-mean-and-parity": `mean subtraction, partial rms norm, layer norm or rms norm, parity`,
+    "notebooks/05-pre-ln-or-post-ln": `pre ln, post ln, pre norm, post norm, pre layer norm, post layer norm, pre ln or
+      post ln, pre ln vs post ln, placement, norm placement, add norm`,
+    "notebooks/05a-gradients-by-placement": `deepnorm, deepnet, amplification, gradient by layer`,
+    "notebooks/05b-warm-up": `warm up, learning rate warm up, learning rate, learning rate schedule, adam`,
+    "notebooks/05c-rank-collapse": `rank collapse, oversmoothing, over smoothing`,
+    "notebooks/06-the-block-assembled": `transformer block, transformer, block, encoder, decoder, cross attention, feed
+      forward, feed forward network, ffn, mlp, final norm, sublayer, language model`,
+    "notebooks/06a-attention-sublayer": `attention sublayer, multi head attention, multihead attention, dropout`,
+    "notebooks/06b-ablation": `ablation, ablation study`,
+    "notebooks/06c-pooling-heads": `pooling, pooling head, mean pooling, attention pooling`,
+    "notebooks/06d-counting-parameters": `parameter, parameter count, number of parameters, counting parameters`,
+    "notebooks/08-how-fast-can-a-norm-be": `speed, timing, benchmark, bandwidth, memory bandwidth, memory bound, roofline,
+      fused, fused norm, fused kernel, kernel, triton, gpu`,
+    "book/exercises": "exercise, exercise sheet, sheet",
+  };
+  const KINDS = [[/^notebooks\/\d\d-/, 8], [/^notebooks\/\d\d[a-z]-/, 6], [/^(notebooks|book)\/exercises/, -8]];
+  const FIRST = 1000; // more than Sphinx gives to any result
+
+  const words = (text) => text.toLowerCase().replaceAll("isation", "ization").match(/[\p{L}\p{N}_]+/gu) ?? [];
+  const plain = (some) => some.map((word) => (word.length > 3 ? word.replace(/s$/, "") : word)).join("");
+  const pages = new Map(Object.entries(EXPLAINED).flatMap(([doc, terms]) =>
+    terms.split(",").map((term) => [plain(words(term)), doc])));
+
+  /** {term: how many words it has} of all terms that the query may hold: its runs of words. */
+  function runs(query) {
+    const asked = words(query);
+    return new Map(asked.flatMap((_, from) => asked.slice(from).map((_, k) => [plain(asked.slice(from, from + k + 1)), k + 1])));
+  }
+
+  const perform = Search._performSearch;
+  Search._performSearch = (query, ...terms) => {
+    const { docnames, titles, filenames, indexentries } = Search._index;
+    const found = new Map(); // {page#anchor: result}
+    const add = (at, anchor, score) => {
+      const key = docnames[at] + anchor;
+      if (at >= 0 && !(found.get(key)?.[4] >= score)) found.set(key, [docnames[at], titles[at], anchor, null, score, filenames[at]]);
+    };
+    const asked = runs(query);
+    for (const [term, length] of asked) if (pages.has(term)) add(docnames.indexOf(pages.get(term)), "", FIRST + length);
+    for (const [entry, places] of Object.entries(indexentries)) // then the glossary
+      for (const [at, id, main] of places) if (main && asked.has(plain(words(entry)))) add(at, `#${id}`, FIRST / 2);
+    const others = perform(query, ...terms).filter(([doc, , anchor]) => !found.has(doc + anchor));
+    for (const result of others) result[4] += KINDS.find(([kind]) => kind.test(result[0]))?.[1] ?? 0;
+    return [...others, ...found.values()].sort((a, b) => a[4] - b[4]); // the last is shown first
+  };
+
+  // What is quoted below a result is prose: no list of contents or of objectives, no code, no answer.
+
+  const NO_PROSE = `nav, script, style, details, figure, pre, .cell, .admonition, .quick-check, .checks-head, .supports,
+    .place, sup.claim, .headerlink, .katex-mathml`;
+  const LONG = 240; // characters
+
+  Search.makeSearchSummary = (html, keywords, anchor) => {
+    const page = new DOMParser().parseFromString(html, "text/html");
+    page.querySelectorAll(NO_PROSE).forEach((part) => part.remove());
+    const at = anchor ? page.getElementById(anchor.slice(1)) : null;
+    const part = (at?.matches("dt") ? at.nextElementSibling : at) ?? page.querySelector("article");
+    const texts = [part, ...part.querySelectorAll("p, li, dd")].filter((e) => e.matches("p, li, dd") && !e.querySelector("p"))
+      .map((e) => e.textContent.trim().replace(/\s+/g, " "));
+    const places = (text) => [...keywords].map((word) => text.toLowerCase().indexOf(word)).filter((place) => place >= 0);
+    const best = texts.filter((text) => text.length > 40)
+      .reduce((one, other) => (places(other).length > places(one).length ? other : one), "");
+    const summary = document.createElement("p");
+    summary.className = "context";
+    summary.textContent = excerpt(best || (texts[0] ?? ""), Math.min(...places(best), Infinity));
+    return summary;
+  };
+
+  /** From the sentence that holds the place on, whole words. */
+  function excerpt(text, place) {
+    const start = place < LONG / 2 || place === Infinity ? 0 : text.lastIndexOf(". ", place) + 1;
+    const end = start + LONG < text.length ? text.lastIndexOf(" ", start + LONG) : text.length;
+    return `${start ? "… " : ""}${text.slice(start, end).trim()}${end < text.length ? " …" : ""}`;
+  }
+
+  // The words of a search are marked on the page that one of its results leads to, and on no other.
+  addEventListener("click", ({ target }) => {
+    if (!target.closest("#search-results")) try { localStorage.removeItem("sphinx_highlight_terms"); } catch { /* no store */ }
+  });
+}
