@@ -20,8 +20,8 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 
-import course
 from subnorm.provenance import cpu_model
+from tools import course
 
 RECORD = course.ROOT / "book" / "speed.json"
 # What is made, not written: a copy without these is a fresh checkout, whose first build finds no cache.
@@ -32,7 +32,8 @@ CHANGED = "notebooks/03-layer-normalization.ipynb"  # the notebook of which one 
 
 # The builds of a copy use the .venv of the checkout.
 BUILD = (
-    "import pathlib, sys, course\n"
+    "import pathlib, sys\n"
+    "from tools import course\n"
     "course.VENV, course.BIN, course.PYTHON = map(pathlib.Path, sys.argv[1:])\n"
     "sys.exit(not course.build())"
 )
@@ -157,7 +158,7 @@ def tests(_copy: pathlib.Path) -> dict:
     if not course.build():
         raise Failed("the book has errors")
     wall, cpu, said = clocked(
-        [course.PYTHON, "-c", "import course, sys; sys.exit(not course.test())"], course.ROOT, True
+        [course.PYTHON, "-c", "import sys; from tools import course; sys.exit(not course.test())"], course.ROOT, True
     )
     stages = re.findall(r"^(\w+) +ok +([\d.]+) s  ", said, flags=re.MULTILINE)
     # the book was up to date, and a stage that took no tenth of a second has no time to tell

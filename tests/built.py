@@ -2,7 +2,7 @@
 
 from filelock import FileLock
 
-import course
+from tools import course
 
 
 def up_to_date():

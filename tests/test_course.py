@@ -1,4 +1,4 @@
-"""course.py, without a network: pip, venv and jupyter-book are stand-ins, and the root is a folder of the test."""
+"""course.py, without a network: pip and venv are stand-ins, and the root is a folder of the test."""
 
 import ast
 import gzip
@@ -43,13 +43,13 @@ class Pip:
 @pytest.fixture
 def course(tmp_path):
     """course.py as a module whose root is empty but for what it reads."""
-    shutil.copy(SCRIPT, tmp_path)
+    shutil.copytree(SCRIPT.with_name("tools"), tmp_path / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("requirements.txt", "requirements-dev.txt", "constraints.txt", "pyproject.toml", "_config.yml"):
         (tmp_path / name).write_text(f"# {name}\n", "utf-8")
     for name in ("book/intro.md", "notebooks/01.ipynb", "subnorm/__init__.py"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(f"{name}\n", "utf-8")
-    spec = importlib.util.spec_from_file_location("course_in_a_folder", tmp_path / "course.py")
+    spec = importlib.util.spec_from_file_location("course_in_a_folder", tmp_path / "tools" / "course.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -65,7 +65,7 @@ def pip(course, monkeypatch):
 
 @pytest.fixture
 def books(course, monkeypatch):
-    """Stands in for jupyter-book: what it was called with; `books.status` is how it ends."""
+    """Stands in for tools/book.py: what it was called with; `books.status` is how it ends."""
 
     class Books(list):
         status = 0
@@ -74,9 +74,14 @@ def books(course, monkeypatch):
 
     def call(command, **options):
         books.append([str(word) for word in command])
-        course.PAGES.mkdir(parents=True, exist_ok=True)
-        (course.PAGES / "index.html").touch()
-        (course.PAGES / f"page{len(books)}.html").touch()
+        pages = course.NEXT / "html"
+        for folder in (pages, course.NEXT / ".doctrees", course.NEXT / "jupyter_execute"):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "state").write_text(f"{len(books)}")
+        (pages / "index.html").write_text(f"{len(books)}")
+        (pages / f"page{len(books)}.html").touch()
+        if isinstance(books.status, BaseException):
+            raise books.status
         return books.status
 
     monkeypatch.setattr(course, "call", call)
@@ -87,16 +92,24 @@ def books(course, monkeypatch):
 
 
 def test_an_old_python_can_read_the_file():
-    ast.parse(SCRIPT.read_text("utf-8"), feature_version=(3, 6))
+    """Python 2 too: it has no name before a string's quotes but u, b and r, and no types of arguments and results."""
+    text = SCRIPT.read_bytes().decode("ascii")  # else Python 2 asks for the encoding
+    for node in ast.walk(ast.parse(text, feature_version=(3, 4))):
+        assert not isinstance(node, (ast.JoinedStr, ast.AnnAssign, ast.AsyncFunctionDef, ast.Nonlocal, ast.Starred))
+        assert not (isinstance(node, ast.FunctionDef) and (node.returns or node.args.kwonlyargs))
+        assert not (isinstance(node, ast.arg) and node.annotation)
+        assert not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print")
+        assert not (isinstance(node, ast.ClassDef) and node.keywords)
+        assert not (isinstance(node, ast.Raise) and node.cause)
 
 
 def test_an_old_python_is_told():
     code = (
-        "import runpy, sys; sys.version_info = (3, 8, 10); sys.version = '3.8.10 (main)'; runpy.run_path(sys.argv[1])"
+        "import runpy, sys; sys.version_info = (2, 7, 18); sys.version = '2.7.18 (main)'; runpy.run_path(sys.argv[1])"
     )
     done = subprocess.run([sys.executable, "-c", code, SCRIPT], capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.startswith("The course needs Python 3.11 or newer; this is 3.8.10. Get it at ")
+    assert done.stderr.startswith("The course needs Python 3.11 or newer; this is 2.7.18. Get it at ")
 
 
 @pytest.mark.parametrize(
@@ -310,8 +323,8 @@ def test_a_long_command_writes_its_log(course):
 def test_a_book_is_built_once(course, books):
     assert course.build()
     assert course.build()
-    assert len(books) == 1
-    assert books[0][4:] == ["build", ".", "-W", "-n", "--keep-going", "-q"]
+    assert books == [[str(course.PYTHON), "-P", str(course.ROOT / "tools" / "book.py"), str(course.NEXT)]]
+    assert not course.NEXT.exists()
 
 
 @pytest.mark.parametrize("name", ["notebooks/.ruff_cache/a", "subnorm/__pycache__/a.pyc"])
@@ -339,24 +352,122 @@ def test_what_shapes_pages_is_built_from_nothing(course, books, name):
     assert [path.name for path in course.PAGES.glob("page*")] == ["page2.html"]
 
 
-def test_a_failed_build_leaves_nothing(course, books):
+def page(course):
+    """What the pages say now, and what Sphinx remembers."""
+    folders = (course.PAGES, *course.PARTS.values())
+    return {(folder / "state").read_text() for folder in folders}, (course.PAGES / "index.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["book/intro.md", "_config.yml"])
+@pytest.mark.parametrize("end", [1, KeyboardInterrupt()])
+def test_a_failed_build_leaves_the_pages_as_they_were(course, books, capsys, name, end):
+    assert course.build()
+    (course.ROOT / name).write_text("# wrong", "utf-8")
+    books.status = end
+    for _ in range(2):  # it does not pass for good the second time
+        if end == 1:
+            assert not course.build()
+            assert "The pages are of an earlier state" in capsys.readouterr().out
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                course.build()
+        assert page(course) == ({"1"}, "1")
+    books.status = 0
+    assert course.build()
+    assert len(books) == 4
+    assert page(course) == ({"4"}, "4")
+    kept = [path.name for path in sorted(course.PAGES.glob("page*"))]
+    assert kept == (["page1.html", "page4.html"] if name == "book/intro.md" else ["page4.html"])
+
+
+def test_a_failed_first_build_leaves_no_pages(course, books, capsys):
     books.status = 1
     assert not course.build()
-    assert not course.BUILD.exists()
+    assert not course.PAGES.exists()
+    assert "earlier state" not in capsys.readouterr().out
     assert not course.build()
     assert len(books) == 2
+
+
+def test_pages_of_an_earlier_state_are_served(course, books, monkeypatch):
+    served = []
+    monkeypatch.setattr(course, "install", lambda *_: None)
+    monkeypatch.setattr(course, "serve", lambda port: served.append(port) or True)
+    monkeypatch.setattr(sys, "argv", ["course.py", "serve"])
+    books.status = 1
+    assert not course.main("")
+    assert served == []
+    books.status = 0
+    assert course.main("")
+    (course.ROOT / "book" / "intro.md").write_text("wrong", "utf-8")
+    books.status = 1
+    assert not course.main("")
+    assert served == [8000, 8000]
+
+
+class PowerCut(BaseException):
+    """The process ends here."""
+
+
+STEPS = [(Path, "unlink"), (Path, "rename"), (Path, "replace"), (Path, "mkdir"), (shutil, "rmtree")]
+
+
+def test_a_build_cut_off_at_any_step_leaves_one_book_or_the_other(course, books, monkeypatch):
+    """Before each step on the disk in turn. Between two renamings the pages are away, until the next call begins."""
+    course.build()
+    seen = []
+    for cut in range(100):
+        old = (course.PAGES / "index.html").read_text()
+        (course.ROOT / "book" / "intro.md").write_text(f"changed {cut}", "utf-8")
+        done = []
+
+        def step(function, done=done, cut=cut):
+            def made(*args, **options):
+                if len(done) == cut:
+                    raise PowerCut
+                done.append(function.__name__)
+                return function(*args, **options)
+
+            return made
+
+        built = len(books)
+        with monkeypatch.context() as patch:
+            for where, name in STEPS:
+                patch.setattr(where, name, step(getattr(where, name)))
+            try:
+                ended = course.build()
+            except PowerCut:
+                ended = None
+        new = str(built + 1)
+        found = (course.PAGES / "index.html").read_text() if course.PAGES.exists() else "away"
+        seen.append(found == "away")
+        assert found in (old, new, "away"), cut
+        (course.ROOT / "book" / "intro.md").write_text(f"wrong {cut}", "utf-8")
+        books.status = 1
+        assert not course.build()
+        assert page(course)[1] in (old, new), cut
+        books.status = 0
+        assert course.build(), cut
+        assert page(course)[0] == {page(course)[1]}, cut
+        assert int(page(course)[1]) == len(books), cut
+        if ended:
+            break
+    assert ended
+    assert sum(seen) == 1
+    assert sorted(path.name for path in course.BUILD.iterdir()) == ["course.json", "html", "state"]
+
+
+def test_plain_jupyter_book_does_not_pass_for_a_build_without_errors(course, books):
+    course.build()
+    page = course.PAGES / "index.html"
+    os.utime(page, ns=(0, page.stat().st_mtime_ns + 1))
+    course.build()
+    assert [path.name for path in course.PAGES.glob("page*")] == ["page2.html"]
 
 
 def test_pages_that_are_gone_are_built_again(course, books):
     course.build()
     shutil.rmtree(course.PAGES)  # as `jupyter-book clean .` does
-    course.build()
-    assert [path.name for path in course.PAGES.glob("page*")] == ["page2.html"]
-
-
-def test_an_interrupted_build_is_begun_again(course, books):
-    course.build()
-    course.BUILT.unlink()
     course.build()
     assert [path.name for path in course.PAGES.glob("page*")] == ["page2.html"]
 

@@ -8,8 +8,8 @@ import sys
 import pytest
 from speed_record import faults
 
-import course
 import speed
+from tools import course
 
 HEAD = {"machine": {"cpu": "a", "cores": 2, "system": "b"}}
 

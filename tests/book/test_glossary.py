@@ -6,7 +6,7 @@ import pytest
 from glossary_links import terms, unlinked
 from refresh import notebooks
 
-import course
+from tools import course
 
 TERMS = terms((course.ROOT / "book/glossary.md").read_text("utf-8"))
 

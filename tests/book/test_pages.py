@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup, Tag
 from built import up_to_date
 from refresh import notebooks
 
-import course
+from tools import course
 
 ROOT = course.ROOT
 HTML = course.PAGES

@@ -10,7 +10,7 @@ import styles
 from fontTools.ttLib import TTFont
 from small_book import build, html, page
 
-import course
+from tools import course
 
 FORMULA = '<span class="katex"><span class="katex-html" aria-hidden="true">{}</span></span>'
 LINKS = """<link href="../_static/styles/theme.css?digest=8" rel="stylesheet" />

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from refresh import chapters
 
-import course
 from subnorm import checks
 from subnorm.checks import exercise
+from tools import course
 
 STUDENT = (course.ROOT / "book/exercises.md").read_text("utf-8")
 TEACHER = (course.ROOT / "book/teaching.md").read_text("utf-8")

@@ -6,7 +6,7 @@ import pytest
 from refresh import notebooks
 from typed_numbers import found_in, found_in_alt
 
-import course
+from tools import course
 
 PAGES = sorted(course.ROOT.glob("book/*.md"))
 

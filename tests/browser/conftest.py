@@ -8,7 +8,7 @@ from parts import need
 from playwright.sync_api import sync_playwright
 from visit import OPTIONS
 
-import course
+from tools import course
 
 
 # One for each file of tests: a browser for the whole run would leave its event loop to the notebooks' kernels.

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from visit import DESK, PHONE, opened
 
-import course
+from tools import course
 
 LOOK = Path(__file__).with_name("look.js").read_text("utf-8")
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")

@@ -5,7 +5,7 @@ import re
 import pytest
 from visit import DESK, PHONE, opened
 
-import course
+from tools import course
 
 # The terms of the glossary that a search for their own name does not lead to the glossary.
 LOST = """async (terms) => {

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 import pytest
 from visit import PHONE, opened
 
-import course
+from tools import course
 
 # Bytes on the wire, with their headers; a chapter is then on a slow phone (1.6 Mbit/s) in 1.5 s.
 CHAPTER, OTHER = 300_000, 200_000

@@ -1,0 +1,148 @@
+"""tools/book.py: a small checkout is built by the real jupyter-book, in a folder with every kind of letter in its name.
+
+What fails leaves the pages as they were, says where the error is, and fails again.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_book import code, markdown, notebook
+
+from tools import book
+
+ROOT = Path(__file__).parents[1]
+CONFIG = "title: Small\nonly_build_toc_files: true\nexclude_patterns: [_build]\nexecute: {execute_notebooks: 'off'}\n"
+TOC = "format: jb-book\nroot: intro\nchapters:\n  - file: notebooks/03-norms\n  - file: book/more\n"
+BUILD = (
+    "import pathlib, sys\n"
+    "from tools import course\n"
+    "course.PYTHON = pathlib.Path(sys.executable)\n"
+    "sys.exit(not course.build())"
+)
+
+
+def build(folder):
+    """(whether it ended well, what it said)."""
+    done = subprocess.run([sys.executable, "-c", BUILD], cwd=folder, capture_output=True, encoding="utf-8")
+    assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
+    return done.returncode == 0, done.stdout
+
+
+def pages(folder):
+    """What a reader sees, without what Sphinx says of its own build."""
+    found = folder / "_build" / "html"
+    return {path.relative_to(found): path.read_bytes() for path in found.rglob("*.html")}
+
+
+def checkout(folder):
+    """A course of three pages; its package and its book are empty, and its name is as long as it is odd."""
+    folder.mkdir()
+    shutil.copytree(ROOT / "tools", folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+    files = {
+        "_config.yml": CONFIG,
+        "_toc.yml": TOC,
+        "intro.md": "# Small\n\nA page.\n",
+        "book/more.md": "# More\n\nMore.\n",
+    }
+    for name in ("book", "subnorm"):
+        (folder / name).mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8")
+    (folder / "constraints.txt").touch()
+    notebook(folder, markdown("A line.\n\nAnother line."), code())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A checkout with its pages; each test leaves it as it was, but for the times of its files."""
+    folder = checkout(tmp_path_factory.mktemp("Mein Kurs") / "subnorm ü")
+    good, said = build(folder)
+    assert good, said
+    return folder
+
+
+def broken_json(text):
+    return text[: text.index("Another")]
+
+
+def without_source(text):
+    book = json.loads(text)
+    del book["cells"][1]["source"]
+    return json.dumps(book)
+
+
+CELL = "notebooks/03-norms.ipynb"
+FAULTS = {
+    "a notebook cut off": (CELL, broken_json, f"{CELL}:1: this is no notebook, since no JSON: Unterminated string"),
+    "a cell without its source": (CELL, without_source, f"{CELL}, cell 2: it has no source"),
+    "a list": (CELL, lambda _: "[]", f"{CELL}: this is no notebook: it has no list of cells"),
+    "a role in a notebook": (
+        CELL,
+        lambda text: text.replace("Another", "{nosuch}`x`"),
+        f'{CELL}, cell 2, line 3: WARNING: Unknown interpreted text role "nosuch"',
+    ),
+    "a role on a page": (
+        "book/more.md",
+        lambda text: text + "\nMy {nosuch}`x`.\n",
+        'book/more.md:5: WARNING: Unknown interpreted text role "nosuch"',
+    ),
+    "a list never closed": ("_toc.yml", lambda text: text.replace("chapters:", "chapters: ["), "_toc.yml:4: "),
+    "an unknown key": (
+        "_toc.yml",
+        lambda text: text.replace("- file: book/more", "- fil: book/more"),
+        "_toc.yml:5: entry does not contain one of",
+    ),
+    "no first page": ("_toc.yml", lambda text: text.replace("root", "rot"), "_toc.yml:1: 'root' key not found"),
+    "a page that is not there": (
+        "_toc.yml",
+        lambda text: text.replace("- file: book/more", "- file: book/moer"),
+        "_toc.yml:5: there is no page book/moer",
+    ),
+    "nothing": ("_toc.yml", lambda _: "", "_toc.yml:1: toc is not a mapping"),
+    "settings never closed": ("_config.yml", lambda text: text + "html: {\n", "_config.yml:6: "),
+}
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if "role" not in fault])
+def test_a_file_that_cannot_be_read_is_named_with_its_place(tmp_path, fault):
+    name, plant, said = FAULTS[fault]
+    folder = checkout(tmp_path / "small")
+    assert list(book.unreadable(folder)) == []
+    (folder / name).write_text(plant((folder / name).read_text("utf-8")), "utf-8")
+    assert [line[: len(said)] for line in book.unreadable(folder)] == [said]
+
+
+@pytest.mark.parametrize("fault", ["a notebook cut off", "a role in a notebook", "a role on a page", "an unknown key"])
+def test_an_error_is_named_with_its_place_in_every_build_and_the_pages_stay(small, fault):
+    name, plant, said = FAULTS[fault]
+    path, before = small / name, pages(small)
+    text = path.read_text("utf-8")
+    path.write_text(plant(text), "utf-8")
+    try:
+        for _ in range(2):
+            good, found = build(small)
+            assert not good
+            assert any(line.startswith(said) for line in found.splitlines()), found
+            assert f"The pages are of an earlier state, the last one without errors: {small}" in found
+            assert pages(small) == before
+    finally:
+        path.write_text(text, "utf-8")
+    good, found = build(small)
+    assert good, found
+    assert "up to date" in found
+
+
+def test_a_page_changed_after_a_failure_is_the_book_of_a_build_from_nothing(small, tmp_path):
+    (small / "book" / "more.md").write_text("# More\n\n{nosuch}`x`\n", "utf-8")
+    assert not build(small)[0]
+    other = checkout(tmp_path / "other")
+    for folder in (small, other):
+        (folder / "book" / "more.md").write_text("# More\n\nChanged, and {doc}`/intro`.\n", "utf-8")
+        assert build(folder)[0]
+    assert b"Changed, and" in pages(small)[Path("book/more.html")]
+    assert pages(small) == pages(other)

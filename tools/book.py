@@ -1,0 +1,145 @@
+"""Builds the book in a folder, as `jupyter-book build . -W -n --keep-going` does; course.py runs this in .venv.
+
+Every error names its file and line, or its cell and line. Of a file that cannot be read jupyter-book shows a traceback
+without the file's name, so those are read here first.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+from sphinx_external_toc.parsing import MalformedError, parse_toc_data
+
+CELL = {"markdown": {"source", "metadata"}, "raw": {"source", "metadata"}, "code": {"source", "metadata", "outputs"}}
+
+
+def unreadable(root: Path) -> Iterator[str]:
+    """Each file that is not what its name says: `path:line: why`."""
+    for name in ("_config.yml", "_toc.yml"):
+        try:
+            text = (root / name).read_text("utf-8")
+            settings = yaml.safe_load(text)
+            if name == "_toc.yml":
+                parse_toc_data(settings)
+                yield from absent(root, name, yaml.compose(text))
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            yield f"{name}:{mark.line + 1 if mark else 1}: {error.problem}"
+        except MalformedError as error:
+            where = re.search(" @ '([^']*)'", str(error))
+            yield f"{name}:{line_of(yaml.compose(text), re.findall('[^/]+', where[1]) if where else [])}: {error}"
+        except (OSError, ValueError) as error:
+            yield f"{name}: {error}"
+    for path in sorted((root / "notebooks").rglob("*.ipynb")):
+        if ".ipynb_checkpoints" not in path.parts:
+            yield from (path.relative_to(root).as_posix() + fault for fault in notebook_faults(path))
+
+
+def line_of(node: yaml.Node | None, keys: list[str]) -> int:
+    """Line of what `keys` lead to in a YAML file, or of the last of them that it has."""
+    for key in keys:
+        if isinstance(node, yaml.SequenceNode) and key.isdigit():
+            node = node.value[int(key)]
+        elif isinstance(node, yaml.MappingNode):
+            node = next((value for name, value in node.value if name.value == key), node)
+    return int(node.start_mark.line) + 1 if node else 1
+
+
+def absent(root: Path, name: str, node: yaml.Node) -> Iterator[str]:
+    """Pages of the table of contents that are not there."""
+    if isinstance(node, yaml.SequenceNode):
+        for part in node.value:
+            yield from absent(root, name, part)
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value in ("root", "file") and isinstance(value, yaml.ScalarNode):
+                page = root / value.value
+                if not any(page.with_name(page.name + suffix).is_file() for suffix in ("", ".md", ".ipynb", ".rst")):
+                    yield f"{name}:{value.start_mark.line + 1}: there is no page {value.value}"
+            else:
+                yield from absent(root, name, value)
+
+
+def notebook_faults(path: Path) -> Iterator[str]:
+    """What makes a file no notebook, with the place: `:line: why`, or `, cell 3: why`."""
+    try:
+        book = json.loads(path.read_text("utf-8"))
+    except json.JSONDecodeError as error:
+        yield f":{error.lineno}: this is no notebook, since no JSON: {error.msg}"
+        return
+    except (OSError, ValueError) as error:
+        yield f": {error}"
+        return
+    cells = book.get("cells") if isinstance(book, dict) else None
+    if not isinstance(cells, list):
+        yield ": this is no notebook: it has no list of cells"
+        return
+    for k, cell in enumerate(cells, 1):
+        kind: Any = cell.get("cell_type") if isinstance(cell, dict) else None
+        if kind not in CELL:
+            yield f", cell {k}: its cell_type is {kind!r}, not one of {', '.join(CELL)}"
+        elif missing := sorted(CELL[kind] - cell.keys()):
+            yield f", cell {k}: it has no {' and no '.join(missing)}"
+
+
+class Told:
+    """Where Sphinx writes its warnings: each is shown once, with a place that a reader can find."""
+
+    def __init__(self, root: Path, shown: Any) -> None:
+        self.root, self.shown, self.line, self.said = f"{root}/", shown, "", set[str]()
+
+    def write(self, text: str) -> int:
+        *lines, self.line = (self.line + text).split("\n")
+        for line in map(self.place, lines):
+            if line not in self.said:
+                self.said.add(line)
+                print(line, file=self.shown)
+        return len(text)
+
+    def flush(self) -> None:
+        self.shown.flush()
+
+    def place(self, line: str) -> str:
+        """Paths from the root; of a notebook the cell and the line in it, which MyST-NB packs into one number."""
+        line = line.replace(self.root, "")
+        return re.sub(
+            r"^(.*?\.ipynb):(\d{5,})(?=: )",
+            lambda found: f"{found[1]}, cell {int(found[2]) // 10000}, line {max(int(found[2]) % 10000 - 1, 1)}",
+            line,
+        )
+
+
+def main(root: Path, folder: Path) -> int:
+    """Pages to folder/html, what Sphinx remembers beside it; 1 if anything is wrong."""
+    if faults := list(unreadable(root)):
+        print(*faults, sep="\n")
+        return 1
+    # Seconds less: jupyter-book imports jsonschema, which compiles a grammar of addresses that no check uses.
+    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+    from jupyter_book.sphinx import build_sphinx  # type: ignore[import-untyped]
+    from sphinx.util.console import nocolor
+
+    nocolor()
+    sys.stderr = Told(root, sys.stdout)  # type: ignore[assignment]
+    toc = root / "_toc.yml"
+    ended = build_sphinx(
+        root,
+        folder / "html",
+        path_config=root / "_config.yml",
+        noconfig=True,
+        confoverrides={"external_toc_path": toc.as_posix(), "latex_individualpages": False, "nitpicky": True},
+        warningiserror=True,
+        keep_going=True,
+        quiet=True,
+    )
+    if isinstance(ended, KeyboardInterrupt):
+        return 130
+    return 0 if ended == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(__file__).resolve().parents[1], Path(sys.argv[1])))

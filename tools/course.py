@@ -1,0 +1,407 @@
+"""The commands of course.py: install what is pinned, build, test, show and run. Standard library only."""
+
+import argparse
+import collections
+import functools
+import gzip
+import hashlib
+import http.server
+import importlib.util
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+VENV = ROOT / ".venv"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+INSTALLED = VENV / "course.json"  # what is in .venv; without "home" while an install is under way
+LOG = VENV / "install.log"
+BUILD = ROOT / "_build"
+PAGES = BUILD / "html"  # always of a build without errors
+STATE = BUILD / "state"  # what Sphinx remembers of that build
+BUILT = BUILD / "course.json"  # what the pages were built from
+NEXT = BUILD / "next"  # where a build works: nothing of it is seen before it has ended well
+DONE = NEXT / "course.json"  # there once it has ended well, until all of it is in its place
+OLD = BUILD / "old"  # the pages before, for the moment in which they change places
+PARTS = {"html": PAGES, ".doctrees": STATE / ".doctrees", "jupyter_execute": STATE / "jupyter_execute"}
+# subnorm: API pages
+INPUTS = ["_config.yml", "_toc.yml", "book", "notebooks", "subnorm", "constraints.txt", "tools/book.py"]
+
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".txt": "text/plain; charset=utf-8",
+    ".md": "text/plain; charset=utf-8",
+    ".ipynb": "application/json",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".woff2": "font/woff2",
+}
+NETWORK = r"NewConnectionError|name resolution|getaddrinfo|timed? ?out|ProxyError|SSLError|Connection\w*Error"
+
+
+def call(command: list, **options) -> int:
+    """Exit status of a command, run at the root."""
+    sys.stdout.flush()  # ours goes first
+    return subprocess.run([str(word) for word in command], **{"cwd": ROOT, **options}).returncode
+
+
+def digest(paths: list) -> str:
+    """One hash of the names and the contents of files."""
+    result = hashlib.sha256()
+    for path in paths:
+        content = path.read_bytes()
+        result.update(f"{path.relative_to(ROOT).as_posix()} {len(content)}\n".encode() + content)
+    return result.hexdigest()
+
+
+def read_json(path: pathlib.Path) -> dict:
+    """The record in a file of ours; {} if it is absent, or cut off by an interruption."""
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def requirements(files: list) -> dict:
+    """What `INSTALLED` says once `files` are in .venv, which works neither moved nor under another Python."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    package = [project.get("build-system"), project.get("project")]  # a setting of ruff installs nothing
+    return {
+        "home": f"Python {sys.version_info[0]}.{sys.version_info[1]} in {VENV}",
+        "package": hashlib.sha256(json.dumps(package).encode()).hexdigest(),
+        **{name: digest([ROOT / name, ROOT / "constraints.txt"]) for name in files},
+    }
+
+
+def install(files: list, torch_index: str) -> None:
+    """Bring .venv to the pinned versions. An install that did not finish is begun again in an empty .venv."""
+    have = read_json(INSTALLED)
+    index = torch_index or have.get("torch index", "")  # asked for once: a .venv made again keeps its kind of torch
+    want = {**requirements(files), "torch index": index}
+    ours = PYTHON.exists() and have.get("home") == want["home"]
+    if ours and index != have.get("torch index", ""):  # for pip it is the same version: it would change nothing
+        sys.exit(f".venv has torch already. To take it from {index}, remove {VENV}, then run this command again.")
+    if ours and want.items() <= have.items():
+        return
+    start = time.monotonic()
+    begun = json.dumps({"torch index": index})
+    if PYTHON.exists() and not INSTALLED.exists():
+        print("Using the .venv you made. If this install is cut off, the next call removes it and makes a new one.")
+    elif not ours:
+        make_venv(begun)
+        have = {}
+    before = INSTALLED.read_text("utf-8") if INSTALLED.exists() else ""
+    INSTALLED.write_text(begun, "utf-8")
+    # All files in one call: a second call may move what the first one chose.
+    command = [PYTHON, "-m", "pip", "install", "--no-input", "--progress-bar=off", "--disable-pip-version-check"]
+    command += [word for name in files for word in ("-r", name)]
+    if index:  # the CPU build is 2.13.0+cpu, which matches ==2.13.0 and which pip prefers to plain 2.13.0
+        command += ["--extra-index-url", index]
+    print(f"Installing {' and '.join(files)} into .venv: minutes the first time")
+    status = None
+    try:
+        status = logged(command)
+    finally:  # also after Ctrl+C, which ends many a wait for a network
+        log = LOG.read_text("utf-8", "replace")
+        if status != 0 and "Installing collected packages" not in log:  # .venv is what it was
+            INSTALLED.write_text(before, "utf-8") if before else INSTALLED.unlink()
+    if status != 0:
+        sys.exit(install_error(log))
+    INSTALLED.write_text(json.dumps({**have, **want}), "utf-8")
+    print(f"Installed in {time.monotonic() - start:.0f} s")
+
+
+def make_venv(begun: str) -> None:
+    """An empty .venv whose record is `begun`."""
+    if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
+        sys.exit("This Python cannot make a virtual environment. On Debian and Ubuntu: sudo apt install python3-venv")
+    if VENV.exists():
+        if VENV.samefile(sys.prefix):
+            sys.exit("The .venv has to be made again, and you are inside it: run `deactivate`, then this command.")
+        print("Removing .venv: it is unfinished, was moved, or belongs to another Python")
+        PYTHON.unlink(missing_ok=True)  # first: without its record, a .venv that has a Python passes as yours
+        shutil.rmtree(VENV)
+    VENV.mkdir()
+    INSTALLED.write_text(begun, "utf-8")
+    if call([sys.executable, "-m", "venv", VENV]) != 0:
+        sys.exit(f"{sys.executable} -m venv failed; what it said is above.")
+
+
+def logged(command: list) -> int:
+    """Exit status of a long command that writes to `LOG`; every ten seconds, the line it is at."""
+    start = time.monotonic()
+    with LOG.open("wb") as log:
+        process = subprocess.Popen([str(word) for word in command], cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+    while True:
+        try:
+            return process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            steps = [line for line in LOG.read_text("utf-8", "replace").split("\n") if line[:1].strip()]
+            line = steps[-1] if steps else ""  # what pip indents is detail
+            print(f"  {time.monotonic() - start:4.0f} s  {line[:100]}", flush=True)
+
+
+def install_error(log: str) -> str:
+    """The end of pip's log, and what to do."""
+    missing = re.search(r"No matching distribution found for (\S+)", log)
+    if re.search("No space left", log):
+        mend = "The disk is full: the course needs 1.7 GB with PyTorch's CPU build, several GB with CUDA."
+    elif "ResolutionImpossible" in log:  # before the network: pip also got over a slow reply
+        mend = f"The pinned versions contradict each other: undo the last change to them. The whole log is {LOG}."
+    elif re.search(NETWORK, log, re.IGNORECASE):
+        mend = "No connection to the package index: look at the network, the proxy, and --torch-index if you gave it."
+    elif missing:
+        mend = f"There is no {missing[1]} for Python {sys.version.split()[0]} on {sys.platform}: use Python 3.11."
+    else:
+        mend = f"pip could not install the packages; the whole log is {LOG}."
+    tail = "\n".join(log.rstrip().split("\n")[-12:])
+    return f"{tail}\n\n{mend}\nThen run the same command again: what is downloaded already is in pip's cache."
+
+
+def inputs() -> dict:
+    """Two hashes: of what Sphinx brings up to date by itself, and of what shapes all pages."""
+    found = [path for name in INPUTS for path in [ROOT / name, *sorted((ROOT / name).rglob("*"))] if path.is_file()]
+    caches = re.compile(r"(^|/)(\.|__pycache__/)")  # also ruff's and JupyterLab's, which are hidden folders
+    found = [path for path in found if not caches.search(path.relative_to(ROOT).as_posix())]
+    kinds: dict = {"pages": [], "shape": []}
+    for path in found:
+        kinds["pages" if path.suffix in (".md", ".ipynb", ".css") else "shape"].append(path)
+    return {kind: digest(paths) for kind, paths in kinds.items()}
+
+
+def built() -> dict:
+    """What the pages were built from; {} if they are gone, or if plain `jupyter-book build` has written there."""
+    record = read_json(BUILT)
+    page = PAGES / "index.html"
+    return record if page.is_file() and record.pop("written", None) == page.stat().st_mtime_ns else {}
+
+
+def place() -> None:
+    """Put a build that ended well in the place of the pages; after an interruption, go on with that."""
+    if not DONE.exists():
+        return
+    BUILT.unlink(missing_ok=True)
+    for name, old in PARTS.items():
+        new = NEXT / name
+        if new.exists():
+            old.parent.mkdir(exist_ok=True)
+            if old.exists():
+                shutil.rmtree(OLD, ignore_errors=True)
+                old.rename(OLD)
+            new.rename(old)
+    DONE.replace(BUILT)
+    for folder in (OLD, NEXT):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def build() -> bool:
+    """Build the book unless it is up to date; a warning is an error, and leaves the pages as they were."""
+    place()
+    start, want, have = time.monotonic(), inputs(), built()
+    page = PAGES / "index.html"
+    if want != have:
+        shutil.rmtree(NEXT, ignore_errors=True)
+        # Sphinx reads only changed pages again, and only of those it warns again. So it begins with the last good
+        # build: what has failed since then is read again. Where the shape of all pages has changed, with nothing.
+        if want["shape"] == have.get("shape"):
+            for name, good in PARTS.items():
+                if good.exists():
+                    shutil.copytree(good, NEXT / name)  # with its times, by which Sphinx knows what has changed
+        print("Building the book", flush=True)
+        if call([PYTHON, "-P", ROOT / "tools" / "book.py", NEXT]) != 0:
+            shutil.rmtree(NEXT, ignore_errors=True)
+            print("The book has errors: the lines above name their places.")
+            if page.is_file():
+                print(f"The pages are of an earlier state, the last one without errors: {page}")
+            return False
+        written = (NEXT / "html" / "index.html").stat().st_mtime_ns
+        DONE.write_text(json.dumps({**want, "written": written}), "utf-8")
+        place()
+        print(f"Built in {time.monotonic() - start:.0f} s")
+    print(f"The book is up to date. Open {page}\n  in a browser: {page.as_uri()}")
+    return True
+
+
+def tee(command: list) -> tuple:
+    """Exit status and lines of a command whose output is also shown."""
+    lines = []
+    options: dict = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "encoding": "utf-8", "errors": "replace"}
+    env = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    with subprocess.Popen([str(word) for word in command], cwd=ROOT, env=env, **options) as process:
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+            lines.append(line.strip("= \n"))
+    return process.returncode, [line for line in lines if line] or [""]
+
+
+def test() -> bool:
+    """Run every stage, also after one that failed; then the table."""
+    # a file stays on one core: its tests share a browser, a built page, or the state of a notebook; and files come in
+    # the order of their folders, where the long ones are early, so that no core waits for the other at the end
+    on_all_cores = ["-n", "auto", "--maxprocesses=4", "--dist=loadfile", "--no-loadscope-reorder"]
+    stages = {
+        "lint": ["ruff", "check", "."],
+        "format": ["ruff", "format", "--check", "."],
+        "types": ["mypy"],
+        # apart: counting lines makes every call slower, of whatever module, and the package's own tests must suffice
+        "package": ["pytest", "tests/package", *on_all_cores, "--cov", "--cov-fail-under=100"],
+        "tests": ["pytest", "tests", "notebooks", "--ignore=tests/package", *on_all_cores],
+    }
+    start = time.monotonic()
+    rows = [("build", build(), "book", time.monotonic() - start)]
+    counts: collections.Counter = collections.Counter()
+    notes = []
+    for stage, words in stages.items():
+        print(f"\n--- {stage}: {' '.join(words)}", flush=True)
+        start = time.monotonic()
+        status, lines = tee([PYTHON, "-m", *words])
+        rows.append((stage, status == 0, lines[-1], time.monotonic() - start))
+        if words[0] == "pytest":
+            counts.update({name: int(n) for n, name in re.findall(r"(\d+) (passed|failed|skipped|errors?)", lines[-1])})
+            notes += [line for line in lines if line.startswith(("SKIPPED [", "FAILED ", "ERROR ", "FAIL Required"))]
+    print("", *notes, "", sep="\n")
+    for stage, good, result, seconds in rows:
+        print(f"{stage:10} {'ok' if good else 'FAILED':7} {seconds:6.1f} s  {result}")
+    good = all(row[1] for row in rows)
+    print(f"{'All good' if good else 'Not good'}: " + ", ".join(f"{n} {name}" for name, n in counts.items()))
+    return good
+
+
+@functools.lru_cache(maxsize=500)
+def zipped(path: pathlib.Path, changed: int) -> bytes:
+    """A file, compressed once for each time it was changed."""
+    return gzip.compress(path.read_bytes())
+
+
+class Pages(http.server.SimpleHTTPRequestHandler):
+    """Static files, compressed where the browser takes it, as a real web server would send them."""
+
+    def guess_type(self, path) -> str:
+        """Not Python's table: on Windows it takes types from the registry, where .js may be plain text."""
+        return TYPES.get(pathlib.Path(path).suffix, "application/octet-stream")
+
+    def send_head(self):
+        name = self.translate_path(self.path)
+        path = pathlib.Path(name, "index.html") if name.endswith("/") else pathlib.Path(name)
+        kind = self.guess_type(str(path))
+        packable = kind.startswith("text/") or kind in ("application/json", "image/svg+xml")
+        if not (packable and path.is_file() and "gzip" in self.headers.get("Accept-Encoding", "")):
+            return super().send_head()
+        content = zipped(path, path.stat().st_mtime_ns)
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        return io.BytesIO(content)
+
+    def end_headers(self) -> None:
+        self.send_header("Vary", "Accept-Encoding")
+        self.send_header("Cache-Control", "no-cache")  # a page just built is the page you see
+        super().end_headers()
+
+    def log_request(self, code="-", size="-") -> None:
+        """Say nothing of requests that went well; errors are still shown."""
+
+
+class Server(http.server.ThreadingHTTPServer):
+    allow_reuse_address = os.name != "nt"  # on Windows it lets two servers have one port
+
+
+def web_server(folder: pathlib.Path, port: int) -> Server:
+    return Server(("127.0.0.1", port), functools.partial(Pages, directory=str(folder)))
+
+
+def serve(port: int) -> bool:
+    try:
+        server = web_server(PAGES, port)
+    except OSError as error:
+        other = port + 1 if 1024 <= port < 65535 else 8000  # below 1024 a port needs rights
+        sys.exit(f"Port {port} cannot be used ({error.strerror}). Choose another one: --port {other}")
+    with server:
+        print(f"The book is at http://127.0.0.1:{server.server_port}/  (Ctrl+C stops)", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print("\nStopped")
+    return True
+
+
+def lab() -> bool:
+    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl+C is for JupyterLab, which asks before it stops
+    return call([PYTHON, "-m", "jupyterlab"], cwd=ROOT / "notebooks") == 0
+
+
+def refresh(notebooks: list) -> bool:
+    return call([PYTHON, ROOT / "notebooks" / "refresh.py", *map(os.path.abspath, notebooks)]) == 0
+
+
+def speed(names: list, with_install: bool) -> bool:
+    """Measure by name; if none is named, all but the install, which needs the network."""
+    import speed
+
+    unknown = set(names) - set(speed.MEASURES)
+    if unknown:
+        sys.exit(f"There is no measure {' '.join(sorted(unknown))}; there are {', '.join(speed.MEASURES)}.")
+    return speed.take(names or [name for name in speed.MEASURES if with_install or name != "install"])
+
+
+def port_number(text: str) -> int:
+    if not re.fullmatch("[0-9]+", text) or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"a port is a number from 1 to 65535, not {text!r}; leave it out for 8000")
+    return int(text)
+
+
+def main(about: str) -> bool:
+    """What the command line asks for; `about` is what --help says."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["build", "test", "serve", "lab", "refresh", "speed"])
+    parser.add_argument(
+        "names", nargs="*", metavar="name", help="refresh: only these notebooks; speed: only these measures"
+    )
+    parser.add_argument("--torch-index", metavar="URL", help="take torch from this package index, e.g. its CPU build")
+    parser.add_argument("--install", action="store_true", help="speed: the install too, which needs the network")
+    parser.add_argument("--port", type=port_number, help="serve: 8000 if not given")
+    args = parser.parse_intermixed_args()
+    if args.names and args.command not in ("refresh", "speed"):
+        parser.error(f"{args.command} takes no names; only refresh and speed do")
+    if args.port and args.command != "serve":
+        parser.error(f"{args.command} takes no --port; only serve does")
+    if args.install and args.command != "speed":
+        parser.error(f"{args.command} takes no --install; only speed does")
+    install(
+        ["requirements.txt", "requirements-dev.txt"] if args.command in ("test", "speed") else ["requirements.txt"],
+        args.torch_index,
+    )
+    if args.command == "serve":
+        good = build()
+        if not (PAGES / "index.html").is_file():
+            return False
+        return serve(args.port or 8000) and good
+    if args.command == "refresh":
+        return refresh(args.names)
+    if args.command == "speed":
+        return speed(args.names, args.install)
+    return {"build": build, "test": test, "lab": lab}[args.command]()
+
+
+def run(about: str) -> None:
+    """End this process as a command does."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a file on Windows is in a code page without σ and ✓
+    try:
+        sys.exit(0 if main(about) else 1)
+    except KeyboardInterrupt:
+        sys.exit("\nInterrupted. The same command goes on from here.")
