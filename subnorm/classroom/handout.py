@@ -16,8 +16,7 @@ HOW_TO = """\
 {count} exercises, about {minutes} minutes, {points} points. You need Python 3.11 or newer.
 
 1. In this folder: `python3 -m venv .venv`, then `.venv/bin/python -m pip install -r requirements.txt`
-   (on Windows `.venv\\Scripts\\python`). On Linux, pip takes PyTorch with CUDA, which is several GB; for the CPU build
-   add `--extra-index-url https://download.pytorch.org/whl/cpu`.
+   (on Windows `.venv\\Scripts\\python`). {torch}
 2. `.venv/bin/python -m jupyter lab {notebook}` opens the sheet.
 3. Replace each `raise NotImplementedError` by your code, and run the check below it. It says what it saw.
    `checks.progress()` in a cell of your own lists what is right and what is left.
@@ -28,12 +27,20 @@ Your teacher's grader runs your functions on other inputs than the checks do. It
 do no harm, and a check that you changed or deleted changes nothing. A function is right or it is not; there are no
 points for a part of it.
 """
+WITH_TORCH = """\
+On Linux, pip takes PyTorch with CUDA, which is several GB; for the
+   CPU build add `--extra-index-url https://download.pytorch.org/whl/cpu`."""
+WITHOUT_TORCH = """\
+It installs no PyTorch, which no exercise needs. If you want
+   to answer in PyTorch, add `torch` to that command."""
 REQUIREMENTS = """\
 # What the sheet needs, at the versions it was tested with. Run pip in this folder.
 -c constraints.txt
 jupyterlab
-./{wheel}
+./{wheel}{extras}
 """
+#: what an exercise needs beside NumPy, by the way in which its answer is called: an extra of the package, and its name
+EXTRAS = {"module": ("torch", "PyTorch")}
 NBGRADER = '''\
 """A course for nbgrader, written by `python -m subnorm.classroom release --nbgrader`. Run nbgrader in this folder."""
 
@@ -59,11 +66,13 @@ def write(root: Path, name: str, notebook: str, text: str, exercises: Sequence[E
         exercises: of the set.
     """
     wheel, content = wheel_of(root)
+    extras = sorted({EXTRAS[e.way][0] for e in exercises if e.way in EXTRAS})
+    torch = WITH_TORCH if "torch" in extras else WITHOUT_TORCH
     sums = {"minutes": sum(e.minutes for e in exercises), "points": sum(e.level for e in exercises)}
     files = {
         notebook: text.encode(),
-        "HOW-TO.md": HOW_TO.format(name=name, notebook=notebook, count=len(exercises), **sums).encode(),
-        "requirements.txt": REQUIREMENTS.format(wheel=wheel).encode(),
+        "HOW-TO.md": HOW_TO.format(name=name, notebook=notebook, count=len(exercises), torch=torch, **sums).encode(),
+        "requirements.txt": REQUIREMENTS.format(wheel=wheel, extras=f"[{','.join(extras)}]" if extras else "").encode(),
         "constraints.txt": (root / "constraints.txt").read_bytes(),
         wheel: content,
     }
@@ -71,6 +80,16 @@ def write(root: Path, name: str, notebook: str, text: str, exercises: Sequence[E
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(zipped({f"{name}/{file}": files[file] for file in files}))
     return path
+
+
+def needs(exercises: Sequence[Exercise]) -> str:
+    """What a sheet says of what to install: more than NumPy only for an exercise that needs it."""
+    more = [f"{EXTRAS[e.way][1]} for exercise {k}" for k, e in enumerate(exercises, 1) if e.way in EXTRAS]
+    return (
+        "You need Python 3.11 or newer, with JupyterLab, NumPy and the package `subnorm`"
+        + (f", and {', '.join(more)}. " if more else ". PyTorch is not needed. ")
+        + "In the folder of the zip,\n`pip install -r requirements.txt` installs them."
+    )
 
 
 def write_nbgrader(folder: Path, name: str, notebook: str, text: str) -> list[Path]:
@@ -107,6 +126,11 @@ def wheel_of(root: Path) -> tuple[str, bytes]:
     lines = [f"{key}: {value}" for key, value in fields.items()]
     lines += [f"Requires-Python: {project['requires-python']}"]
     lines += [f"Requires-Dist: {needed}" for needed in project["dependencies"]]
+    for extra, names in project["optional-dependencies"].items():
+        lines.append(f"Provides-Extra: {extra}")
+        for needed, _, marker in (name.partition(";") for name in names):
+            both = [f"({marker.strip()})"] if marker else []
+            lines.append(f"Requires-Dist: {needed}; " + " and ".join([*both, f"extra == '{extra}'"]))
     files |= {f"{info}/licenses/{name}": (root / name).read_bytes() for name in project["license-files"]}
     files[f"{info}/METADATA"] = "\n".join([*lines, ""]).encode()
     files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: subnorm\nRoot-Is-Purelib: true\nTag: py3-none-any\n"

@@ -132,6 +132,7 @@ def student(source: Notebook, name: str) -> Notebook:
         except (ValueError, SyntaxError) as error:
             wrong.append(f"{cell['id']}: {error}")
         cells.append(made)
+    cells[0]["source"] += f"\n\n{handout.needs(exercises)}"
     sheet: Notebook = {
         "cells": cells,
         "metadata": {

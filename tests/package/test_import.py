@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
         ("subnorm", {"numpy", "torch", "matplotlib", "IPython"}),
         ("subnorm._rules", {"numpy", "torch", "matplotlib", "IPython"}),
         ("subnorm.numpy", {"torch", "matplotlib", "IPython"}),
+        ("subnorm.checks", {"torch", "matplotlib", "IPython"}),
         ("subnorm.torch", {"matplotlib", "IPython"}),
         ("subnorm.report", {"torch", "matplotlib.pyplot"}),
         ("subnorm.figures", {"torch"}),
