@@ -123,7 +123,7 @@ def notebooks(copy: pathlib.Path) -> dict:
         [course.PYTHON, "-c", "import refresh; print(*refresh.notebooks(), sep='\\n')"], copy / "notebooks"
     )
     rows = {}
-    for path in map(pathlib.Path, listed[2].split()):
+    for path in map(pathlib.Path, listed[2].splitlines()):  # a path may hold a space
         rows[path.stem] = row([clocked([course.PYTHON, "notebooks/refresh.py", path], copy)])
     return rows
 

@@ -45,7 +45,7 @@ def execute(
     stored = [cell.get("outputs", []) for cell in book.cells]
     client = NotebookClient(
         book,
-        timeout=300,
+        timeout=3600,
         kernel_name="python3",
         record_timing=False,
         # else each kernel warns of its local connection

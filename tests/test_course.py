@@ -521,7 +521,7 @@ def url(course):
 
 
 def get(url, accept=""):
-    with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept-Encoding": accept}), timeout=10) as reply:
+    with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept-Encoding": accept})) as reply:
         return reply.headers, reply.read()
 
 

@@ -61,6 +61,16 @@ def test_one_word_of_a_notebook_is_changed(tmp_path):
     assert [cell["source"] for cell in json.loads(path.read_text())["cells"]] == [["a\n\nword"], ["b"]]
 
 
+def test_notebooks_are_measured_in_a_folder_with_any_name(tmp_path, monkeypatch):
+    copy = tmp_path / "Mein Kurs ü"
+    paths = [copy / "notebooks" / name for name in ("01.ipynb", "exercises/ex01.ipynb")]
+    said = "".join(f"{path}\n" for path in paths)
+    ran = []
+    monkeypatch.setattr(speed, "clocked", lambda command, _: ran.append(command) or (1.0, 1.0, said))
+    assert list(speed.notebooks(copy)) == ["01", "ex01"]
+    assert [command[2] for command in ran[1:]] == paths
+
+
 def test_the_notebook_that_is_changed_is_there():
     assert (course.ROOT / speed.CHANGED).is_file()
 

@@ -25,7 +25,7 @@ def build(folder, *extensions):
         capture_output=True,
         text=True,
         env={"PYTHONPATH": ":".join(sys.path)},
-        timeout=3600,  # a process that waits for another for ever
+        timeout=3600,  # a process that waits for another for ever; no build is so slow
     )
     assert done.returncode == 0, done.stderr
     return sorted(done.stderr.split("\n"))
