@@ -5,7 +5,7 @@ book and in JupyterLab. The figure of the norms is the one exception: its contro
 computes LayerNorm and RMSNorm itself, and a test holds it to ``subnorm.numpy``.
 
 What is stored in a notebook is a still picture of the first state, with the table beside it; the book makes the live
-figure of both (``book/_ext/live_figures.py``). In a kernel of your own the output brings its script with it.
+figure of both (``book/subnorm_book/live_figures.py``). In a kernel of your own the output brings its script with it.
 """
 
 import functools

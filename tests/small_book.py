@@ -9,15 +9,15 @@ from sphinx.util.docutils import docutils_namespace
 EXTENSIONS = [
     "myst_nb",
     "sphinxcontrib.bibtex",
-    "prerender",
-    "measured",
-    "claims",
-    "sheet",
-    "quick_checks",
-    "alt",
-    "live_figures",
-    "slim",
-    "speed_record",
+    "subnorm_book.prerender",
+    "subnorm_book.measured",
+    "subnorm_book.claims",
+    "subnorm_book.sheet",
+    "subnorm_book.quick_checks",
+    "subnorm_book.alt",
+    "subnorm_book.live_figures",
+    "subnorm_book.slim",
+    "subnorm_book.speed_record",
 ]
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from speed_record import faults
+from subnorm_book.speed_record import faults
 
 import speed
 from tools import course

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from claim_records import Stored, newest
 from refresh import chapters
+from subnorm_book.claim_records import Stored, newest
 
 ROOT = Path(__file__).parents[2]
 TAG = "claim:"

@@ -126,7 +126,7 @@ THEME = """<meta name="viewport" content="width=device-width, initial-scale=1" /
 
 
 def test_slim_removes_what_the_theme_leaves(tmp_path):
-    import slim
+    from subnorm_book import slim
 
     rest = slim.slim(THEME, tmp_path / "a.html")
     for word in ("fontawesome", "thebe", "THEBE", "preload", "viewport", "design-tabs", "ethical", "kernelName"):
@@ -135,7 +135,7 @@ def test_slim_removes_what_the_theme_leaves(tmp_path):
 
 
 def test_slim_mends_and_may_run_twice(tmp_path):
-    import slim
+    from subnorm_book import slim
 
     (tmp_path / "documentation_options.js").write_text("const DOCUMENTATION_OPTIONS = {};", "utf-8")
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x02\x80\x00\x00\x01\xe0")
@@ -155,7 +155,7 @@ def test_slim_mends_and_may_run_twice(tmp_path):
 
 
 def test_only_pictures_after_the_first_wait_until_they_are_near(tmp_path):
-    import slim
+    from subnorm_book import slim
 
     (tmp_path / "a.svg").write_text('<svg viewBox="0 0 2 1"></svg>', "utf-8")
     picture = '<img src="a.svg">'
@@ -165,7 +165,7 @@ def test_only_pictures_after_the_first_wait_until_they_are_near(tmp_path):
 
 
 def test_slim_measures_pictures(tmp_path):
-    import slim
+    from subnorm_book import slim
 
     (tmp_path / "my plot.svg").write_text('<svg viewBox="-1 0 460.8 345.6"></svg>', "utf-8")
     once = slim.slim('<img src="my%20plot.svg#a" />', tmp_path / "a.html")

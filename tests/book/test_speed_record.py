@@ -6,7 +6,7 @@ import json
 import pytest
 from bs4 import BeautifulSoup
 from small_book import build, html, page
-from speed_record import TARGETS, faults, size, time
+from subnorm_book.speed_record import TARGETS, faults, size, time
 
 import speed
 

@@ -4,11 +4,10 @@ import base64
 import io
 import re
 
-import fonts
 import pytest
-import styles
 from fontTools.ttLib import TTFont
 from small_book import build, html, page
+from subnorm_book import fonts, styles
 
 from tools import course
 

@@ -102,7 +102,7 @@ def test_chapters_come_before_exercises_and_functions_are_found_by_their_name(se
 
 
 def test_every_page_that_explains_something_exists(browser, server):
-    script = (course.ROOT / "book/_ext/searching.js").read_text("utf-8")
+    script = (course.ROOT / "book/subnorm_book/searching.js").read_text("utf-8")
     named = set(re.findall(r'^    "([\w/-]+)":', script, re.MULTILINE))
     assert len(named) > 15
     with opened(browser, server, [], viewport=DESK) as page:

@@ -10,13 +10,13 @@ import struct
 from pathlib import Path
 from urllib.parse import unquote
 
-import styles
 from docutils import nodes
 from PIL import Image
 from sphinx.util import logging
 from sphinx.util.index_entries import split_index_msg
 
 from subnorm import figures
+from subnorm_book import styles
 
 log = logging.getLogger(__name__)
 

@@ -21,13 +21,14 @@ import re
 from functools import cache
 from pathlib import Path
 
-import tables
-from claim_records import Stored, newest
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import docname_join, logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+from subnorm_book import tables
+from subnorm_book.claim_records import Stored, newest
 
 log = logging.getLogger(__name__)
 

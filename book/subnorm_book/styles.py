@@ -12,8 +12,9 @@ import hashlib
 import posixpath
 import re
 
-import fonts
 import tinycss2
+
+from subnorm_book import fonts
 
 #: Names that a script puts together from parts, so that no page and no script has the whole word: Bootstrap's sides
 #: of tooltips and popovers, its `navbar-expand-` + width, the colours of live figures.

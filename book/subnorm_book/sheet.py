@@ -7,12 +7,13 @@ puts the formula there, with a link to the place where it is derived. A label th
 build.
 """
 
-import tables
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+
+from subnorm_book import tables
 
 log = logging.getLogger(__name__)
 

@@ -26,11 +26,12 @@ import re
 from html import escape
 from pathlib import Path
 
-import tables
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+
+from subnorm_book import tables
 
 log = logging.getLogger(__name__)
 

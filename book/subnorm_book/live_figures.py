@@ -15,12 +15,12 @@ A figure that is not there is a warning in every build, and the page is read aga
 import json
 from pathlib import Path
 
-import measured
 from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 import subnorm
+from subnorm_book import measured
 
 log = logging.getLogger(__name__)
 
