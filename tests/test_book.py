@@ -4,6 +4,7 @@ What fails leaves the pages as they were, says where the error is, and fails aga
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from small_book import code, markdown, notebook
 
 from tools import book
@@ -26,9 +28,10 @@ BUILD = (
 )
 
 
-def build(folder):
+def build(folder, **variables):
     """(whether it ended well, what it said)."""
-    done = subprocess.run([sys.executable, "-c", BUILD], cwd=folder, capture_output=True, encoding="utf-8")
+    env = {**os.environ, **variables}
+    done = subprocess.run([sys.executable, "-c", BUILD], cwd=folder, env=env, capture_output=True, encoding="utf-8")
     assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
     return done.returncode == 0, done.stdout
 
@@ -147,3 +150,30 @@ def test_a_page_changed_after_a_failure_is_the_book_of_a_build_from_nothing(smal
         assert build(folder)[0]
     assert b"Changed, and" in pages(small)[Path("book/more.html")]
     assert pages(small) == pages(other)
+
+
+def test_modules_of_the_same_name_elsewhere_do_not_take_the_place_of_the_extensions(tmp_path):
+    """Jupyter Book puts the folder of our extensions behind all that is installed, where a `tables` may be."""
+    other = tmp_path / "site-packages"
+    other.mkdir()
+    package = ROOT / "book" / "subnorm_book"
+    for path in package.glob("*.py"):
+        if path.stem != "__init__":
+            (other / path.name).write_text(f"raise ImportError('this {path.stem} is another one')\n", "utf-8")
+    folder = checkout(tmp_path / "small")
+    for name in ("book/subnorm_book", "book/_static"):
+        shutil.copytree(ROOT / name, folder / name)
+    for name in ("_config.yml", "book/references.bib"):
+        (folder / name).write_bytes((ROOT / name).read_bytes())
+    (folder / "book" / "more.md").write_text("# More\n\nA formula, $x$, and {given}`0.5`.\n", "utf-8")
+    good, said = build(folder, PYTHONPATH=str(other))
+    assert good, said
+    page = pages(folder)[Path("book/more.html")].decode()
+    assert 'class="katex"' in page
+
+
+def test_every_extension_of_the_book_is_in_its_package():
+    local = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["sphinx"]["local_extensions"]
+    assert set(local.values()) == {"book"}
+    assert [name for name in local if not name.startswith("subnorm_book.")] == []
+    assert not list(ROOT.glob("book/_ext/*.py"))
