@@ -230,8 +230,9 @@ class Grading:
         for path in sorted((self.out / "students").glob("*.json")):
             record = read_json(path) if path.name not in kept else {}
             if {"student", "key", "results"} <= set(record):  # ours, and no file that somebody put there
-                (self.out / "feedback" / f"{path.name.removesuffix('.json')}.md").unlink(missing_ok=True)
-                path.unlink()
+                with writes_to(path):
+                    (self.out / "feedback" / f"{path.name.removesuffix('.json')}.md").unlink(missing_ok=True)
+                    path.unlink()
                 gone.append(str(record["student"]))
         return gone
 
