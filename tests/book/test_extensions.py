@@ -173,7 +173,7 @@ def test_slim_measures_pictures(tmp_path):
 
 
 def test_a_picture_of_two_pixels_a_dot_is_offered_in_both_sizes(tmp_path):
-    import slim
+    from subnorm_book import slim
 
     png = io.BytesIO()
     Image.linear_gradient("L").resize((400, 200)).save(png, format="png")

@@ -6,10 +6,10 @@ import json
 import re
 
 import pytest
-from live_figures import stored
 from PIL import Image
 from refresh import chapters
 from small_book import build, html, notebook, page
+from subnorm_book.live_figures import stored
 
 from conftest import LIMIT, pixels, worst_block
 from subnorm import live

@@ -3,7 +3,7 @@
 import pytest
 from visit import DESK, PHONE, opened
 
-import course
+from tools import course
 
 TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
 

@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 import pytest
-from live_figures import stored
 from refresh import chapters
+from subnorm_book.live_figures import stored
 from visit import DESK, PHONE, opened
 
 from subnorm import numpy as sn

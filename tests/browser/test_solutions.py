@@ -3,7 +3,7 @@
 import pytest
 from visit import DESK, opened
 
-import course
+from tools import course
 
 SHEETS = sorted(path.stem for path in (course.ROOT / "notebooks/exercises").glob("*.ipynb"))
 
