@@ -1,7 +1,7 @@
 """Does a Post-LN model that is stuck after 100 steps learn if it is given 800?
 
 The runs are those of the map ``deep`` in :mod:`subnorm.experiments.warmup`, continued: same text, same seeds, same
-batches, with warm-ups of different lengths, and one of them with four blocks. They take a quarter of an hour:
+batches, with warm-ups of different lengths, and one of them with four blocks. They take twenty minutes:
 
     python -m subnorm.experiments.longer_runs all
 
@@ -38,6 +38,9 @@ PARTS = (
     "4-post-0.015-0",
     "12-post-0.001-0",
     "12-post-0.001-400",
+    "12-pre-0.001-0",
+    "12-post-0.002-0",
+    "12-post-0.002-400",
     "12-post-0.005-0",
     "12-post-0.005-400",
 )

@@ -24,12 +24,13 @@ def test_the_record_says_what_it_depends_on_and_fits_the_code() -> None:
         assert (losses > 0).all()
 
 
-@pytest.mark.parametrize("part", ["12-post-0.001-0", "12-post-0.005-0"])
+@pytest.mark.parametrize("part", ["12-post-0.001-0", "12-pre-0.001-0", "12-post-0.002-0", "12-post-0.005-0"])
 def test_after_100_steps_the_runs_are_those_of_the_map(part: str) -> None:
     record, deep = longer_runs.recorded(), warmup.recorded()["maps"]["deep"]
     after_100 = record["parts"][part][:, record["steps"].index(100)]
-    rate = deep["learning_rates"].index(float(part.split("-")[2]))
-    np.testing.assert_array_equal(after_100, deep["final_loss"]["post"][:, rate])
+    _blocks, placement, rate, _updates = part.split("-")
+    at = deep["learning_rates"].index(float(rate))
+    np.testing.assert_array_equal(after_100, deep["final_loss"][placement][:, at])
 
 
 def test_a_part_names_its_blocks_its_placement_its_rate_and_its_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
