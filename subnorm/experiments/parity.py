@@ -1,6 +1,17 @@
-"""Is RMSNorm as good as LayerNorm? Pairs of small language models that differ in the norm and in nothing else."""
+"""Is RMSNorm as good as LayerNorm? Pairs of small language models that differ in the norm and in nothing else.
 
+Deep dive 04a trains the pairs for 130 steps. Longer trainings take minutes, so they are a record:
+
+    python -m subnorm.experiments.parity
+
+writes ``records/parity.json`` beside this file. Deep dive 04a reads it back, and compares the shortest with its own.
+"""
+
+import json
 import math
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +19,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from subnorm.experiments.language_model import LanguageModel
+from subnorm.experiments.language_model import Characters, LanguageModel, train
+from subnorm.provenance import today, versions
+
+RECORD = files("subnorm.experiments") / "records" / "parity.json"
+
+NORMS = ("layer", "rms")
+SEEDS = range(8)
+LENGTHS = (130, 400, 800)
+TASK, BLOCKS, LR, BATCH_SIZE = Characters(), 2, 5e-3, 8
 
 #: Student's t: how many standard errors a 95 % interval reaches to either side, by degrees of freedom.
 T_95 = {4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
@@ -63,3 +82,39 @@ def paired_interval(one: npt.ArrayLike, other: npt.ArrayLike) -> tuple[float, fl
         raise ValueError(f"an interval needs 5 to 10 pairs; got {len(first)}. Run more seeds, or fewer.")
     difference = second - first
     return float(difference.mean()), T_95[freedom] * float(difference.std(ddof=1)) / math.sqrt(len(first))
+
+
+def pair(seed: int, steps: int) -> list[float]:
+    """Held-back loss of the two models of a pair after so many steps, in nats, in the order of :data:`NORMS`."""
+    models = [train(TASK, "pre", seed, LR, steps, 0, BLOCKS, BATCH_SIZE, norm)[0] for norm in NORMS]
+    return [held_back_loss(model, TASK.text.validation) for model in models]
+
+
+def take() -> dict[str, Any]:
+    """Train all pairs, for each of :data:`LENGTHS`."""
+    return {
+        "date": today(),
+        "command": "python -m subnorm.experiments.parity",
+        "versions": versions(),
+        "task": repr(TASK),
+        "norms": list(NORMS),
+        "seeds": list(SEEDS),
+        "blocks": BLOCKS,
+        "batch_size": BATCH_SIZE,
+        "learning_rate": LR,
+        "held_back_loss": {
+            str(steps): [[round(loss, 4) for loss in pair(seed, steps)] for seed in SEEDS] for steps in LENGTHS
+        },
+    }
+
+
+def recorded() -> dict[str, Any]:
+    """The record, with each ``["held_back_loss"][steps]`` as an array of shape (seeds, norms)."""
+    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    record["held_back_loss"] = {int(steps): np.array(rows) for steps, rows in record["held_back_loss"].items()}
+    return record
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    Path(str(RECORD)).write_text(json.dumps(take(), indent=1) + "\n", encoding="utf-8", newline="\n")

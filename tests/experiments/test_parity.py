@@ -1,7 +1,10 @@
+import re
+
 import numpy as np
 import pytest
 import torch
 
+from subnorm.experiments import parity
 from subnorm.experiments.equivalence import random_model
 from subnorm.experiments.language_model import loss
 from subnorm.experiments.parity import T_95, held_back_loss, paired_interval, windows
@@ -57,3 +60,30 @@ def test_what_cannot_be_paired_is_refused():
     with pytest.raises(ValueError, match="5 to 10 pairs"):
         paired_interval([1, 2], [1, 2])
     assert sorted(T_95.values(), reverse=True) == list(T_95.values())
+
+
+def test_the_record_says_what_it_depends_on_and_fits_the_code():
+    record = parity.recorded()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
+    assert record["command"] == "python -m subnorm.experiments.parity"
+    assert set(record["versions"]) == {"python", "torch", "numpy", "subnorm"}
+    assert record["task"] == repr(parity.TASK)
+    told = {"norms": parity.NORMS, "seeds": parity.SEEDS}
+    assert {name: tuple(record[name]) for name in told} == {name: tuple(value) for name, value in told.items()}
+    assert (record["blocks"], record["batch_size"], record["learning_rate"]) == (2, 8, 0.005)
+    assert tuple(record["held_back_loss"]) == parity.LENGTHS
+    assert all(losses.shape == (len(parity.SEEDS), 2) for losses in record["held_back_loss"].values())
+
+
+def test_taking_the_record_trains_every_pair_for_each_length(monkeypatch):
+    monkeypatch.setattr(parity, "pair", lambda seed, steps: [seed, steps])
+    taken = parity.take()["held_back_loss"]
+    assert {steps: rows[3] for steps, rows in taken.items()} == {"130": [3, 130], "400": [3, 400], "800": [3, 800]}
+
+
+def test_the_models_of_a_pair_differ_in_the_norm_alone(monkeypatch):
+    given = []
+    monkeypatch.setattr(parity, "train", lambda *arguments: given.append(arguments) or (None, None))
+    monkeypatch.setattr(parity, "held_back_loss", lambda model, text: 1.0)
+    assert parity.pair(2, 400) == [1.0, 1.0]
+    assert given == [(parity.TASK, "pre", 2, 0.005, 400, 0, 2, 8, norm) for norm in ("layer", "rms")]
