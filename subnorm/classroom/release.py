@@ -56,7 +56,7 @@ def release(names: Sequence[str], check: bool = False, nbgrader: Path | None = N
         target.write_bytes(text.encode())
         made = [target, handout.write(ROOT, name, path.name, text, checks.SETS[name])]
         if nbgrader:
-            made += handout.write_nbgrader(nbgrader, name, path.name, as_json(for_nbgrader(source)))
+            made += handout.write_nbgrader(nbgrader, name, path.name, as_json(for_nbgrader(source, name)))
         print(f"{name}: written to {', '.join(map(shown, made))}")
     return status
 
@@ -155,7 +155,7 @@ def trimmed(cell: Cell) -> dict[str, Any]:
     return ({"tags": kept} if kept else {}) | ({"nbgrader": nbgrader} if nbgrader else {})
 
 
-def for_nbgrader(source: Notebook) -> Notebook:
+def for_nbgrader(source: Notebook, name: str) -> Notebook:
     """The source without what nbgrader would hand out as it is: it clears solutions by itself."""
     book = copy.deepcopy(source)
     book["cells"] = [cell for cell in book["cells"] if "solution-only" not in tags(cell)]
@@ -164,6 +164,7 @@ def for_nbgrader(source: Notebook) -> Notebook:
             cell["source"] = plain(cell["source"], ROOT / "notebooks")
         else:
             cell.update(execution_count=None, outputs=[])
+    book["cells"][0]["source"] += f"\n\n{handout.needs(checks.SETS[name])}"
     return book
 
 

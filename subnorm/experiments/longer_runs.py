@@ -66,7 +66,7 @@ def along(losses: npt.NDArray[np.float64]) -> list[float]:
     return [round(warmup.settled(losses[:step]), 4) for step in STEPS]
 
 
-def take(anew: list[str], path: Path = RECORD) -> None:
+def take(anew: list[str], path: Path) -> None:
     """Measure what the record lacks, and write it after every run.
 
     Args:
@@ -111,4 +111,4 @@ def recorded() -> dict[str, Any]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    take(sys.argv[1:])
+    take(sys.argv[1:], RECORD)

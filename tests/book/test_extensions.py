@@ -186,7 +186,8 @@ def test_a_picture_of_two_pixels_a_dot_is_offered_in_both_sizes(tmp_path):
     assert "srcset" not in plain
     assert 'width="200" height="100"' in sharp
     assert 'srcset="2.small.png 200w, 2.png 400w" sizes="(max-width: 232px) calc(100vw - 2rem), 200px"' in sharp
-    assert Image.open(tmp_path / "2.small.png").size == (200, 100)
+    with Image.open(tmp_path / "2.small.png") as small:
+        assert small.size == (200, 100)
 
 
 @pytest.mark.parametrize(

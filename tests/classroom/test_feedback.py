@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, QUICK, SET, SETUP, cell, notebook, sheet
+from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, PATIENT, SET, SETUP, cell, notebook, sheet
 from parts import need
 
 from subnorm.checks.collect import ODD
@@ -62,8 +62,7 @@ def graded(tmp_path_factory):
     (folder / "a name that failed.ipynb").write_bytes(notebook(setup, SAYS["a name that failed"][0], MEAN_SQUARE))
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(grade.SETS, "quick", SET)
-        limits = grade.Limits(start=300, cell=300, question=300, total=600, memory=4 << 30, processes=QUICK.processes)
-        assert grade.grade("quick", folder, out, seed=5, limits=limits) == 0
+        assert grade.grade("quick", folder, out, seed=5, limits=PATIENT) == 0
     return {path.stem: json.loads(path.read_text("utf-8"))["results"] for path in (out / "students").glob("*.json")}
 
 

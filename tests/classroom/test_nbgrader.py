@@ -23,7 +23,7 @@ def course(tmp_path_factory):
     folder = tmp_path_factory.mktemp("course")
     source = release.read(release.source_of(SET))
     name = release.source_of(SET).name
-    release.handout.write_nbgrader(folder, SET, name, release.as_json(release.for_nbgrader(source)))
+    release.handout.write_nbgrader(folder, SET, name, release.as_json(release.for_nbgrader(source, SET)))
     env = {key: value for key, value in os.environ.items() if key != "SUBNORM_CHECKS"}
     env |= {
         "PATH": f"{program.parent}{os.pathsep}{env['PATH']}",  # nbgrader calls alembic by its name
