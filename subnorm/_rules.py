@@ -1,6 +1,6 @@
 """The rules that inputs must keep, said once for NumPy and PyTorch.
 
-Every message has three parts: the rule, what came, and the mend. The functions take plain shapes, names and
+Every message has three parts: the rule, what came, and the fix. The functions take plain shapes, names and
 numbers, so that this file needs neither library.
 """
 

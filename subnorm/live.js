@@ -317,7 +317,7 @@ globalThis.subnormLive ??= (() => {
     return { ...shown, svg };
   }
 
-  /** What is seen: of the first state its own text, of any other what the figure shows and what it says there. */
+  /** The picture's text: its own for the first state; for any other the figure's title and its sentence there. */
   const seen = (spec, state, say) => spec.controls.every(({ name, start }) => state[name] === start) ? spec.alt
     : `${spec.title}. ${say}`;
 

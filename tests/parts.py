@@ -72,9 +72,9 @@ PARTS = {
 
 def need(part: str) -> str:
     """Path of the program `part`. Call it in a fixture or a test: it skips where the program is absent."""
-    find, mend = PARTS[part]
+    find, fix = PARTS[part]
     path = find()
     if path is None:
         stop = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        stop(f"needs {mend}")
+        stop(f"needs {fix}")
     return path

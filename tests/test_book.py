@@ -29,7 +29,7 @@ BUILD = (
 
 
 def build(folder, **variables):
-    """(whether it ended well, what it said)."""
+    """(whether it ended well, its output)."""
     env = {**os.environ, **variables}
     done = subprocess.run([sys.executable, "-c", BUILD], cwd=folder, env=env, capture_output=True, encoding="utf-8")
     assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr

@@ -136,7 +136,7 @@ def make_venv(begun: str) -> None:
     VENV.mkdir()
     INSTALLED.write_text(begun, "utf-8")
     if call([sys.executable, "-m", "venv", VENV]) != 0:
-        sys.exit(f"{sys.executable} -m venv failed; what it said is above.")
+        sys.exit(f"{sys.executable} -m venv failed; its message is above.")
 
 
 def logged(command: list) -> int:
@@ -157,17 +157,17 @@ def install_error(log: str) -> str:
     """The end of pip's log, and what to do."""
     missing = re.search(r"No matching distribution found for (\S+)", log)
     if re.search("No space left", log):
-        mend = "The disk is full: the course needs 1.7 GB with PyTorch's CPU build, several GB with CUDA."
+        fix = "The disk is full: the course needs 1.7 GB with PyTorch's CPU build, several GB with CUDA."
     elif "ResolutionImpossible" in log:  # before the network: pip also got over a slow reply
-        mend = f"The pinned versions contradict each other: undo the last change to them. The whole log is {LOG}."
+        fix = f"The pinned versions contradict each other: undo the last change to them. The whole log is {LOG}."
     elif re.search(NETWORK, log, re.IGNORECASE):
-        mend = "No connection to the package index: look at the network, the proxy, and --torch-index if you gave it."
+        fix = "No connection to the package index: look at the network, the proxy, and --torch-index if you gave it."
     elif missing:
-        mend = f"There is no {missing[1]} for Python {sys.version.split()[0]} on {sys.platform}: use Python 3.11."
+        fix = f"There is no {missing[1]} for Python {sys.version.split()[0]} on {sys.platform}: use Python 3.11."
     else:
-        mend = f"pip could not install the packages; the whole log is {LOG}."
+        fix = f"pip could not install the packages; the whole log is {LOG}."
     tail = "\n".join(log.rstrip().split("\n")[-12:])
-    return f"{tail}\n\n{mend}\nThen run the same command again: what is downloaded already is in pip's cache."
+    return f"{tail}\n\n{fix}\nThen run the same command again: what is downloaded already is in pip's cache."
 
 
 def inputs() -> dict:

@@ -1,7 +1,7 @@
 """Typesets math while the book is built: the pages then need no typesetting script and no network.
 
 KaTeX 0.19.1 (one file and its licence in `katex/`) runs in V8, which the mini-racer wheel brings; Node is not needed.
-A formula that KaTeX refuses is a warning with its page and line, in every build until it is mended.
+A formula that KaTeX refuses is a warning with its page and line, in every build until it is fixed.
 The macros are the table `katex_macros` in `_config.yml`.
 """
 

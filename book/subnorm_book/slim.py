@@ -104,7 +104,7 @@ HOME = """<!DOCTYPE html>
 
 
 def slim(html, page):
-    """The HTML of the file `page`, mended."""
+    """The HTML of the file `page`, fixed."""
     html = re.sub(
         r'<script src="([^"?]*/documentation_options\.js)[^"]*"></script>', lambda m: options(page.parent / m[1]), html
     )
@@ -207,7 +207,7 @@ def ask_no_widths(path):
     if ASKED in script:
         path.write_text(script.replace(ASKED, NOT_ASKED), "utf-8")
     elif NOT_ASKED not in script:
-        log.warning("%s: what asks for widths has changed; look it up in the theme and mend ASKED in slim.py", path)
+        log.warning("%s: what asks for widths has changed; look it up in the theme and fix ASKED in slim.py", path)
 
 
 def finish(app, error):

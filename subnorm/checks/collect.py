@@ -169,7 +169,7 @@ class Device:
 STAND_INS: dict[str, type] = {"Sublayer": Sublayer, "Norm": Norm, "Device": Device}
 
 
-#: what is said of a result that cannot be compared
+#: the message for a result that cannot be compared
 ODD = {
     "exception": "an exception comes back: raise it, do not return it",
     "class": "a class comes back: return an instance of it, with parentheses after its name",

@@ -95,7 +95,7 @@ NOT_HERE = "is not there when answers are graded: write the function yourself, w
 
 
 class Refused(Exception):
-    """Grading does not start; the message says why, and the mend."""
+    """Grading does not start; the message says why, and how to fix it."""
 
 
 @dataclass(frozen=True)

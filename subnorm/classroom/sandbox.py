@@ -31,11 +31,11 @@ INSIDE = ["checks/collect.py", "classroom/calls.py", "classroom/wire.py", "class
 # Without these PyTorch does not know the CPU, and converts no float16; the lists in /sys are asked for on ARM.
 CPU = ["/proc/cpuinfo", *(f"/sys/devices/system/cpu/{name}" for name in ("possible", "present", "kernel_max"))]
 ULIMIT = {"CPU": ("t", 1), "AS": ("v", 1024), "FSIZE": ("f", 512), "NOFILE": ("n", 1), "CORE": ("c", 1)}  # and units
-MEND = "Install bubblewrap (apt install bubblewrap, Linux only), or read what --no-sandbox means before you give it."
+FIX = "Install bubblewrap (apt install bubblewrap, Linux only), or read what --no-sandbox means before you give it."
 
 
 class NoSandbox(Exception):
-    """This machine cannot isolate a process; the message says why, and the mend."""
+    """This machine cannot isolate a process; the message says why, and how to fix it."""
 
 
 @dataclass(frozen=True)
@@ -107,13 +107,13 @@ class Sandbox:
     def probe(self) -> None:
         """NoSandbox if a program cannot be run in isolation here."""
         if not sys.platform.startswith("linux") or not shutil.which("bwrap"):
-            raise NoSandbox(f"Submissions run arbitrary code, and this machine has no bubblewrap. {MEND}")
+            raise NoSandbox(f"Submissions run arbitrary code, and this machine has no bubblewrap. {FIX}")
         done = subprocess.run(
             self.command({}, does=""), env=self.environment(), capture_output=True, text=True, timeout=120
         )
         if done.returncode:
             why = (done.stderr.strip().split("\n") or ["?"])[-1][:300]
-            raise NoSandbox(f"bubblewrap is here, but Python does not start in it: {why}. {MEND}")
+            raise NoSandbox(f"bubblewrap is here, but Python does not start in it: {why}. {FIX}")
 
     def command(self, limits: dict[str, int], does: str = "child.main()") -> list[str]:
         """The program, in isolation if wanted. A shell sets the limits and opens the filter, so that pid 1 has both."""

@@ -28,7 +28,7 @@ RUNS = {
     "a timed cell": f"%%time\n{LAYER_NORM}",
     "a timed line": f"%time one = 1\n{LAYER_NORM.replace('gamma * xhat', 'one * gamma * xhat')}",
 }
-SAYS = {  # the cell of layer_norm, its diagnosis, and what is said
+SAYS = {  # the cell of layer_norm, its diagnosis, and the message
     "no return": (BODY + "y = x", "not_done", "not done yet. Your function returns None: if its body is"),
     "generator": (BODY + "yield x", "error", f"on a (3, 8) batch, {ODD['generator']}."),
     "class": (BODY + "return dict", "error", f"on a (3, 8) batch, {ODD['class']}."),

@@ -43,7 +43,7 @@ def raises_where_tagged(book):
 def no_stderr(book):
     for n, _, _, outputs in code_cells(book):
         if any(output.get("name") == "stderr" for output in outputs):
-            yield f"code cell {n} writes to stderr: mend what it warns of"
+            yield f"code cell {n} writes to stderr: fix what it warns of"
 
 
 def figures_are_described(book):

@@ -1,4 +1,4 @@
-"""Bad input: the right exception, from either library, with the rule, what came, and the mend."""
+"""Bad input: the right exception, from either library, with the rule, what came, and the fix."""
 
 from collections.abc import Callable
 from functools import partial
