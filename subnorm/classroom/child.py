@@ -22,7 +22,7 @@ from typing import Any
 
 from subnorm.checks.collect import collect, missing
 from subnorm.classroom.calls import refuse_calls
-from subnorm.classroom.wire import pack_outcome, unpack_case
+from subnorm.classroom.wire import NOT_HERE, pack_outcome, unpack_case
 
 Say = Callable[..., None]
 
@@ -100,8 +100,8 @@ class Absent(importlib.abc.MetaPathFinder):
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
         if fullname.split(".")[0] == "subnorm":
-            why = "is not there when answers are graded: write the function yourself, with NumPy or PyTorch"
-            error = ModuleNotFoundError(f"{fullname} {why}")  # with a name, "from subnorm import numpy" would hide it
+            # with a name, "from subnorm import numpy" would hide it
+            error = ModuleNotFoundError(f"{fullname} {NOT_HERE}")
             error.absent = fullname  # type: ignore[attr-defined]
             raise error
 

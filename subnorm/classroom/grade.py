@@ -40,7 +40,7 @@ from subnorm.checks.collect import ODD, Case, Outcome, collect
 from subnorm.checks.exercise import Exercise
 from subnorm.classroom.sandbox import PACKAGE, Limits, NoSandbox, Sandbox
 from subnorm.classroom.submissions import NoSubmissions, Submission, file_names, read_all
-from subnorm.classroom.wire import pack_case, pack_outcome, unpack_case, unpack_outcome
+from subnorm.classroom.wire import NOT_HERE, pack_case, pack_outcome, unpack_case, unpack_outcome
 
 Record = dict[str, Any]
 
@@ -89,9 +89,6 @@ FLAGS = {
     "uses a ready-made norm": r"\b(?:F|functional|nn)\.(?:layer_norm|rms_norm|LayerNorm|RMSNorm)\b",
 }
 JUDGING = threading.Lock()  # Python's warnings, which a check silences, belong to all threads
-
-
-NOT_HERE = "is not there when answers are graded: write the function yourself, with NumPy or PyTorch"
 
 
 class Refused(Exception):
