@@ -11,13 +11,10 @@ The sweep over depths takes minutes, so it is measured once and kept as a record
 writes ``records/ablation.json`` beside this file. Deep dive 06b reads it back, and measures a part of it anew.
 """
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,11 +22,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from subnorm.experiments import stored
 from subnorm.experiments.language_model import Characters, LanguageModel, fit
 from subnorm.experiments.parity import held_back_loss
-from subnorm.provenance import today, versions
 
-RECORD = files("subnorm.experiments") / "records" / "ablation.json"
+RECORD = stored.file("ablation")
 
 TASK = Characters()
 BATCH = 4
@@ -176,9 +173,7 @@ def take() -> dict[str, Any]:
         for arm in late:
             late[arm].extend(_rounded([judge(run(arm, LATE_DEPTH, seed, LATE_STEPS)[0])]))
     return {
-        "date": today(),
-        "command": "python -m subnorm.experiments.ablation",
-        "versions": versions(),
+        **stored.origin("python -m subnorm.experiments.ablation"),
         "optimizer": "Adam(betas=(0.9, 0.999))",
         "learning_rate": LR,
         "other_rates": list(OTHER_RATES),
@@ -201,7 +196,7 @@ def _rounded(values: npt.ArrayLike) -> list[float]:
 def recorded() -> dict[str, Any]:
     """The record. Arrays by arm: ``training`` (seeds, depths, steps / 10), ``held_back`` (seeds, depths),
     ``held_back_other_rates`` (seeds, rates), and ``late["held_back"]`` (seeds,)."""
-    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    record = stored.read(RECORD)
     for part in (record, record["late"]):
         for key in {"training", "held_back", "held_back_other_rates"} & set(part):
             part[key] = {arm: np.array(values) for arm, values in part[key].items()}
@@ -210,4 +205,4 @@ def recorded() -> dict[str, Any]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    Path(str(RECORD)).write_text(json.dumps(take()) + "\n", encoding="utf-8", newline="\n")
+    stored.write(RECORD, take())

@@ -8,21 +8,19 @@ The gap is what the exchange costs on one and the same text. All batch sizes tak
 writes ``records/batch_norm_gap.json`` beside this file. Deep dive 03b reads it back, and measures a part of it anew.
 """
 
-import json
 from collections.abc import Sequence
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from subnorm.experiments import stored
 from subnorm.experiments.language_model import Characters, LanguageModel, Task, fit, loss
 from subnorm.experiments.parity import windows
 from subnorm.provenance import today, versions
 
-RECORD = files("subnorm.experiments") / "records" / "batch_norm_gap.json"
+RECORD = stored.file("batch_norm_gap")
 
 NORMS = ("layer", "batch")
 SEEDS = range(5)
@@ -109,9 +107,7 @@ def held_back(norm: str, batch_size: int, seed: int, steps: int = STEPS) -> tupl
 def take() -> dict[str, Any]:
     """Measure every norm at every batch size with every seed."""
     return {
-        "date": today(),
-        "command": "python -m subnorm.experiments.batch_norm_gap",
-        "versions": versions(),
+        **stored.origin("python -m subnorm.experiments.batch_norm_gap"),
         "task": repr(TASK),
         "optimizer": f"Adam, learning rate {LR}",
         "steps": STEPS,
@@ -142,7 +138,7 @@ def recorded() -> dict[str, Any]:
 
     The same under ``["longer"]``, of the longer training.
     """
-    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    record = stored.read(RECORD)
     for part in (record, record["longer"]):
         part["losses"] = {norm: np.array(losses) for norm, losses in part["losses"].items()}
     return record
@@ -150,4 +146,4 @@ def recorded() -> dict[str, Any]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    Path(str(RECORD)).write_text(json.dumps(take()) + "\n", encoding="utf-8", newline="\n")
+    stored.write(RECORD, take())

@@ -7,11 +7,8 @@ How far a head comes depends on how long it is trained. Three lengths of trainin
 writes ``records/fleets.json`` beside this file. Deep dive 06c reads it back, and measures a part of it anew.
 """
 
-import json
 import math
 from functools import partial
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +16,9 @@ import torch
 from torch import Generator, Tensor
 
 from subnorm import _rules
-from subnorm.experiments import pooling
-from subnorm.provenance import today, versions
+from subnorm.experiments import pooling, stored
 
-RECORD = files("subnorm.experiments") / "records" / "fleets.json"
+RECORD = stored.file("fleets")
 
 FLEETS = ("spread", "last", "flagged")
 SEEDS = range(5)
@@ -83,9 +79,7 @@ def judge(model: pooling.Regressor, fleet: str) -> float:
 def take() -> dict[str, Any]:
     """Measure every head on every fleet after every length of training."""
     return {
-        "date": today(),
-        "command": "python -m subnorm.experiments.fleets",
-        "versions": versions(),
+        **stored.origin("python -m subnorm.experiments.fleets"),
         "optimizer": "Adam, learning rate from 0.03 linearly to 0",
         "batch": 16,
         "seeds": list(SEEDS),
@@ -102,7 +96,7 @@ def take() -> dict[str, Any]:
 
 def recorded() -> dict[str, Any]:
     """The record; ``["errors"][fleet][head]`` in cycles, as an array of shape (seeds, steps)."""
-    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    record = stored.read(RECORD)
     record["errors"] = {
         fleet: {head: np.array(errors) for head, errors in heads.items()} for fleet, heads in record["errors"].items()
     }
@@ -111,4 +105,4 @@ def recorded() -> dict[str, Any]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    Path(str(RECORD)).write_text(json.dumps(take(), indent=1) + "\n", encoding="utf-8", newline="\n")
+    stored.write(RECORD, take())

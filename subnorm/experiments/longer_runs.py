@@ -10,9 +10,7 @@ the command measures only the runs that the record lacks, so it can be stopped a
 such as ``12-post-0.005-400``, it measures those anew. Deep dive 05b reads the record, and repeats some of its runs.
 """
 
-import json
 import sys
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from subnorm.experiments import warmup
+from subnorm.experiments import stored, warmup
 from subnorm.experiments.language_model import train
-from subnorm.provenance import today, versions
+from subnorm.provenance import versions
 
-RECORD = Path(str(files("subnorm.experiments") / "records" / "longer_runs.json"))
+RECORD = stored.file("longer_runs")
 
 SETTING = warmup.MAPS["deep"]
 SEEDS = warmup.SEEDS
@@ -78,7 +76,7 @@ def take(anew: list[str], path: Path) -> None:
     """
     if unknown := set(anew) - {*PARTS, "all"}:
         raise ValueError(f"no part is named {sorted(unknown)}. Parts: {', '.join(PARTS)}; or all.")
-    kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"parts": {}}
+    kept = stored.read(path) if path.exists() else {"parts": {}}
     parts = {part: rows for part, rows in kept["parts"].items() if part in PARTS and not {part, "all"} & set(anew)}
     if parts and kept["versions"] != versions():
         raise ValueError(f"the record was measured with {kept['versions']}, not {versions()}. Measure all anew.")
@@ -87,9 +85,7 @@ def take(anew: list[str], path: Path) -> None:
         for seed in SEEDS[len(rows) :]:
             rows.append(along(run(part, seed)))
             record = {
-                "date": today(),
-                "command": "python -m subnorm.experiments.longer_runs all",
-                "versions": versions(),
+                **stored.origin("python -m subnorm.experiments.longer_runs all"),
                 "task": repr(SETTING.task),
                 "batch_size": SETTING.batch_size,
                 "chance": round(SETTING.task.chance, 4),
@@ -98,13 +94,13 @@ def take(anew: list[str], path: Path) -> None:
                 "steps": list(STEPS),
                 "parts": {name: parts[name] for name in PARTS if name in parts},
             }
-            path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8", newline="\n")
+            stored.write(path, record)
             print(f"{part}, seed {seed}: {rows[-1][-1]} nats", flush=True)
 
 
 def recorded() -> dict[str, Any]:
     """The record, with each of its ``["parts"]`` as an array of shape (seeds, steps)."""
-    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    record = stored.read(RECORD)
     record["parts"] = {part: np.array(rows) for part, rows in record["parts"].items()}
     return record
 

@@ -7,10 +7,7 @@ Deep dive 04a trains the pairs for 130 steps. Longer trainings take minutes, so 
 writes ``records/parity.json`` beside this file. Deep dive 04a reads it back, and compares the shortest with its own.
 """
 
-import json
 import math
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +16,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from subnorm.experiments import stored
 from subnorm.experiments.language_model import Characters, LanguageModel, train
-from subnorm.provenance import today, versions
 
-RECORD = files("subnorm.experiments") / "records" / "parity.json"
+RECORD = stored.file("parity")
 
 NORMS = ("layer", "rms")
 SEEDS = range(8)
@@ -93,9 +90,7 @@ def pair(seed: int, steps: int) -> list[float]:
 def take() -> dict[str, Any]:
     """Train all pairs, for each of :data:`LENGTHS`."""
     return {
-        "date": today(),
-        "command": "python -m subnorm.experiments.parity",
-        "versions": versions(),
+        **stored.origin("python -m subnorm.experiments.parity"),
         "task": repr(TASK),
         "norms": list(NORMS),
         "seeds": list(SEEDS),
@@ -110,11 +105,11 @@ def take() -> dict[str, Any]:
 
 def recorded() -> dict[str, Any]:
     """The record, with each ``["held_back_loss"][steps]`` as an array of shape (seeds, norms)."""
-    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    record = stored.read(RECORD)
     record["held_back_loss"] = {int(steps): np.array(rows) for steps, rows in record["held_back_loss"].items()}
     return record
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    Path(str(RECORD)).write_text(json.dumps(take(), indent=1) + "\n", encoding="utf-8", newline="\n")
+    stored.write(RECORD, take())

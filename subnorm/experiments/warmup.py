@@ -8,20 +8,17 @@ once and kept as a record, with what it depends on:
 writes ``records/warmup.json`` beside this file. Deep dive 05b reads it back, and measures some of its runs anew.
 """
 
-import json
 from dataclasses import dataclass
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from subnorm.experiments import stored
 from subnorm.experiments.language_model import Characters, Copy, LanguageModel, Task, train
-from subnorm.provenance import today, versions
 
-RECORD = files("subnorm.experiments") / "records" / "warmup.json"
+RECORD = stored.file("warmup")
 
 SEEDS = range(5)
 
@@ -84,9 +81,7 @@ def final_loss(setting: Setting, arm: str, lr: float, seed: int) -> float:
 def take() -> dict[str, Any]:
     """Measure both maps."""
     return {
-        "date": today(),
-        "command": "python -m subnorm.experiments.warmup",
-        "versions": versions(),
+        **stored.origin("python -m subnorm.experiments.warmup"),
         "optimizer": "Adam(betas=(0.9, 0.999))",
         "seeds": list(SEEDS),
         "maps": {
@@ -108,7 +103,7 @@ def take() -> dict[str, Any]:
 
 def recorded() -> dict[str, Any]:
     """The record, with each ``["maps"][name]["final_loss"][arm]`` as an array of shape (seeds, learning rates)."""
-    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    record = stored.read(RECORD)
     for measured in record["maps"].values():
         measured["final_loss"] = {arm: np.array(losses) for arm, losses in measured["final_loss"].items()}
     return record
@@ -116,4 +111,4 @@ def recorded() -> dict[str, Any]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    Path(str(RECORD)).write_text(json.dumps(take(), indent=1) + "\n", encoding="utf-8", newline="\n")
+    stored.write(RECORD, take())

@@ -1,0 +1,35 @@
+"""A record comes back as it was written, and an interrupted writing leaves the record before it."""
+
+from pathlib import Path
+
+import pytest
+
+from subnorm.experiments import stored
+
+
+def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    path, record = tmp_path / "gap.json", {**stored.origin("python -m gap"), "losses": {"layer": [[0.1, 1e-9]]}}
+    stored.write(path, record)
+    assert stored.read(path) == record
+    assert [file.name for file in tmp_path.iterdir()] == ["gap.json"]
+
+
+def test_an_interrupted_writing_leaves_the_record_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "gap.json"
+    stored.write(path, {"losses": [1.0]})
+
+    def interrupted(file: Path, text: str, **_: object) -> int:
+        file.write_bytes(text.encode()[:5])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        stored.write(path, {"losses": [2.0]})
+    assert stored.read(path) == {"losses": [1.0]}
+
+
+def test_every_record_names_its_command_and_its_day() -> None:
+    records = sorted(stored.file("any").parent.glob("*.json"))
+    assert records
+    for path in records:
+        assert {"date", "command", "versions"} <= stored.read(path).keys(), path.name
