@@ -1,19 +1,23 @@
 """course.py, without a network: pip and venv are stand-ins, and the root is a folder of the test."""
 
 import ast
+import contextlib
 import gzip
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import threading
 import tomllib
 import urllib.request
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 SCRIPT = Path(__file__).parents[1] / "course.py"
 RUN, TEST = ["requirements.txt"], ["requirements.txt", "requirements-dev.txt"]
@@ -560,3 +564,14 @@ def test_the_port_proposed_can_be_used(course, monkeypatch, port):
     monkeypatch.setattr(course, "web_server", refused)
     with pytest.raises(SystemExit, match=r"--port 8000$"):
         course.serve(port)
+
+
+def test_every_pinned_package_runs_on_the_oldest_python_that_course_py_accepts():
+    """The last digit counts: Debian 12 has Python 3.11.2, and a package may ask for 3.11.5."""
+    pinned = re.findall(r"^([\w.-]+)==", SCRIPT.with_name("constraints.txt").read_text("utf-8"), re.MULTILINE)
+    wanted = {}
+    for name in pinned:
+        with contextlib.suppress(metadata.PackageNotFoundError):  # only another system needs it
+            wanted[name] = metadata.metadata(name).get("Requires-Python", "")
+    assert len(wanted) > 100
+    assert [name for name, versions in wanted.items() if not SpecifierSet(versions).contains("3.11.0")] == []
