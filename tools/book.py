@@ -35,7 +35,7 @@ def unreadable(root: Path) -> Iterator[str]:
         except (OSError, ValueError) as error:
             yield f"{name}: {error}"
     for path in sorted((root / "notebooks").rglob("*.ipynb")):
-        if ".ipynb_checkpoints" not in path.parts:
+        if ".ipynb_checkpoints" not in path.relative_to(root).parts:
             yield from (path.relative_to(root).as_posix() + fault for fault in notebook_faults(path))
 
 

@@ -218,7 +218,8 @@ def finish(app, error):
         Path(app.outdir, "index.html").write_text(HOME.format(url=f"{app.config.root_doc}.html"), "utf-8")
     for path in [path for pattern in UNUSED for path in Path(app.outdir, "_static").glob(pattern)]:
         path.unlink(missing_ok=True)  # two patterns name it
-    paths = [path for path in sorted(Path(app.outdir).rglob("*.html")) if "_static" not in path.parts]
+    found = Path(app.outdir).rglob("*.html")
+    paths = [path for path in sorted(found) if "_static" not in path.relative_to(app.outdir).parts]
     old = {path: path.read_text("utf-8") for path in paths}
     new = styles.merge({path: slim(html, path) for path, html in old.items()}, Path(app.outdir, "_static"))
     for path in paths:

@@ -232,12 +232,20 @@ def collect(answer: Callable[..., Any], cases: Sequence[Case], way: str = "funct
         way: how it is called, one of `WAYS`.
     """
     outcomes = [run(answer, case, way, tensors=False) for case in cases]
-    errors = [o.error for o in outcomes]  # some other errors may be what the task asks for, and some cases hold no sum
-    if "torch" in sys.modules and {"TypeError", "AttributeError"} & set(errors):
+    if "torch" in sys.modules and misfits(outcomes):
         with_tensors = [run(answer, case, way, tensors=True) for case in cases]
-        if sum(bool(o.error) for o in with_tensors) < sum(map(bool, errors)):
+        if (errors(with_tensors), misfits(with_tensors)) < (errors(outcomes), misfits(outcomes)):
             return with_tensors
     return outcomes
+
+
+def errors(outcomes: Sequence[Outcome]) -> int:
+    return sum(bool(outcome.error) for outcome in outcomes)
+
+
+def misfits(outcomes: Sequence[Outcome]) -> int:
+    """How many errors are those of an array where a tensor is wanted. A task may ask for one of them."""
+    return sum(outcome.error in ("TypeError", "AttributeError") for outcome in outcomes)
 
 
 def run(answer: Callable[..., Any], case: Case, way: str, tensors: bool) -> Outcome:

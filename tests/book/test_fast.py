@@ -37,7 +37,7 @@ def pages(folder):
     return {
         path.relative_to(found).as_posix(): path.read_bytes()
         for path in found.rglob("*")
-        if path.suffix in (".html", ".js", ".css", ".inv") and "tree" not in path.parts
+        if path.suffix in (".html", ".js", ".css", ".inv") and "tree" not in path.relative_to(found).parts
     }
 
 

@@ -174,7 +174,7 @@ def test_a_planted_fault_is_found(check, html, tmp_path):
 def pages():
     """Path to parsed page, of a book that is up to date."""
     assert up_to_date()
-    paths = [path for path in sorted(HTML.rglob("*.html")) if "_static" not in path.parts]
+    paths = [path for path in sorted(HTML.rglob("*.html")) if "_static" not in path.relative_to(HTML).parts]
     return {path: parse(path.read_text("utf-8")) for path in paths}
 
 

@@ -297,6 +297,17 @@ def test_the_line_is_counted_from_the_top_of_the_cell():
     assert check(scope["scaled"]).seen.endswith("in line 4 of your cell.")
 
 
+def test_a_pytorch_answer_that_fails_is_told_its_own_error():
+    """Not that an array has no such method, which NumPy says of every answer written for tensors."""
+    torch = pytest.importorskip("torch")
+
+    def scaled(x, gain):
+        return torch.reshape(x.contiguous(), (1000, 1000)) * gain
+
+    result = check(scaled)
+    assert "RuntimeError: shape '[1000, 1000]'" in result.seen
+
+
 def test_answers_cannot_spoil_the_inputs_of_the_next_case():
     known = check.cases(np.random.default_rng(0))
     before = [case.args[0].copy() for case in known]
