@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from small_book import code, markdown, notebook
+from helpers.small_book import code, markdown, notebook
 
 from tools import book
 

@@ -1,7 +1,7 @@
 """A test that lacks its program is a skip that names it, and a failure where everything must run."""
 
-import parts
 import pytest
+from helpers import parts
 
 
 @pytest.fixture

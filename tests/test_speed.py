@@ -1,4 +1,4 @@
-"""speed.py, without waiting for what it measures: what a clock sees, and what is kept when something goes wrong."""
+"""tools/speed.py, without waiting for what it measures: what a clock sees, and what is kept after an error."""
 
 import json
 import os
@@ -8,8 +8,7 @@ import sys
 import pytest
 from subnorm_book.speed_record import faults
 
-import speed
-from tools import course
+from tools import course, speed
 
 HEAD = {"machine": {"cpu": "a", "cores": 2, "system": "b"}}
 
@@ -68,7 +67,7 @@ def test_notebooks_are_measured_in_a_folder_with_any_name(tmp_path, monkeypatch)
     ran = []
     monkeypatch.setattr(speed, "clocked", lambda command, _: ran.append(command) or (1.0, 1.0, said))
     assert list(speed.notebooks(copy)) == ["01", "ex01"]
-    assert [command[2] for command in ran[1:]] == paths
+    assert [command[-1] for command in ran[1:]] == paths
 
 
 def test_the_notebook_that_is_changed_is_there():
@@ -169,14 +168,14 @@ def test_a_commit_says_whether_files_differ_from_it(measured, monkeypatch):
 
 def test_an_unknown_measure_is_named():
     with pytest.raises(SystemExit, match="There is no measure buidl; there are install, import, build, pages, "):
-        course.speed(["buidl"], False)
+        speed.main(["buidl"])
 
 
 @pytest.mark.parametrize("with_install", [False, True])
 def test_the_install_is_measured_when_it_is_asked_for(monkeypatch, with_install):
     taken = []
     monkeypatch.setattr(speed, "take", taken.extend)
-    course.speed([], with_install)
+    speed.main(["--install"] if with_install else [])
     assert ("install" in taken) == with_install
     assert set(taken) | {"install"} == set(speed.MEASURES)
 

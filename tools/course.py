@@ -345,17 +345,12 @@ def lab() -> bool:
 
 
 def refresh(notebooks: list) -> bool:
-    return call([PYTHON, ROOT / "notebooks" / "refresh.py", *map(os.path.abspath, notebooks)]) == 0
+    return call([PYTHON, "-P", ROOT / "tools" / "refresh.py", *map(os.path.abspath, notebooks)]) == 0
 
 
 def speed(names: list, with_install: bool) -> bool:
-    """Measure by name; if none is named, all but the install, which needs the network."""
-    import speed
-
-    unknown = set(names) - set(speed.MEASURES)
-    if unknown:
-        sys.exit(f"There is no measure {' '.join(sorted(unknown))}; there are {', '.join(speed.MEASURES)}.")
-    return speed.take(names or [name for name in speed.MEASURES if with_install or name != "install"])
+    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl+C is for the process that measures: it says what is left
+    return call([PYTHON, "-m", "tools.speed", *(["--install"] if with_install else []), *names]) == 0
 
 
 def port_number(text: str) -> int:

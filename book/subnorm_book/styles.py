@@ -32,7 +32,7 @@ VARIABLE = re.compile(r"--[\w-]+")
 def merge(pages, static):
     """The HTML of all pages, by path, each with one style sheet, which is written to `static` with its fonts."""
     names = list(dict.fromkeys(name for html in pages.values() for name in sources(html)))
-    text = "\n".join(sheet(static, name) for name in names)
+    text = "\n".join(css_text(static, name) for name in names)
     scripts = "\n".join(path.read_text("utf-8") for path in sorted(static.rglob("*.js")))
     # in a fixed order, because the name of the sheet comes from them
     words = sorted((in_pages(pages.values()) | in_script(scripts)) & set(re.findall(r"[\w-]+", text)))
@@ -63,13 +63,13 @@ def linked(html, name):
     return f'{html[: first.start()]}<link rel="stylesheet" href="{first[1]}{name}" data-from="{made_from}" />\n{rest}'
 
 
-def sheet(static, name):
+def css_text(static, name):
     """The text of one sheet with its imports in place, and its addresses from the folder `static`."""
     folder = posixpath.dirname(name)
     text = URL.sub(
         lambda m: f"url({posixpath.normpath(posixpath.join(folder, m[2]))})", (static / name).read_text("utf-8")
     )
-    return IMPORT.sub(lambda m: sheet(static, posixpath.normpath(posixpath.join(folder, m[1]))), text)
+    return IMPORT.sub(lambda m: css_text(static, posixpath.normpath(posixpath.join(folder, m[1]))), text)
 
 
 def in_pages(pages):

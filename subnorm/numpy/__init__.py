@@ -1,7 +1,6 @@
 """The operations of the course as pure functions on NumPy arrays: each is its equation."""
 
 from subnorm.numpy.attention import attention, multi_head_attention, softmax
-from subnorm.numpy.block import attention_sublayer, decoder_block, feed_forward, transformer_block
 from subnorm.numpy.norms import (
     LayerNorm,
     RMSNorm,
@@ -13,6 +12,7 @@ from subnorm.numpy.norms import (
     rms_norm_backward,
 )
 from subnorm.numpy.residual import PLACEMENTS, post_ln, pre_ln, residual
+from subnorm.numpy.transformer_blocks import attention_sublayer, decoder_block, feed_forward, transformer_block
 
 __all__ = [
     "PLACEMENTS",

@@ -2,8 +2,8 @@
 
 from subnorm.numpy.residual import PLACEMENTS, post_ln, pre_ln, residual
 from subnorm.torch.attention import MultiHeadAttention
-from subnorm.torch.block import AttentionSubLayer, DecoderBlock, FeedForward, TransformerBlock
 from subnorm.torch.norms import NORMS, AddRMSNorm, LayerNorm, RMSNorm, batch_norm, layer_norm, rms_norm
+from subnorm.torch.transformer_blocks import AttentionSubLayer, DecoderBlock, FeedForward, TransformerBlock
 
 __all__ = [
     "NORMS",

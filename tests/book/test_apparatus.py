@@ -3,9 +3,10 @@
 import json
 import re
 
-import check_texts
 import pytest
-from refresh import chapters
+from helpers import quick_check_texts
+
+from tools.refresh import chapters
 
 SECTIONS = ["Quick checks", "Summary", "Exercises", "Further reading"]
 
@@ -27,7 +28,7 @@ def faults(page, checks_wanted):
         yield f"the page ends with {headings[-len(SECTIONS) :]}, not with {SECTIONS}"
         return
     checks = page.split("\n## Quick checks\n")[1].split("\n## Summary\n")[0]
-    found = len(check_texts.found_in(checks))
+    found = len(quick_check_texts.found_in(checks))
     if found < checks_wanted:
         yield f"{found} quick checks, {checks_wanted} are wanted"
     exercises = page.split("\n## Exercises\n")[1].split("\n## Further reading\n")[0]

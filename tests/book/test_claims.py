@@ -4,7 +4,8 @@ import json
 import re
 
 import pytest
-from refresh import chapters
+
+from tools.refresh import chapters
 
 CLAIM = re.compile(r"\{claim\}`[^`]+`")
 

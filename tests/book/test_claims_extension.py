@@ -3,9 +3,9 @@
 import json
 
 import pytest
-import small_book
 from bs4 import BeautifulSoup
-from small_book import build, code, html, markdown, page
+from helpers import small_book
+from helpers.small_book import build, code, html, markdown, page
 
 SOURCE = "assert 1 + 1 == 2"
 CLAIM = "Depth is one thing. Adding $x$ changes nothing. {claim}`03-adds-nothing`"

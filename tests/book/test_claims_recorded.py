@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from refresh import chapters
 from subnorm_book.claim_records import Stored, newest
+
+from tools.refresh import chapters
 
 ROOT = Path(__file__).parents[2]
 TAG = "claim:"

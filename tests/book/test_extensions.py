@@ -3,9 +3,9 @@
 import io
 
 import pytest
-import small_book
+from helpers import small_book
+from helpers.small_book import build, code, html, page
 from PIL import Image
-from small_book import build, code, html, page
 
 from subnorm import figures
 

@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from glossary_links import terms, unlinked
-from refresh import notebooks
+from helpers.glossary_links import terms, unlinked
 
 from tools import course
+from tools.refresh import notebooks
 
 TERMS = terms((course.ROOT / "book/glossary.md").read_text("utf-8"))
 

@@ -6,13 +6,13 @@ import json
 import re
 
 import pytest
+from helpers.small_book import build, html, notebook, page
 from PIL import Image
-from refresh import chapters
-from small_book import build, html, notebook, page
 from subnorm_book.live_figures import stored
 
 from conftest import LIMIT, pixels, worst_block
 from subnorm import live
+from tools.refresh import chapters
 
 ALT = "A line that rises from left to right."
 

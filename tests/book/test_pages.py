@@ -7,10 +7,10 @@ from urllib.parse import unquote
 import pytest
 import yaml
 from bs4 import BeautifulSoup, Tag
-from built import up_to_date
-from refresh import notebooks
+from helpers.built import up_to_date
 
 from tools import course
+from tools.refresh import notebooks
 
 ROOT = course.ROOT
 HTML = course.PAGES

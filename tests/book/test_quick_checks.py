@@ -4,14 +4,14 @@ import json
 import re
 from collections import Counter
 
-import check_texts
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
-from refresh import chapters
-from small_book import build, html, page
+from helpers import quick_check_texts
+from helpers.small_book import build, html, page
 
 import subnorm.numpy
+from tools.refresh import chapters
 
 BIAS = r"""
 :::{quick-check} bias-false
@@ -171,7 +171,7 @@ def book_checks():
         cells = json.loads(path.read_text("utf-8"))["cells"]
         for cell in cells:
             if cell["cell_type"] == "markdown":
-                for check in check_texts.found_in("".join(cell["source"])):
+                for check in quick_check_texts.found_in("".join(cell["source"])):
                     yield pytest.param(check, id=f"{path.name.partition('-')[0]}-{check.name}")
 
 
@@ -208,14 +208,14 @@ PLANTED = [
 
 
 def test_a_good_number_has_no_fault():
-    (check,) = check_texts.found_in(BIAS)
+    (check,) = quick_check_texts.found_in(BIAS)
     assert list(faults(check)) == []
 
 
 @pytest.mark.parametrize(("was", "now"), PLANTED)
 def test_a_planted_number_is_found(was, now):
     assert was in BIAS
-    (check,) = check_texts.found_in(BIAS.replace(was, now))
+    (check,) = quick_check_texts.found_in(BIAS.replace(was, now))
     assert list(faults(check))
 
 

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from refresh import notebooks
+
+from tools.refresh import notebooks
 
 ROOT = Path(__file__).parents[2]
 

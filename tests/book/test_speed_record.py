@@ -5,10 +5,10 @@ import json
 
 import pytest
 from bs4 import BeautifulSoup
-from small_book import build, html, page
+from helpers.small_book import build, html, page
 from subnorm_book.speed_record import TARGETS, faults, size, time
 
-import speed
+from tools import speed
 
 MEASURE = {"date": "2026-11-21", "commit": "0123456789ab", "load": 0.25}
 

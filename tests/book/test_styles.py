@@ -6,7 +6,7 @@ import re
 
 import pytest
 from fontTools.ttLib import TTFont
-from small_book import build, html, page
+from helpers.small_book import build, html, page
 from subnorm_book import fonts, styles
 
 from tools import course

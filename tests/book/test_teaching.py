@@ -7,11 +7,11 @@ import re
 
 import numpy as np
 import pytest
-from refresh import chapters
 
 from subnorm import checks
 from subnorm.checks import exercise
 from tools import course
+from tools.refresh import chapters
 
 STUDENT = (course.ROOT / "book/exercises.md").read_text("utf-8")
 TEACHER = (course.ROOT / "book/teaching.md").read_text("utf-8")

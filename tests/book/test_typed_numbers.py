@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from refresh import notebooks
-from typed_numbers import found_in, found_in_alt
+from helpers.typed_numbers import found_in, found_in_alt
 
 from tools import course
+from tools.refresh import notebooks
 
 PAGES = sorted(course.ROOT.glob("book/*.md"))
 

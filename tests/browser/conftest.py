@@ -3,10 +3,10 @@
 import threading
 
 import pytest
-from built import up_to_date
-from parts import need
+from helpers.built import up_to_date
+from helpers.parts import need
+from helpers.visit import OPTIONS
 from playwright.sync_api import sync_playwright
-from visit import OPTIONS
 
 from tools import course
 

@@ -1,7 +1,7 @@
 """What single pages do in a real browser. What holds for every page is in test_every_page.py."""
 
 import pytest
-from visit import DESK, PHONE, opened
+from helpers.visit import DESK, PHONE, opened
 
 from tools import course
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from visit import DESK, PHONE, opened
+from helpers.visit import DESK, PHONE, opened
 
 from tools import course
 

@@ -1,7 +1,7 @@
 """The book by keyboard alone: each stop can be seen, the skip link skips, the drawer of a phone opens and closes."""
 
 import pytest
-from visit import DESK, PHONE, opened
+from helpers.visit import DESK, PHONE, opened
 
 CHAPTER = "notebooks/03-layer-normalization.html"
 

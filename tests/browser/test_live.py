@@ -6,11 +6,11 @@ import re
 
 import numpy as np
 import pytest
-from refresh import chapters
+from helpers.visit import DESK, PHONE, opened
 from subnorm_book.live_figures import stored
-from visit import DESK, PHONE, opened
 
 from subnorm import numpy as sn
+from tools.refresh import chapters
 
 # The words that leave the picture, and those that run into each other.
 OUTSIDE = """figure => [...figure.querySelectorAll("svg text")].filter((text) => {

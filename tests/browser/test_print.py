@@ -1,7 +1,7 @@
 """A page on paper: the text alone, in light colours, as wide as the paper."""
 
 import pytest
-from visit import opened
+from helpers.visit import opened
 
 PAPER = {"width": 643, "height": 971}  # A4 less its margins, in px
 PAGES = ["notebooks/03-layer-normalization", "notebooks/05-pre-ln-or-post-ln", "book/claims", "book/api/torch"]

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from visit import DESK, PHONE, opened
+from helpers.visit import DESK, PHONE, opened
 
 PAGE = "notebooks/04-rmsnorm.html"
 # What a browser does that is told to block site data

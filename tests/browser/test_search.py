@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from visit import DESK, PHONE, opened
+from helpers.visit import DESK, PHONE, opened
 
 from tools import course
 

@@ -1,7 +1,7 @@
 """The solutions of the exercises: seen by those who ask for them, on the screen, and never on paper."""
 
 import pytest
-from visit import DESK, opened
+from helpers.visit import DESK, opened
 
 from tools import course
 

@@ -4,7 +4,7 @@ import json
 from pathlib import PurePosixPath
 
 import pytest
-from visit import PHONE, opened
+from helpers.visit import PHONE, opened
 
 from tools import course
 
@@ -55,7 +55,7 @@ def test_the_pages_arrive_whole(received):
 
 def test_every_page_is_light(received, record_property):
     sums = {name: sum(sizes.values()) for name, sizes in received.items()}
-    record_property("bytes", json.dumps(sums))  # for the measure `pages` of speed.py
+    record_property("bytes", json.dumps(sums))  # for the measure `pages` of tools/speed.py
     limits = {name: CHAPTER if name.startswith("notebooks/") else OTHER for name in sums}
     assert {name: total for name, total in sums.items() if total > limits[name]} == {}
 

@@ -13,7 +13,7 @@ import torch
 from checks import test_bank as bank
 from checks.test_bank import remembered  # noqa: F401, a fixture for each test: what our own answers give, once
 from classroom.hand_ins import PATIENT
-from parts import need
+from helpers.parts import need
 
 from subnorm.checks import SETS
 from subnorm.checks.collect import collect

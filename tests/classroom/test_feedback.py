@@ -4,7 +4,7 @@ import json
 
 import pytest
 from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, PATIENT, SET, SETUP, cell, notebook, sheet
-from parts import need
+from helpers.parts import need
 
 from subnorm.checks.collect import ODD
 from subnorm.classroom import grade

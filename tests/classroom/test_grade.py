@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 from classroom.hand_ins import BRIEF, LAYER_NORM, MEAN_SQUARE, PATIENT, SET, cell, notebook, sheet, write_zip
-from parts import need
+from helpers.parts import need
 
 from subnorm.checks.collect import Case, Outcome
 from subnorm.checks.exercise import Exercise

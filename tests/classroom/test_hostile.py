@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from classroom.hand_ins import BRIEF, LAYER_NORM, MEAN_SQUARE, PATIENT, SET, SETUP, cell, notebook, sheet, write_zip
-from parts import need
+from helpers.parts import need
 
 from subnorm.classroom import grade, submissions
 from subnorm.classroom.submissions import file_names, read_all

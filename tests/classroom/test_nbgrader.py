@@ -5,8 +5,8 @@ import os
 import subprocess
 from pathlib import Path
 
-import parts
 import pytest
+from helpers import parts
 
 from subnorm import checks
 from subnorm.classroom import release

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from classroom.hand_ins import PATIENT
-from parts import need
+from helpers.parts import need
 
 from subnorm.checks.collect import Case, Device, Outcome, Sublayer
 from subnorm.classroom import calls, child, grade, sandbox, wire

@@ -13,7 +13,9 @@ import nbformat
 import numpy as np
 import pytest
 from PIL import Image
-from refresh import HERE, refresh
+
+from tools import course
+from tools.refresh import NOTEBOOKS, refresh
 
 FIGURE = """\
 import io
@@ -109,7 +111,7 @@ def report(stored):
     command = [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-p", "conftest", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [*command, "--color=no", "--rootdir", stored.parent, *(f"{stored.parent / name}.ipynb" for name in copies)],
-        cwd=HERE.parent,
+        cwd=NOTEBOOKS.parent,
         capture_output=True,
         text=True,
     )
@@ -176,9 +178,9 @@ def test_a_write_cut_off_leaves_the_notebook(stored, monkeypatch):
     assert stored.read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["nope.ipynb", "refresh.py"])
+@pytest.mark.parametrize("name", ["nope.ipynb", "ruff.toml"])
 def test_what_is_no_notebook_is_named(name):
-    command = [sys.executable, HERE / "refresh.py", HERE / name]
+    command = [sys.executable, "-P", course.ROOT / "tools" / "refresh.py", NOTEBOOKS / name]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"{HERE / name} is not a notebook. Name files in ")
+    assert done.stderr.startswith(f"{NOTEBOOKS / name} is not a notebook. Name files in ")

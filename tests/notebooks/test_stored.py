@@ -6,8 +6,9 @@ import json
 import re
 
 import pytest
-import refresh
-from refresh import HERE, notebooks
+
+from tools import refresh
+from tools.refresh import NOTEBOOKS, notebooks
 
 SHOWN, FOLDED = 40, 60  # lines of a code cell: one idea; a folded one draws a figure
 FOLDS = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
@@ -107,9 +108,9 @@ GUARDS = [
 ]
 
 
-@pytest.mark.parametrize("path", [path.relative_to(HERE).as_posix() for path in notebooks()])
+@pytest.mark.parametrize("path", [path.relative_to(NOTEBOOKS).as_posix() for path in notebooks()])
 def test_notebook_as_stored(path):
-    book = json.loads((HERE / path).read_text("utf-8"))
+    book = json.loads((NOTEBOOKS / path).read_text("utf-8"))
     faults = [fault for guard in GUARDS for fault in guard(book)]
     assert not faults, "\n".join(faults)
 
@@ -195,5 +196,5 @@ def test_chapters_are_all_notebooks_but_student_sheets_and_checkpoints(tmp_path,
     for name in ("01.ipynb", "exercises/a.ipynb", "exercises/student/a.ipynb", ".ipynb_checkpoints/01.ipynb", "a.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    monkeypatch.setattr(refresh, "HERE", tmp_path)
+    monkeypatch.setattr(refresh, "NOTEBOOKS", tmp_path)
     assert refresh.notebooks() == [tmp_path / "01.ipynb", tmp_path / "exercises/a.ipynb"]

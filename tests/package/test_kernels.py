@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from parts import need
+from helpers.parts import need
 
 HERE = Path(__file__).parent
 

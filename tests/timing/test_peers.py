@@ -15,7 +15,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
-from parts import need
+from helpers.parts import need
 
 import subnorm.torch as st
 from subnorm import timing

@@ -1,4 +1,4 @@
-"""Shows an equation of a chapter again, on the sheet of key equations, so that no formula is written twice.
+"""Shows an equation of a chapter again, on the page of key equations, so that no formula is written twice.
 
     ```{key-equation} eq-layer-norm
     ```
@@ -46,7 +46,7 @@ def check(app, env):
     for doc, wanted in env.key_equations.items():
         for label, line in wanted:
             if label not in known:
-                log.warning("no page has an equation %s", label, location=(doc, line), type="sheet")
+                log.warning("no page has an equation %s", label, location=(doc, line), type="equation")
     # written in every build: the formulas are those of other pages
     return [doc for doc, wanted in env.key_equations.items() if wanted]
 

@@ -1,10 +1,10 @@
 """How fast the course itself is: `python3 course.py speed [measure ...]`, shown on book/speed.md.
 
 Each measure runs what a reader types, in processes of its own, and is kept in `RECORD` as soon as it is there. What
-would change files is done in a copy of the checkout. What it imports needs the standard library only, as course.py
-does, which calls it.
+would change files is done in a copy of the checkout. course.py runs this in .venv.
 """
 
+import argparse
 import collections.abc
 import datetime
 import json
@@ -119,12 +119,10 @@ def change(notebook: pathlib.Path, word: str) -> None:
 
 def notebooks(copy: pathlib.Path) -> dict:
     """Each notebook with a fresh kernel, one after the other."""
-    listed = clocked(
-        [course.PYTHON, "-c", "import refresh; print(*refresh.notebooks(), sep='\\n')"], copy / "notebooks"
-    )
+    listed = clocked([course.PYTHON, "-c", "from tools import refresh; print(*refresh.notebooks(), sep='\\n')"], copy)
     rows = {}
     for path in map(pathlib.Path, listed[2].splitlines()):  # a path may hold a space
-        rows[path.stem] = row([clocked([course.PYTHON, "notebooks/refresh.py", path], copy)])
+        rows[path.stem] = row([clocked([course.PYTHON, "-P", "tools/refresh.py", path], copy)])
     return rows
 
 
@@ -253,3 +251,18 @@ def lines(rows: dict) -> collections.abc.Iterator:
         parts += [f"{statistics.median(found['cpu']):8.3g} s of CPU"] if found.get("cpu") else []
         parts += [f"{found['bytes']:>13,} bytes"] if "bytes" in found else []
         yield f"  {name:34}" + "".join(parts)
+
+
+def main(words: list) -> bool:
+    """Measure by name; if none is named, all but the install, which needs the network."""
+    parser = argparse.ArgumentParser(prog="course.py speed", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="measure")
+    parser.add_argument("--install", action="store_true")
+    args = parser.parse_args(words)
+    if unknown := set(args.names) - set(MEASURES):
+        sys.exit(f"There is no measure {' '.join(sorted(unknown))}; there are {', '.join(MEASURES)}.")
+    return take(args.names or [name for name in MEASURES if args.install or name != "install"])
+
+
+if __name__ == "__main__":
+    sys.exit(not main(sys.argv[1:]))

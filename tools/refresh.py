@@ -12,7 +12,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-HERE = Path(__file__).resolve().parent
+NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 # as in the tests: one thread of NumPy, which the kernels inherit
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # what is stored of a live figure is a still picture with its table
@@ -21,26 +21,20 @@ os.environ["SUBNORM_STORED"] = "1"
 
 def notebooks() -> list[Path]:
     """All notebooks of the course; students' sheets (student/) have holes and are not run."""
-    found = [path.relative_to(HERE) for path in HERE.rglob("*.ipynb")]
-    return [
-        HERE / path
-        for path in sorted(found)
-        if not {"student", ".ipynb_checkpoints"} & set(path.parts)
-    ]
+    found = [path.relative_to(NOTEBOOKS) for path in NOTEBOOKS.rglob("*.ipynb")]
+    return [NOTEBOOKS / path for path in sorted(found) if not {"student", ".ipynb_checkpoints"} & set(path.parts)]
 
 
 def chapters() -> list[Path]:
     """The notebooks that teach: without the exercise sheets."""
-    return [path for path in notebooks() if path.parent == HERE]
+    return [path for path in notebooks() if path.parent == NOTEBOOKS]
 
 
 def tags(cell: nbformat.NotebookNode) -> list[str]:
     return list(cell.metadata.get("tags", []))
 
 
-def execute(
-    book: nbformat.NotebookNode, folder: Path
-) -> nbformat.NotebookNode:
+def execute(book: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
     """Run `book` in `folder` and leave in it only what is the same in every run."""
     stored = [cell.get("outputs", []) for cell in book.cells]
     client = NotebookClient(
@@ -91,9 +85,7 @@ def refresh(path: Path) -> bool:
         return False
     # renamed in one step: Ctrl+C leaves the old notebook or the new one
     fresh = path.with_name(path.name + ".tmp")
-    fresh.write_text(
-        nbformat.writes(book) + "\n", encoding="utf-8", newline="\n"
-    )
+    fresh.write_text(nbformat.writes(book) + "\n", encoding="utf-8", newline="\n")
     fresh.replace(path)
     print(
         f"{path.name}: {time.perf_counter() - wall:.1f} s, CPU {children_cpu() - cpu:.1f} s",
@@ -112,10 +104,7 @@ if __name__ == "__main__":
     wanted = [Path(name) for name in sys.argv[1:]] or notebooks()
     for path in wanted:
         if path.suffix != ".ipynb" or not path.is_file():
-            sys.exit(
-                f"{path} is not a notebook. Name files in {HERE}, or none to"
-                " refresh them all."
-            )
+            sys.exit(f"{path} is not a notebook. Name files in {NOTEBOOKS}, or none to refresh them all.")
     # all of them, also after one that raised
     stored = [refresh(path) for path in wanted]
     sys.exit(not all(stored))

@@ -12,7 +12,7 @@ EXTENSIONS = [
     "subnorm_book.prerender",
     "subnorm_book.measured",
     "subnorm_book.claims",
-    "subnorm_book.sheet",
+    "subnorm_book.key_equations",
     "subnorm_book.quick_checks",
     "subnorm_book.alt",
     "subnorm_book.live_figures",
