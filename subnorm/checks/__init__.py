@@ -1,96 +1,31 @@
 """Instant feedback for the exercises: ``checks.layer_norm(layer_norm)`` says what your function does, and why.
 
-Every name here is an :class:`Exercise`: call it with your function. Feedback never stops a notebook. The same code
-judges in class and when a teacher grades; the inputs differ.
+The folder of each sheet, as ``ex02``, has one file for each exercise. The exercises are found, and each can be called
+by its name here: it is an :class:`Exercise`. Feedback never stops a notebook. The same code judges in class and when
+a teacher grades; the inputs differ.
 """
 
-from subnorm.checks import layer_norms, placements, precision, residuals, rms_norms
+import pkgutil
+from importlib import import_module
+
 from subnorm.checks.exercise import Exercise, Mistake, Result, progress
-from subnorm.checks.layer_norms import (
-    fold,
-    group_norm,
-    invariances,
-    layer_norm,
-    layer_norm_backward,
-    make_layer_norm,
-)
-from subnorm.checks.placements import block, deep_norm, post_ln, pre_ln, pre_ln_block, pre_ln_stack, warm_up
-from subnorm.checks.precision import (
-    bytes_moved,
-    faults,
-    median_and_spread,
-    merge_moments,
-    overflows,
-    share_of_copy,
-    time_rounds,
-)
-from subnorm.checks.residuals import (
-    logit_shares,
-    paths,
-    projected_residual,
-    residual,
-    residual_backward,
-    scaled_stream,
-    stream,
-)
-from subnorm.checks.rms_norms import (
-    add_rms_norm,
-    centre_writer,
-    gemma_rms_norm,
-    layer_norm_from_rms,
-    llama_rms_norm,
-    rms_norm,
-    rms_norm_backward,
-    safe_rms_norm,
-)
 
-SETS = {
-    "ex01": residuals.EXERCISES,
-    "ex02": layer_norms.EXERCISES,
-    "ex03": rms_norms.EXERCISES,
-    "ex04": placements.EXERCISES,
-    "ex05": precision.EXERCISES,
-}
+__all__ = ["SETS", "Exercise", "Mistake", "Result", "progress"]
 
-__all__ = [
-    "SETS",
-    "Exercise",
-    "Mistake",
-    "Result",
-    "add_rms_norm",
-    "block",
-    "bytes_moved",
-    "centre_writer",
-    "deep_norm",
-    "faults",
-    "fold",
-    "gemma_rms_norm",
-    "group_norm",
-    "invariances",
-    "layer_norm",
-    "layer_norm_backward",
-    "layer_norm_from_rms",
-    "llama_rms_norm",
-    "logit_shares",
-    "make_layer_norm",
-    "median_and_spread",
-    "merge_moments",
-    "overflows",
-    "paths",
-    "post_ln",
-    "pre_ln",
-    "pre_ln_block",
-    "pre_ln_stack",
-    "progress",
-    "projected_residual",
-    "residual",
-    "residual_backward",
-    "rms_norm",
-    "rms_norm_backward",
-    "safe_rms_norm",
-    "scaled_stream",
-    "share_of_copy",
-    "stream",
-    "time_rounds",
-    "warm_up",
-]
+
+def found(sheet: str) -> list[Exercise]:
+    """The exercises of a sheet, in their order. A file whose name begins with _ is none."""
+    folder = import_module(f"{__name__}.{sheet}")
+    names = [module.name for module in pkgutil.iter_modules(folder.__path__) if not module.name.startswith("_")]
+    exercises = [getattr(import_module(f"{folder.__name__}.{name}"), name) for name in names]
+    return sorted(exercises, key=lambda exercise: exercise.number)
+
+
+SETS = {folder.name: found(folder.name) for folder in pkgutil.iter_modules(__path__) if folder.ispkg}
+# Sheets that are not folders yet
+OLD = {"residuals": "ex01", "rms_norms": "ex03", "placements": "ex04", "precision": "ex05"}
+for module in pkgutil.iter_modules(__path__):
+    if module.name in OLD:
+        SETS[OLD[module.name]] = import_module(f"{__name__}.{module.name}").EXERCISES
+SETS = dict(sorted(SETS.items()))
+globals().update({exercise.name: exercise for exercises in SETS.values() for exercise in exercises})

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from subnorm.checks.collect import NEEDS, ODD, Case, Outcome, collect, convert
+from subnorm.checks.variant import Variant
 
 #: (rtol, atol) of each dtype: wide enough for every right way to compute; a mistake changes some number by far more.
 TOLERANCE = {"float16": (1e-2, 1e-2), "float32": (1e-3, 1e-3), "float64": (1e-4, 1e-5)}
@@ -71,6 +72,7 @@ class Exercise:
         mistakes: at least eight, which the cases tell from each other.
         facts: sentences that may hold of a result, with the test; said when no mistake is recognized.
         way: how the answer is called; see `WAYS` in `subnorm.checks.collect`.
+        number: its place in the sheet.
     """
 
     name: str
@@ -83,6 +85,7 @@ class Exercise:
     mistakes: Sequence[Mistake]
     facts: Sequence[tuple[str, Callable[..., bool]]] = field(default=())
     way: str = "function"
+    number: int = 0
 
     def __call__(self, answer: Callable[..., Any]) -> Result:
         """Check an answer: print what was seen, and return it. Never raises, unless SUBNORM_CHECKS=raise is set.
@@ -179,6 +182,38 @@ class Exercise:
         if not yes:
             return f"What does not hold: {no}."
         return f"What holds: {yes}." + (f" What does not: {no}." if no else "")
+
+
+#: tag, change, sentence, and a source where there is one. The change is one "old -> new", several, or a wrong answer.
+Row = tuple[str, str | tuple[str, ...] | Callable[..., Any], str] | tuple[str, Any, str, str]
+
+
+def exercise(*, mistakes: Sequence[Row], **settings: Any) -> Callable[[Callable[..., Any]], Exercise]:
+    """Make an `Exercise` of its right answer, which gives it its name.
+
+    Args:
+        mistakes: one row each: ``("ddof1", "x.var(-1, -> x.var(-1, ddof=1,", "your variance is unbiased.")``, and
+            then the source; https://github.com/ can be left out.
+        settings: what else an `Exercise` has.
+    """
+
+    def made(reference: Callable[..., Any]) -> Exercise:
+        named = [mistake(reference, *row) for row in mistakes]
+        return Exercise(name=reference.__name__, reference=reference, mistakes=named, **settings)
+
+    return made
+
+
+def mistake(reference: Callable[..., Any], tag: str, change: Any, says: str, source: str = "") -> Mistake:
+    """A mistake from its row."""
+    if not callable(change):
+        try:
+            change = Variant(reference, *([change] if isinstance(change, str) else change))
+        except ValueError as error:
+            raise ValueError(f"the mistake {tag!r} of {reference.__name__}: {error}") from None
+    if source and not source.startswith("https://"):
+        source = f"https://github.com/{source}"
+    return Mistake(tag, says, change, source)
 
 
 SEEN: dict[str, Result] = {}  # the last result of each check of this session

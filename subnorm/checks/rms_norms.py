@@ -8,7 +8,7 @@ import numpy as np
 from subnorm import numpy as sn
 from subnorm.checks.collect import Case, Sublayer
 from subnorm.checks.exercise import Exercise, Mistake
-from subnorm.checks.layer_norms import FIXED_EPS, NO_GAMMA
+from subnorm.checks.shared import FIXED_EPS, NO_GAMMA
 
 Array = np.ndarray[Any, Any]
 Pair = tuple[Array, Array]

@@ -1,21 +1,12 @@
 """Set ex02: other right answers, and answers with two mistakes at once."""
 
-from functools import partial
-
 import numpy as np
 import torch
 import torch.nn.functional as F
+from checks.combined import both
 
+from subnorm import numpy as sn
 from subnorm import torch as st
-from subnorm.checks.layer_norms import (
-    ALL,
-    _backward,
-    _fold,
-    _group_norm,
-    _invariances,
-    _layer_norm,
-    _make_layer_norm,
-)
 
 # layer_norm
 
@@ -217,12 +208,20 @@ def layer_norm_in_own_dtype(x, gamma, beta, eps):
 
 
 RIGHT = {
-    "layer_norm": [by_einsum, row_by_row, in_torch, by_torch, layer_norm_widened, layer_norm_in_own_dtype],
+    "layer_norm": [
+        sn.layer_norm,
+        by_einsum,
+        row_by_row,
+        in_torch,
+        by_torch,
+        layer_norm_widened,
+        layer_norm_in_own_dtype,
+    ],
     "invariances": [alone, one_token, asked_in_torch],
     "fold": [by_diagonal, by_probing, fold_in_torch],
     "group_norm": [grouped, by_loops, group_norm_of_torch, group_norm_widened],
     "make_layer_norm": [lambda d, eps: torch.nn.LayerNorm(d, eps=eps), lambda d, eps: st.LayerNorm(d, eps), Own],
-    "layer_norm_backward": [step_by_step, by_jacobian, by_autograd],
+    "layer_norm_backward": [sn.layer_norm_backward, step_by_step, by_jacobian, by_autograd],
 }
 
 IN_ANY_DTYPE = {
@@ -273,36 +272,36 @@ UNDESERVED = {"invariances": [by_attributes, by_one_probe]}
 
 COMBINED = {
     "layer_norm": [
-        partial(_layer_norm, ddof=1, root="outside"),
-        partial(_layer_norm, ddof=1, root="no_eps"),
-        partial(_layer_norm, axes=0, gain=False),
-        partial(_layer_norm, mean=False, shift=False),
-        partial(_layer_norm, ddof=1, one_pass=False, widen=False, shift=False),
+        both("layer_norm", "ddof1", "eps_outside"),
+        both("layer_norm", "ddof1", "no_eps"),
+        both("layer_norm", "axis0", "no_gamma"),
+        both("layer_norm", "no_mean", "no_beta"),
+        both("layer_norm", "ddof1", "float16", "no_beta"),
     ],
     "invariances": [
-        partial(_invariances, factor=-2, permute="tokens"),
-        partial(_invariances, rows=ALL, watched=ALL),
-        partial(_invariances, shift_at=0, back=False),
+        both("invariances", "negative_scale", "permuted_tokens"),
+        both("invariances", "whole_batch", "watched_itself"),
+        both("invariances", "shifted_feature", "not_permuted"),
     ],
     "fold": [
-        partial(_fold, scaled="rows", keep=False),
-        partial(_fold, scaled="divided", seen="none"),
-        partial(_fold, seen="new", keep=False),
+        both("fold", "rows", "bias_lost"),
+        both("fold", "divided", "beta_unseen"),
+        both("fold", "gamma_twice", "bias_lost"),
     ],
     "group_norm": [
-        partial(_group_norm, layout="strided", ddof=1),
-        partial(_group_norm, axis=3, root="outside"),
-        partial(_group_norm, layout="sizes", gain=False),
+        both("group_norm", "strided", "ddof1"),
+        both("group_norm", "each_channel", "eps_outside"),
+        both("group_norm", "group_size", "no_gamma"),
     ],
     "make_layer_norm": [
-        partial(_make_layer_norm, unbiased=True, root="outside"),
-        partial(_make_layer_norm, names=("gamma", "beta"), shape=(1,)),
-        partial(_make_layer_norm, fixed_eps=1e-5, mean=False),
+        both("make_layer_norm", "unbiased", "eps_outside"),
+        both("make_layer_norm", "names", "one_row"),
+        both("make_layer_norm", "eps_ignored", "no_mean"),
     ],
     "layer_norm_backward": [
-        partial(_backward, gain="never", mean=0),
-        partial(_backward, stretch=False, swap=True),
-        partial(_backward, axis=0, rows="features"),
-        partial(_backward, root="no_eps", ddof=1),
+        both("layer_norm_backward", "no_gamma", "no_shift"),
+        both("layer_norm_backward", "no_stretch", "swapped"),
+        both("layer_norm_backward", "axis0", "sum_of_features"),
+        both("layer_norm_backward", "no_eps", "ddof1"),
     ],
 }

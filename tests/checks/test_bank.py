@@ -5,7 +5,6 @@
 
 import functools
 import importlib
-import pkgutil
 import re
 import sys
 import types
@@ -25,8 +24,7 @@ SEEDS = [CLASS_SEED, *range(20)]
 SEEN = {"not_done", "right", "no_function", "error", "no_error", "keys", "count", "type", "value", "shape", "dtype"}
 SEEN |= {"in_place", "calls", "needs_library", "no_reference"}  # what a check sees is named by these, so no mistake is
 
-modules = [importlib.import_module(f"subnorm.checks.{m.name}") for m in pkgutil.iter_modules(subnorm.checks.__path__)]
-EXERCISES = {exercise.name: exercise for module in modules for exercise in getattr(module, "EXERCISES", [])}
+EXERCISES = {exercise.name: exercise for sheet in subnorm.checks.SETS.values() for exercise in sheet}
 BANKS = [importlib.import_module(f"checks.{path.stem}") for path in sorted(HERE.glob("bank_ex*.py"))]
 RIGHT = {name: answers for bank in BANKS for name, answers in bank.RIGHT.items()}
 COMBINED = {name: answers for bank in BANKS for name, answers in bank.COMBINED.items()}
@@ -200,8 +198,16 @@ def test_an_exercise_says_what_it_is(name):
 
 def test_every_exercise_is_in_one_set_and_exported():
     in_sets = [exercise.name for exercises in subnorm.checks.SETS.values() for exercise in exercises]
-    assert sorted(in_sets) == sorted(EXERCISES)
+    assert len(in_sets) == len(EXERCISES)
     assert all(getattr(subnorm.checks, name) is EXERCISES[name] for name in in_sets)
+
+
+def test_every_file_of_a_sheet_is_an_exercise_and_the_numbers_order_them():
+    folders = [path for path in Path(subnorm.checks.__file__).parent.iterdir() if (path / "__init__.py").is_file()]
+    for folder in folders:
+        exercises = subnorm.checks.SETS[folder.name]
+        assert {ex.name for ex in exercises} == {path.stem for path in folder.glob("[!_]*.py")}
+        assert [ex.number for ex in exercises] == list(range(1, len(exercises) + 1))
 
 
 def test_there_are_exercises_of_every_level():

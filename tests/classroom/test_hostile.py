@@ -62,7 +62,7 @@ import os
 for root, folders, names in os.walk("/"):
     folders[:] = [name for name in folders if root != "/usr" and name not in ("python3.11", "site-packages")]
     for name in names:
-        if name.endswith(".ipynb") or name in ("norms.py", "layer_norms.py", "grades.csv", "log.json"):
+        if name.endswith(".ipynb") or name in ("norms.py", "layer_norm.py", "grades.csv", "log.json"):
             exec(GOOD)
 for path in PATHS:
     try:

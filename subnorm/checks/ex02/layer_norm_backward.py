@@ -1,0 +1,93 @@
+import numpy as np
+
+from subnorm.checks.collect import Case
+from subnorm.checks.ex02._sentences import DDOF1
+from subnorm.checks.exercise import exercise
+from subnorm.checks.shared import in_dtype
+
+
+def cases(rng):
+    def case(name, shape, scale=1, size=1, edge=False):
+        gamma = rng.uniform(0.5, 1.5, shape[-1])
+        return Case(name, (rng.normal(0.5 * size, size, shape), rng.normal(0, scale, shape), gamma, 1e-5), edge)
+
+    return [
+        case("a (3, 8) batch", (3, 8)),
+        case("a square batch, (6, 6)", (6, 6)),
+        case("a (2, 5, 8) batch of sequences", (2, 5, 8)),
+        case("rows of deviation 2e-3, where eps matters", (3, 8), scale=2e-3),
+        case("one token, (8,)", (8,), edge=True),
+        in_dtype(case("a float16 batch with entries near 400", (3, 8), scale=400, size=400, edge=True), "float16"),
+    ]
+
+
+def right(k):
+    """Whether result number k is right, in its shape as well."""
+
+    def test(y, *args):
+        wanted = layer_norm_backward.reference(*args)[k]
+        return np.shape(y[k]) == wanted.shape and np.allclose(y[k], wanted)
+
+    return test
+
+
+@exercise(
+    number=6, level=3, minutes=25, chapter="03a-layer-norm-backward",
+    objective="derive LayerNorm's backward pass, and write it in NumPy",
+    cases=cases,
+    facts=[
+        ("every row of dx sums to 0", lambda y, dy, x, gamma, eps: np.allclose(y[0].sum(-1) * x.std(), 0, atol=1e-6)),
+        ("dx is right", right(0)),
+        ("dgamma is right", right(1)),
+        ("dbeta is right", right(2)),
+    ],
+    mistakes=[
+        ("constants", "- shift - stretch ->",
+         "mean and variance are treated as constants; they depend on x, and each takes a term away from dxhat.",
+         "facebookresearch/CrypTen/pull/143"),
+        ("no_stretch", "- stretch ->",
+         "the term of the variance is missing: xhat * mean(dxhat * xhat) has to be subtracted."),
+        ("no_shift", "- shift ->",
+         "the term of the mean is missing: mean(dxhat) has to be subtracted, as RMSNorm alone need not."),
+        ("mean_twice", "- shift -> - 2 * shift", "mean(dxhat) is subtracted twice; it is subtracted once.",
+         "tenstorrent/tt-metal/issues/53204"),
+        ("no_gamma", "dxhat = dy * gamma -> dxhat = dy",
+         "gamma does not reach dx; the gradient that arrives at xhat is dy * gamma.", "denizyuret/Knet.jl/issues/288"),
+        ("gamma_after", ("dxhat = dy * gamma -> dxhat = dy", "dx = rstd -> dx = gamma * rstd"),
+         "gamma multiplies dx at the end; it differs from feature to feature, so it has to come before the means."),
+        ("no_rstd", "dx = rstd * -> dx =", "dx is not multiplied by rstd."),
+        ("axis0", ("dxhat.mean(-1 -> dxhat.mean(0", "xhat).mean(-1 -> xhat).mean(0"),
+         "the means in dx are taken over the batch, as in BatchNorm; LayerNorm takes them over the features."),
+        ("dgamma_of_x", "(dy * xhat) -> (dy * x)",
+         "dgamma is the sum of dy * x; gamma multiplies xhat in the forward pass, so it is that of dy * xhat."),
+        ("dgamma_unscaled", "(dy * xhat) -> (dy * xhat / rstd)",
+         "dgamma is the sum of dy * (x - mean), without rstd; gamma multiplies xhat in the forward pass."),
+        ("gamma_in_dgamma", "(dy * xhat) -> (dy * gamma * xhat)",
+         "dgamma contains gamma; it is the sum of dy * xhat, with dy as it arrived."),
+        ("sum_of_features", "rows = tuple(range(x.ndim - 1)) -> rows = -1",
+         "dgamma and dbeta are summed over the features; each feature has its own, summed over all tokens."),
+        ("first_axis", "rows = tuple(range(x.ndim - 1)) -> rows = 0",
+         "dgamma and dbeta are summed over axis 0 alone; sum over every axis but the last.",
+         "flagos-ai/FlagGems/issues/5392"),
+        ("mean_of_rows", ("xhat).sum -> xhat).mean", "dy.sum -> dy.mean"),
+         "dgamma and dbeta are averaged over the tokens; every token adds its part, so they are sums."),
+        ("swapped", "dgamma, dbeta = -> dbeta, dgamma =",
+         "dgamma and dbeta have changed places; the order is dx, dgamma, dbeta.", "Oneflow-Inc/oneflow/pull/6149"),
+        ("no_eps", "+ eps ->", "eps is not used in rstd: it is 1 / sqrt(var + eps)."),
+        ("ddof1", "x.var(-1, -> x.var(-1, ddof=1,", DDOF1),
+        ("float16", "a.astype(np.promote_types(a.dtype, np.float32)) -> a",
+         "float16 overflows in the squares; compute in float32, and give the results the dtype of the inputs."),
+    ],
+)
+def layer_norm_backward(dy, x, gamma, eps):
+    dtype = x.dtype
+    dy, x, gamma = (a.astype(np.promote_types(a.dtype, np.float32)) for a in (dy, x, gamma))
+    rstd = 1 / np.sqrt(x.var(-1, keepdims=True) + eps)
+    xhat = (x - x.mean(-1, keepdims=True)) * rstd
+    dxhat = dy * gamma
+    shift = dxhat.mean(-1, keepdims=True)
+    stretch = xhat * (dxhat * xhat).mean(-1, keepdims=True)
+    dx = rstd * (dxhat - shift - stretch)
+    rows = tuple(range(x.ndim - 1))
+    dgamma, dbeta = (dy * xhat).sum(rows), dy.sum(rows)
+    return dx.astype(dtype), dgamma.astype(dtype), dbeta.astype(dtype)

@@ -1,0 +1,74 @@
+from subnorm.checks.collect import Case
+from subnorm.checks.exercise import exercise
+
+
+def cases(rng):
+    def case(name, shape, eps):
+        d = shape[-1]
+        state = {"weight": rng.normal(1, 0.3, d).astype("float32"), "bias": rng.normal(0, 0.5, d).astype("float32")}
+        x, dy = (rng.normal(0, 1, shape).astype("float32") for _ in range(2))
+        return Case(name, (d, eps, state, x, dy))
+
+    return [
+        case("d = 8 and eps = 0.5, a (3, 8) batch", (3, 8), 0.5),
+        case("d = 6 and eps = 1e-5, a square batch", (6, 6), 1e-5),
+        case("d = 8 and eps = 1e-5, a (2, 5, 8) batch of sequences", (2, 5, 8), 1e-5),
+    ]
+
+
+@exercise(
+    number=5, level=2, minutes=15, chapter="03-layer-normalization",
+    objective="write LayerNorm as a module, and check it against PyTorch's to the last digits",
+    cases=cases, way="module",
+    mistakes=[
+        ("names", ("self.weight = -> self.gamma =", "self.bias = -> self.beta =",
+                   "self.weight * xhat + self.bias -> self.gamma * xhat + self.beta"),
+         "your parameters are called gamma and beta; a torch.nn.LayerNorm saves weight and bias.",
+         "huggingface/candle/pull/1888"),
+        ("plain_tensors", ("torch.nn.Parameter(torch.ones(d)) -> torch.ones(d)",
+                           "torch.nn.Parameter(torch.zeros(d)) -> torch.zeros(d)"),
+         "your module has no parameters: a plain tensor is not registered; wrap it in torch.nn.Parameter.",
+         "SimonThomine/RememberingNormality/issues/7"),
+        ("no_gradient", ("ones(d)) -> ones(d), requires_grad=False)", "zeros(d)) -> zeros(d), requires_grad=False)"),
+         "weight and bias get no gradient, so they would never be trained; make both a torch.nn.Parameter.",
+         "harvard-edge/cs249r_book/pull/1504"),
+        ("wrapped", "return LayerNorm() -> outer = torch.nn.Sequential(); outer.norm = LayerNorm(); return outer",
+         "your parameters belong to a module inside your module, and are saved under its name, as norm.weight."),
+        ("one_row", ("ones(d) -> ones(1, d)", "zeros(d) -> zeros(1, d)"),
+         "your parameters have shape (1, d); those of torch.nn.LayerNorm have shape (d,)."),
+        ("bias_missing", ("self.bias = torch.nn.Parameter(torch.zeros(d)) ->", "+ self.bias ->"),
+         "your module has no bias, the shift beta."),
+        ("starts_at_zero", "torch.ones -> torch.zeros",
+         "the gain starts at 0, so that all outputs are 0 at first; it starts at 1."),
+        ("unbiased", "unbiased=False -> unbiased=True",
+         "x.var() and x.std() divide by d - 1 unless told otherwise; LayerNorm divides by d: unbiased=False.",
+         "harvardnlp/annotated-transformer/pull/119"),
+        ("eps_outside", "torch.sqrt(var + eps) -> (torch.sqrt(var) + eps)",
+         "eps is added outside the root; the definition is sqrt(var + eps).", "hyunwoongko/transformer/issues/7"),
+        ("eps_ignored", "var + eps -> var + 1e-5",
+         "your module does not use the eps that it is given: it adds 1e-5 whatever comes, or none.",
+         "NVIDIA-NeMo/Megatron-Bridge/pull/5712"),
+        ("axis0", ("mean(-1 -> mean(0", "var(-1 -> var(0"),
+         "the statistics are taken over axis 0, the batch; LayerNorm takes them over the features, dim=-1."),
+        ("no_mean", "(x - mean) -> x", "the mean is not subtracted from x."),
+        ("detached", ("x.mean( -> x.detach().mean(", "x.var( -> x.detach().var("),
+         "no gradient flows through mean and variance: they depend on x, so leave out detach() and no_grad().",
+         "abhiskk/ladder/issues/2"),
+    ],
+)
+def make_layer_norm(d, eps):
+    import torch
+
+    class LayerNorm(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(d))
+            self.bias = torch.nn.Parameter(torch.zeros(d))
+
+        def forward(self, x):
+            mean = x.mean(-1, keepdim=True)
+            var = x.var(-1, unbiased=False, keepdim=True)
+            xhat = (x - mean) / torch.sqrt(var + eps)
+            return self.weight * xhat + self.bias
+
+    return LayerNorm()
