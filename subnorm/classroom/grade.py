@@ -637,5 +637,6 @@ def digest(text: str) -> str:
 
 def code_digest() -> str:
     """Of everything that decides a mark."""
-    files = sorted(path for name in ("checks", "classroom", "numpy", "torch") for path in (PACKAGE / name).glob("*.py"))
+    folders = [PACKAGE / name for name in ("checks", "classroom", "numpy", "torch")]
+    files = sorted(path for folder in folders for path in folder.rglob("*.py"))
     return digest("".join(path.read_text(encoding="utf-8") for path in files))
