@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
+from threading import Event
 from urllib.parse import quote
 
 import pytest
@@ -105,6 +106,41 @@ def test_every_page_from_a_file(browser, pages):
         for name in pages:
             page.goto(base + name)
             faults += [f"{name}: {fault}" for fault in page.evaluate(f"({LOOK})('light')")]
+    assert faults == []
+
+
+# How many fonts came as files, how many of them before the first text was shown, and how far the text moved.
+MOVED = """async () => {
+  let shift = 0;
+  const add = (list) => list.forEach(({ value }) => { shift += value });
+  const observer = new PerformanceObserver((list) => add(list.getEntries()));
+  observer.observe({ type: "layout-shift", buffered: true });
+  await document.fonts.ready;
+  for (let k = 0; k < 2; k++) await new Promise(requestAnimationFrame);
+  add(observer.takeRecords());
+  const [shown] = performance.getEntriesByName("first-contentful-paint");
+  const fonts = performance.getEntriesByType("resource").filter(({ name }) => name.includes(".woff2"));
+  return [fonts.length, fonts.filter(({ responseEnd }) => responseEnd < shown.startTime).length, shift];
+}"""
+
+
+def test_every_page_keeps_its_layout_when_fonts_come_late(browser, server, pages):
+    """On a phone, where a word that grows breaks most lines: no font is answered before the page is shown."""
+    faults, held, shown = [], [], Event()
+    with opened(browser, server, faults, viewport=PHONE) as page:
+        page.route("**/*.woff2", lambda route: route.continue_() if shown.is_set() else held.append(route))
+        for name in pages:
+            shown.clear()
+            page.goto(server + name, wait_until="domcontentloaded")
+            page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+            shown.set()
+            while held:
+                held.pop().continue_()
+            page.wait_for_load_state()
+            fonts, early, shift = page.evaluate(MOVED)
+            assert (fonts > 0, early) == (True, 0), name  # the measurement is what it says
+            if shift > 0.01:
+                faults.append(f"{name}: layout shift of {shift:.3f}")
     assert faults == []
 
 
