@@ -149,6 +149,20 @@ def test_no_frame_shows_a_formula_without_its_fonts(browser, server, kind, name)
     assert faults == []
 
 
+def test_nothing_is_shown_before_the_fonts_of_formulas_are_decoded(browser, server):
+    """Also where decoding takes long: here, until the test lets it end."""
+    decoding = """const decoding = new Promise((done) => { window.decoded = done });
+      FontFace.prototype.load = () => decoding"""
+    shown = "getComputedStyle(document.body).visibility === 'visible'"
+    with opened(browser, server, [], viewport=PHONE) as page:
+        page.add_init_script(decoding)
+        page.goto(server + "book/myths.html")
+        page.evaluate(TWO_FRAMES)
+        assert not page.evaluate(shown)
+        page.evaluate("decoded()")
+        page.wait_for_function(shown)
+
+
 def test_nothing_jumps_when_the_reader_begins(browser, server):
     """What is in sight before the page is laid out stays where it is."""
     where = "[...document.querySelectorAll('article > section > *, article h2')].slice(0, 6).map((e) => e.offsetTop)"
