@@ -1,13 +1,11 @@
 """Other right answers to the exercises on RMSNorm, and answers with two mistakes at once."""
 
-from functools import partial
-
 import numpy as np
 import torch
 import torch.nn.functional as F
+from checks.combined import both
 
 from subnorm import numpy as sn
-from subnorm.checks.rms_norms import _added, _centred, _composed, _safe, _wrong, _wrong_backward
 
 # rms_norm
 
@@ -187,6 +185,7 @@ def gemma_through_float64(x, gamma, eps):
 
 RIGHT = {
     "rms_norm": [
+        sn.rms_norm,
         rms_by_length,
         rms_by_einsum,
         rms_in_torch,
@@ -199,7 +198,7 @@ RIGHT = {
     "llama_rms_norm": [llama_by_length, llama_in_torch, as_llama_does],
     "gemma_rms_norm": [gemma_spread_out, gemma_in_torch, as_gemma_does, gemma_through_float64],
     "centre_writer": [centred_by_matrix, centred_by_sum, centred_in_torch],
-    "rms_norm_backward": [backward_by_jacobian, backward_by_autograd],
+    "rms_norm_backward": [sn.rms_norm_backward, backward_by_jacobian, backward_by_autograd],
     "safe_rms_norm": [safe_by_hypot, safe_by_power_of_two, safe_in_torch],
 }
 
@@ -209,53 +208,48 @@ IN_ANY_DTYPE = {
     "gemma_rms_norm": [gemma_in_torch, as_gemma_does, gemma_through_float64],
 }
 
-llama = partial(_wrong, cast="first")
-gemma = partial(_wrong, gain="one more")
-
 COMBINED = {
     "rms_norm": [
-        partial(_wrong, of="variance", root="outside"),
-        partial(_wrong, axis=0, gain="none"),
-        partial(_wrong, of="sum", root="none"),
-        partial(
-            _wrong, of="variance", root="twice"
-        ),  # as in https://github.com/stanford-cs336/assignment1-basics/issues/93
+        both("rms_norm", "variance", "eps_outside"),
+        both("rms_norm", "axis0", "no_gamma"),
+        both("rms_norm", "sum", "no_eps"),
+        both("rms_norm", "variance", "two_roots"),  # https://github.com/stanford-cs336/assignment1-basics/issues/93
     ],
     "layer_norm_from_rms": [
-        partial(_composed, centre="", affine="gamma"),
-        partial(_composed, axis=0, affine="beta"),
-        partial(_composed, centre="last", affine="beta, gamma"),
+        both("layer_norm_from_rms", "no_centre", "no_beta"),
+        both("layer_norm_from_rms", "axis0", "no_gamma"),
+        both("layer_norm_from_rms", "centre_last", "beta_first"),
         lambda x, norm, gamma, beta: sn.layer_norm(x, gamma),
     ],
     "add_rms_norm": [
-        partial(_added, stream="x", root="outside"),
-        partial(_added, normed="branch", stream="y"),
-        lambda x, branch, gamma, eps: _added(x, branch, gamma, eps, gain="none")[::-1],
+        both("add_rms_norm", "old_stream", "eps_outside"),
+        both("add_rms_norm", "norm_of_branch", "normed_stream"),
+        both("add_rms_norm", "no_gamma", "swapped"),
     ],
     "llama_rms_norm": [
-        partial(llama, gain="one more", root="outside"),
-        partial(llama, centre=True, gain="none"),
-        partial(llama, of="sum", gain="one more"),
+        both("llama_rms_norm", "one_more", "eps_outside"),
+        both("llama_rms_norm", "layer_norm", "no_gamma"),
+        both("llama_rms_norm", "sum", "one_more"),
     ],
     "gemma_rms_norm": [
-        partial(_wrong, root="outside"),
-        partial(gemma, centre=True, root="none"),
-        partial(_wrong, gain="two more", of="sum"),
+        both("gemma_rms_norm", "gamma_alone", "eps_outside"),
+        both("gemma_rms_norm", "layer_norm", "no_eps"),
+        both("gemma_rms_norm", "two_more", "sum"),
     ],
     "centre_writer": [
-        partial(_centred, axis=0, what="weight"),
-        partial(_centred, axis=None, what="no bias"),
-        partial(_centred, axis=0, what="sums"),
+        both("centre_writer", "inputs", "weight_alone"),
+        both("centre_writer", "one_mean", "bias_lost"),
+        both("centre_writer", "inputs", "sums"),
     ],
     "rms_norm_backward": [
-        partial(_wrong_backward, stretch="none", gain=False),
-        partial(_wrong_backward, centre=True, over="mean"),
-        partial(_wrong_backward, twice=True, root=False),
-        partial(_wrong_backward, sign=1, of="dy * x"),
+        both("rms_norm_backward", "root_constant", "no_gamma"),
+        both("rms_norm_backward", "layer_norm", "dgamma_mean"),
+        both("rms_norm_backward", "gamma_twice", "no_eps"),
+        both("rms_norm_backward", "sign", "dgamma_of_x"),
     ],
     "safe_rms_norm": [
-        partial(_safe, eps_by=0, gain=False),
-        partial(_safe, mean=False, largest="of array"),
-        partial(_safe, floor=0, eps_by=0),
+        both("safe_rms_norm", "eps_grown", "no_gamma"),
+        both("safe_rms_norm", "sum", "one_maximum"),
+        both("safe_rms_norm", "zero_row", "eps_grown"),
     ],
 }

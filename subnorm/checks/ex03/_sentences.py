@@ -1,0 +1,11 @@
+"""What several exercises say of the same mistake."""
+
+AXIS_0 = "the mean square is taken over the batch; RMSNorm takes it over the features of each token, axis -1."
+CENTRED = "the mean is subtracted first: that is LayerNorm without beta. RMSNorm takes x as it is."
+EPS_OUTSIDE = "eps is added outside the root, sqrt(mean) + eps; the definition is sqrt(mean + eps)."
+FLOAT16 = "float16 overflows in the squares: square in float32."
+GEMMA = "the result is multiplied by 1 + gamma; that is Gemma's norm, and here gamma itself is the gain."
+KEEPDIMS = "without keepdims=True the mean square loses its last axis, and divides along the wrong one."
+NO_EPS = "the eps that comes in is not used; the definition divides by sqrt(mean(x²) + eps)."
+SUM = "the squares are added up; RMSNorm takes their mean."
+VARIANCE = "you divide by the root of the variance, which has the mean taken out; RMSNorm takes the mean of x² itself."

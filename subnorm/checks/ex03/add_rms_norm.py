@@ -1,0 +1,46 @@
+from functools import partial
+
+import numpy as np
+
+from subnorm.checks.ex03._inputs import norm_cases
+from subnorm.checks.ex03._sentences import EPS_OUTSIDE, FLOAT16, NO_EPS
+from subnorm.checks.exercise import exercise
+
+
+@exercise(
+    number=3, level=2, minutes=10, chapter="04-rmsnorm",
+    objective="add a branch and normalise the sum in one step, as fused kernels do, and keep both results",
+    cases=partial(norm_cases, arrays=2),
+    mistakes=[
+        ("old_stream", "y, stream -> y, x",
+         "the stream comes back without the branch: the second result is x + branch.",
+         "UbiquitousLearning/mllm/pull/670"),
+        ("normed_stream", "y, stream -> y, y",
+         "the stream comes back normalised; the second result is x + branch before the norm, for the next addition.",
+         "GeeeekExplorer/nano-vllm/issues/170"),
+        ("overwritten_stream", "y, stream -> y, xhat",
+         "the stream was divided in place on the way to y; keep x + branch, and write xhat to a new array."),
+        ("norm_of_x", "stream.astype -> x.astype", "y is the norm of x alone; normalise the sum."),
+        ("norm_of_branch", "stream.astype -> branch.astype", "y is the norm of the branch alone; normalise the sum."),
+        ("added_twice", "stream.astype -> (stream + branch).astype",
+         "the branch is added twice before the norm; y is the norm of x + branch."),
+        ("norm_first", ("stream.astype -> branch.astype", "y, stream -> y, x + y"),
+         "the branch is normalised, then added: that is another block. Add first, then normalise the sum."),
+        ("swapped", "y, stream -> stream, y",
+         "the two results are the right ones in the wrong order: first y, then the stream."),
+        ("no_gamma", "gamma * ->", "gamma is not used: it multiplies each feature of y."),
+        ("eps_outside", "np.sqrt(mean + eps) -> (np.sqrt(mean) + eps)", EPS_OUTSIDE),
+        ("no_eps", "+ eps ->", NO_EPS),
+        ("writes_to_x", "stream = x + -> stream = x; stream +=",
+         "x itself is changed (an operator such as += writes into it); whoever still holds x gets another stream."),
+        ("float16", "stream.astype(np.promote_types(x.dtype, np.float32)) -> stream",
+         FLOAT16 + " Both results have the dtype of x."),
+    ],
+)
+def add_rms_norm(x, branch, gamma, eps):
+    stream = x + branch
+    wide = stream.astype(np.promote_types(x.dtype, np.float32))
+    mean = (wide * wide).mean(-1, keepdims=True)
+    xhat = wide / np.sqrt(mean + eps)
+    y = (gamma * xhat).astype(x.dtype)
+    return y, stream

@@ -1,0 +1,51 @@
+from subnorm.checks.collect import Case, Sublayer
+from subnorm.checks.ex03._inputs import gains, rows
+from subnorm.checks.exercise import exercise
+from subnorm.checks.shared import NO_GAMMA
+
+
+def cases(rng):
+    def case(name, shape):
+        d = shape[-1]
+        return Case(name, (rows(rng, shape), Sublayer("peak"), gains(rng, d), rng.normal(0.5, 0.5, d)))
+
+    return [
+        case("a (3, 8) batch", (3, 8)),
+        case("a square batch, (6, 6)", (6, 6)),
+        case("a (2, 5, 8) batch of sequences", (2, 5, 8)),
+        case("one token, (8,)", (8,)),
+    ]
+
+
+@exercise(
+    number=2, level=1, minutes=10, chapter="04-rmsnorm",
+    objective="name the one difference between RMSNorm and LayerNorm, and turn one into the other",
+    cases=cases,
+    mistakes=[
+        ("no_centre", "norm(centred) -> norm(x)",
+         "the mean stays in: LayerNorm subtracts it before anything else. RMSNorm with beta is not LayerNorm."),
+        ("centre_after", "norm(centred) -> norm(x); xhat = xhat - xhat.mean(-1, keepdims=True)",
+         "the mean is subtracted after rms_norm; subtract it before, so that the mean square is the variance."),
+        ("centre_last", ("norm(centred) -> norm(x)",
+                         "return gamma * xhat + beta -> y = gamma * xhat + beta; return y - y.mean(-1, keepdims=True)"),
+         "the mean is subtracted from the finished result, and a part of beta goes with it; subtract it from x."),
+        ("axis0", "-1 -> 0", "the mean is taken over the batch; LayerNorm takes that of each token, over axis -1."),
+        ("all_axes", "-1 -> None", "one mean is taken of the whole array; each token has its own, over axis -1."),
+        ("keepdims", ", keepdims=True ->",
+         "without keepdims=True the mean loses its last axis, and is subtracted along the wrong one."),
+        ("no_gamma", "gamma * ->", NO_GAMMA),
+        ("no_beta", "+ beta ->", "beta is not used: it is added to each feature."),
+        ("beta_first", "xhat + beta -> (xhat + beta)",
+         "beta is added before the gain, and is multiplied by it; the definition is gamma * xhat + beta."),
+        ("gain_first", ("gamma * ->", "norm(centred) -> norm(gamma * centred)"),
+         "the gain is applied before rms_norm, which then measures other sizes; apply it to what rms_norm returns."),
+        ("own_norm", "norm(centred) -> centred / (x.var(-1, keepdims=True) + 1e-5) ** 0.5",
+         "this is LayerNorm, but not made from the norm that you were given: the check hands in one of its own."),
+        ("writes_to_x", "centred = x - -> centred = x; centred -=",
+         "x itself is changed (an operator such as -= writes into it): make a new array."),
+    ],
+)
+def layer_norm_from_rms(x, norm, gamma, beta):
+    centred = x - x.mean(-1, keepdims=True)
+    xhat = norm(centred)
+    return gamma * xhat + beta

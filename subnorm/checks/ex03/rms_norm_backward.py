@@ -1,0 +1,76 @@
+import numpy as np
+
+from subnorm.checks.collect import Case
+from subnorm.checks.ex03._inputs import gains, rows
+from subnorm.checks.exercise import exercise
+
+
+def cases(rng):
+    def case(name, shape, scale=1):
+        return Case(name, (rng.normal(0.5, 1, shape), rows(rng, shape, scale), gains(rng, shape[-1]), 1e-5))
+
+    return [
+        case("a (3, 8) batch", (3, 8)),
+        case("a square batch, (6, 6)", (6, 6)),
+        case("a (2, 5, 8) batch of sequences", (2, 5, 8)),
+        case("rows of size 2e-3, where eps matters", (3, 8), scale=2e-3),
+        case("one token, (8,)", (8,)),
+    ]
+
+
+def is_at_right_angles(y, dy, x, gamma, eps):
+    sizes = np.linalg.norm(y[0], axis=-1) * np.linalg.norm(x, axis=-1)
+    return (np.abs((y[0] * x).sum(-1)) <= 1e-3 * sizes).all() or (x * x).mean() < 1e-3
+
+
+def has_dgamma(y, dy, x, gamma, eps):
+    return np.shape(y[1]) == gamma.shape and np.allclose(y[1], rms_norm_backward.reference(dy, x, gamma, eps)[1])
+
+
+@exercise(
+    number=7, level=3, minutes=20, chapter="04-rmsnorm",
+    objective="derive the backward pass, and see which directions of the gradient the norm blocks",
+    cases=cases,
+    facts=[("dx is at right angles to x, but for eps", is_at_right_angles), ("dgamma is right", has_dgamma)],
+    mistakes=[
+        ("root_constant", "- stretch ->",
+         "dx has one term only, as if the root did not depend on x; the mean square moves with every feature."),
+        ("layer_norm", "- stretch -> - stretch - dxhat.mean(-1, keepdims=True)",
+         "dx subtracts mean(dxhat): that is LayerNorm's term, and comes from subtracting the mean. Leave it out."),
+        ("no_gamma", "dxhat = dy * gamma -> dxhat = dy",
+         "gamma is missing from dx: the gradient passes the gain first, dxhat = dy * gamma.",
+         "karpathy/llm.c/pull/763"),
+        ("gamma_twice", "- stretch -> - gamma * stretch",
+         "the second term of dx has gamma twice: it is in dxhat already.", "NVIDIA/Megatron-LM/pull/6859"),
+        ("sum", "xhat).mean( -> xhat).sum(",
+         "the second term of dx has the sum of dxhat * xhat; the formula has its mean."),
+        ("sign", "- stretch -> + stretch",
+         "the second term of dx is added; it is subtracted, since a larger x makes a larger root."),
+        ("x_for_xhat", "dxhat * xhat -> dxhat * x", "the mean in dx is that of dxhat * x; it is that of dxhat * xhat."),
+        ("no_rstd", "dx = rstd * -> dx =", "dx lacks the factor 1 / sqrt(mean(x²) + eps) in front."),
+        ("keepdims", "xhat).mean(-1, keepdims=True) -> xhat).mean(-1)",
+         "without keepdims=True the mean in dx loses its last axis, and each row gets the numbers of other rows.",
+         "BobMcDear/attorch/issues/17"),
+        ("no_eps", "+ eps ->", "eps is not used; the forward pass divides by sqrt(mean(x²) + eps)."),
+        ("dgamma_not_summed", ".sum(rows) ->",
+         "dgamma has a value for every token; gamma is shared by all, so add them up over every axis but the last."),
+        ("dgamma_first_axis", ".sum(rows) -> .sum(rows[:1])",
+         "dgamma is summed over the first axis only; add over every axis but the last."),
+        ("dgamma_mean", ".sum(rows) -> .mean(rows)",
+         "dgamma is a mean over the tokens; gradients of a shared parameter add up."),
+        ("dgamma_of_x", "dy * xhat -> dy * x",
+         "dgamma is summed from dy * x; gamma multiplies xhat, so it is dy * xhat."),
+        ("dgamma_of_dx", "dy * xhat -> dx * xhat",
+         "dgamma is summed from dx * xhat: dy was overwritten by dx. It is dy * xhat.", "unslothai/unsloth/pull/4550"),
+        ("dgamma_of_dxhat", "dy * xhat -> dxhat * xhat",
+         "dgamma is summed from dxhat * xhat, with the gain in it; it is dy * xhat."),
+    ],
+)
+def rms_norm_backward(dy, x, gamma, eps):
+    rstd = 1 / np.sqrt((x * x).mean(-1, keepdims=True) + eps)
+    xhat = x * rstd
+    dxhat = dy * gamma
+    stretch = xhat * (dxhat * xhat).mean(-1, keepdims=True)
+    dx = rstd * (dxhat - stretch)
+    rows = tuple(range(x.ndim - 1))
+    return dx, (dy * xhat).sum(rows)
