@@ -119,8 +119,8 @@ def block_with_an_error_of_its_own(x, attention, feed_forward, norms, placement)
 
 
 RIGHT = {
-    "pre_ln": [pre_ln_torch, pre_ln_in_steps],
-    "post_ln": [post_ln_torch, post_ln_in_place_on_the_branch],
+    "pre_ln": [pre_ln, pre_ln_torch, pre_ln_in_steps],
+    "post_ln": [post_ln, post_ln_torch, post_ln_in_place_on_the_branch],
     "pre_ln_block": [block_torch, block_in_steps],
     "pre_ln_stack": [stack_torch, stack_recursive],
     "warm_up": [warm_up_torch, warm_up_in_cases],

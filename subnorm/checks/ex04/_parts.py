@@ -1,0 +1,49 @@
+"""What several exercises call a sublayer or a norm. The norms are of two kinds, so that no two are the same function.
+
+The rows have few features, so that nothing averages out.
+"""
+
+import numpy as np
+
+from subnorm.checks.collect import Case, Sublayer
+
+D = 6
+
+
+def stream(rng, *shape):
+    """Tokens that a norm changes a lot."""
+    return rng.normal(0, 3, (*shape, D))
+
+
+def branch(rng, kind):
+    return Sublayer(kind, rng.normal(0, 1 / np.sqrt(D), (D, D)))
+
+
+def silent():
+    return Sublayer("linear", np.zeros((D, D)))
+
+
+def squash(rng):
+    """A norm too: each feature times a gain of its own, then tanh."""
+    return Sublayer("tanh", np.diag(rng.uniform(0.3, 0.8, D)))
+
+
+def peaks_at_one(y, *args):
+    """Whether rows are normalised, where the norm is one that shows it."""
+    norms = [arg for arg in args if isinstance(arg, Sublayer)]
+    return norms[-1].kind != "peak" or np.allclose(np.abs(y).max(-1), 1)
+
+
+def silent_is_identity(y, x, *parts):
+    """Whether x comes out where the branches put out zeros."""
+    branches = [part.weight for part in parts if isinstance(part, Sublayer) and part.kind == "linear"]
+    return not branches or any(weight.any() for weight in branches) or np.allclose(y, x)
+
+
+def sublayer_cases(rng):
+    return [
+        Case("a (3, 6) batch", (stream(rng, 3), branch(rng, "tanh"), Sublayer("peak"))),
+        Case("a (2, 4, 6) batch of sequences", (stream(rng, 2, 4), branch(rng, "relu"), squash(rng))),
+        Case("one token, (6,)", (stream(rng), branch(rng, "tanh"), Sublayer("peak"))),
+        Case("a sublayer that puts out zeros", (stream(rng, 3), silent(), squash(rng))),
+    ]

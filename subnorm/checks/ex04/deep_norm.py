@@ -1,0 +1,50 @@
+from subnorm.checks.collect import Case, Sublayer
+from subnorm.checks.ex04._parts import D, branch, peaks_at_one, squash, stream
+from subnorm.checks.exercise import exercise
+
+
+def cases(rng):
+    def case(kind, norm, blocks, *shape):
+        name = f"{blocks} blocks and {'one token, (6,)' if not shape else f'a {(*shape, D)} batch'}"
+        return Case(name, (stream(rng, *shape), branch(rng, kind), norm, blocks))
+
+    return [
+        case("linear", Sublayer("peak"), int(rng.integers(5, 9)), 3),
+        case("relu", squash(rng), int(rng.integers(20, 101)), 2, 4),
+        case("tanh", squash(rng), int(rng.integers(2, 5))),
+    ]
+
+
+@exercise(
+    number=6, level=3, minutes=13, chapter="05a-gradients-by-placement",
+    objective="say what DeepNorm changes, and write it",
+    cases=cases,
+    facts=[("the rows of the result are normalised", peaks_at_one)],
+    mistakes=[
+        ("alpha_on_branch", "alpha * x + sublayer(x) -> x + alpha * sublayer(x)",
+         "alpha multiplies F(x); it multiplies x, so that the branch is the smaller part of the sum.",
+         "labmlai/annotated_deep_learning_paper_implementations/issues/145"),
+        ("no_norm", "return norm -> return",
+         "the sum is not normalised; DeepNorm is a Post-LN, norm(alpha * x + F(x)).",
+         "labmlai/annotated_deep_learning_paper_implementations/issues/145"),
+        ("beta_on_branch", "+ sublayer(x) -> + sublayer(x) * (8 * blocks) ** -0.25",
+         "F(x) is multiplied by beta as well; beta scales weights when they are drawn, and is not in the formula.",
+         "dhkim0225/1day_1paper/issues/106"),
+        ("post_ln", "alpha * ->", "alpha is missing, or comes out as 1, which leaves plain Post-LN."),
+        ("square_root", "0.25 -> 0.5", "alpha is the square root of 2 N; it is the fourth root."),
+        ("not_doubled", "2 * blocks -> blocks",
+         "alpha is the fourth root of N; it is that of 2 N, since each block has two sublayers."),
+        ("alpha_inverted", "0.25 -> -0.25", "alpha is (2 N) ** -0.25, below 1; it is (2 N) ** 0.25, above 1."),
+        ("beta_for_alpha", "(2 * blocks) ** 0.25 -> (8 * blocks) ** -0.25",
+         "x is multiplied by beta, (8 N) ** -0.25; it is multiplied by alpha, (2 N) ** 0.25."),
+        ("decoder_beside_encoder", "2 * blocks -> 3 * blocks",
+         "alpha is (3 N) ** 0.25, that of a decoder beside an encoder; for a stack alone it is (2 N) ** 0.25."),
+        ("pre_ln", "norm(alpha * x + sublayer(x)) -> alpha * x + sublayer(norm(x))",
+         "the norm stands in front of the sublayer; DeepNorm keeps Post-LN's place, on the sum."),
+        ("norm_before_sum", "norm(alpha * x + sublayer(x)) -> alpha * x + norm(sublayer(x))",
+         "the norm acts on the branch, before the sum; it acts on the sum."),
+    ],
+)
+def deep_norm(x, sublayer, norm, blocks):
+    alpha = (2 * blocks) ** 0.25
+    return norm(alpha * x + sublayer(x))

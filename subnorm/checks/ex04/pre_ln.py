@@ -1,0 +1,35 @@
+from subnorm.checks.ex04._parts import silent_is_identity, sublayer_cases
+from subnorm.checks.exercise import exercise
+
+
+@exercise(
+    number=1, level=1, minutes=8, chapter="05-pre-ln-or-post-ln",
+    objective="write the Pre-LN formula from memory, and say what the skip path carries in it",
+    cases=sublayer_cases,
+    facts=[("where the sublayer puts out zeros, x comes out", silent_is_identity)],
+    mistakes=[
+        ("post_ln", lambda x, f, norm: norm(x + f(x)),
+         "this is Post-LN, norm(x + F(x)); Pre-LN normalises only what the sublayer reads, x + F(norm(x)).",
+         "harvardnlp/annotated-transformer/issues/13"),
+        ("normed_skip", lambda x, f, norm: (h := norm(x)) + f(h),
+         "the skip path carries norm(x); in Pre-LN it carries x itself, and only the sublayer reads norm(x).",
+         "pytorch/pytorch/issues/61165"),
+        ("norm_after_branch", lambda x, f, norm: x + norm(f(x)),
+         "the norm acts on what the sublayer puts out, x + norm(F(x)); in Pre-LN on what the sublayer reads.",
+         "harvardnlp/annotated-transformer/issues/110"),
+        ("no_residual", lambda x, f, norm: f(norm(x)),
+         "x is not added: this is F(norm(x)), and Pre-LN is x + F(norm(x))."),
+        ("doubled_branch", lambda x, f, norm: (h := f(norm(x))) + h,
+         "the sublayer's output is added to itself: x was overwritten before the sum. Keep the x that came in.",
+         "facebookresearch/multimodal/pull/305"),
+        ("no_norm", lambda x, f, norm: x + f(x),
+         "the norm is not used: this is x + F(x), and in Pre-LN the sublayer reads norm(x).",
+         "agentdr1/LA_MIL/issues/3"),
+        ("norm_on_both", lambda x, f, norm: norm(x + f(norm(x))),
+         "there are two norms, one in front of the sublayer and one on the sum; Pre-LN has only the first."),
+        ("sandwich", lambda x, f, norm: x + norm(f(norm(x))),
+         "the branch has a norm in front of the sublayer and one behind it; Pre-LN has only the one in front."),
+    ],
+)
+def pre_ln(x, sublayer, norm):
+    return x + sublayer(norm(x))

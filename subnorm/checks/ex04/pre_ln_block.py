@@ -1,0 +1,58 @@
+from subnorm.checks.collect import Case, Sublayer
+from subnorm.checks.ex04._parts import branch, silent, silent_is_identity, squash, stream
+from subnorm.checks.exercise import exercise
+
+
+def cases(rng):
+    def case(name, *shape, zeros=False, order=1):
+        branches = branch(rng, "tanh"), branch(rng, "relu")
+        norms = [Sublayer("peak"), squash(rng)][::order]
+        return Case(name, (stream(rng, *shape), *((silent(), silent()) if zeros else branches), *norms))
+
+    return [
+        case("a (3, 6) batch", 3),
+        case("a (2, 4, 6) batch of sequences", 2, 4, order=-1),
+        case("one token, (6,)"),
+        case("sublayers that put out zeros", 3, zeros=True),
+    ]
+
+
+@exercise(
+    number=3, level=2, minutes=12, chapter="06-the-block-assembled",
+    objective="write a Pre-LN transformer block in two lines",
+    cases=cases,
+    facts=[("where both sublayers put out zeros, x comes out", silent_is_identity)],
+    mistakes=[
+        ("post_ln", lambda x, a, f, norm1, norm2: norm2((h := norm1(x + a(x))) + f(h)),
+         "this is the Post-LN block, with the norms on the sums; in Pre-LN each stands in front of its sublayer.",
+         "karpathy/nanoGPT/issues/278"),
+        ("normed_skip", lambda x, a, f, norm1, norm2: (h := norm2((h := norm1(x)) + a(h))) + f(h),
+         "both skip paths start behind a norm; they carry the raw stream, and only the sublayers read norm(x).",
+         "Howuhh/faster-trajectory-transformer/issues/3"),
+        ("second_skip_normed", lambda x, a, f, norm1, norm2: (h := norm2(x + a(norm1(x)))) + f(h),
+         "the second skip path starts behind norm2; it carries the raw stream, and only feed_forward reads norm2's.",
+         "Project-MONAI/MONAI/pull/9011"),
+        ("no_residual", ("x + ->", "h + ->"), "nothing is added: both residual connections are missing."),
+        ("one_residual", "h + ->",
+         "the second residual connection is missing: the stream is added to what feed_forward puts out."),
+        ("residual_from_input", "h + -> x +",
+         "the second skip path carries the block's input; it carries the stream with attention's part in it.",
+         "strutive07/transformer-tensorflow2.0/issues/14"),
+        ("parallel", "norm2(h) -> norm2(x)",
+         "both sublayers read the block's input; feed_forward reads the stream that attention has added to."),
+        ("norm1_twice", "norm2(h) -> norm1(h)",
+         "norm1 serves both sublayers, and norm2 none; each sublayer has its own norm.", "allenai/OLMo/issues/222"),
+        ("norms_swapped", ("norm2(h) -> norm1(h)", "norm1(x) -> norm2(x)"),
+         "norm2 stands in front of attention, and norm1 in front of feed_forward; it is the other way round."),
+        ("feed_forward_first", ("+ feed_forward( -> + attention(", "x + attention( -> x + feed_forward("),
+         "feed_forward comes before attention; a block begins with attention.", "allenai/allennlp/issues/3334"),
+        ("second_norm_missing", "norm2(h) -> h",
+         "norm2 is not used: feed_forward reads the raw stream. Each sublayer reads through its own norm."),
+        ("no_norms", ("norm1(x) -> x", "norm2(h) -> h"),
+         "the norms are not used; each sublayer reads through its own norm.",
+         "iCog-Labs-Dev/PC-Transformers/issues/46"),
+    ],
+)
+def pre_ln_block(x, attention, feed_forward, norm1, norm2):
+    h = x + attention(norm1(x))
+    return h + feed_forward(norm2(h))
