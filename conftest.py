@@ -16,6 +16,8 @@ import pytest
 from matplotlib import image
 from nbval.plugin import IPyNbCell
 
+from subnorm import live, report
+
 # The kernels inherit it: NumPy's second thread waits by spinning, and can cost twenty times the CPU time of one.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["SUBNORM_STORED"] = "1"  # as refresh stores it: a still picture of a live figure
@@ -65,9 +67,9 @@ def same_live(stored: str | None, fresh: str | None) -> bool:
 def stale(stored: list[dict[str, Any]], fresh: list[dict[str, Any]]) -> str | None:
     """How the stored outputs of a cell differ from the fresh ones in what nbval does not compare."""
     both = [[output for output in outputs if "data" in output] for outputs in (stored, fresh)]
-    said = [[output.get("metadata", {}).get("said") for output in outputs] for outputs in both]
+    said = [[report.said(output) for output in outputs] for outputs in both]
     pngs = [[output["data"].get("image/png") for output in outputs] for outputs in both]
-    lives = [[output.get("metadata", {}).get("live") for output in outputs] for outputs in both]
+    lives = [[live.stored(output) for output in outputs] for outputs in both]
     if said[0] != said[1]:
         return f"the stored numbers are {said[0]}, the fresh ones {said[1]}"
     if [png is None for png in pngs[0]] != [png is None for png in pngs[1]]:

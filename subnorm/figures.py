@@ -1,15 +1,15 @@
 """How the figures of the course look: one style, and every picture with its words."""
 
 import io
+from typing import TYPE_CHECKING
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
-from cycler import cycler
 from IPython.display import publish_display_data
-from matplotlib.figure import Figure
 from PIL import Image, ImageChops
 
 from subnorm import _rules
+
+if TYPE_CHECKING:  # the build of the book needs no matplotlib, which takes half a second to import
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; only those with at least 3:1 contrast on white.
 BLUE = "#0072B2"
@@ -36,6 +36,9 @@ SHARP = 2  # pixels of a picture for each dot on the page, in both directions
 
 def use_style() -> None:
     """Set the course's matplotlib style for this process."""
+    import matplotlib as mpl
+    from cycler import cycler
+
     mpl.rcParams.update(
         {
             "figure.figsize": (6.4, 3.6),
@@ -57,7 +60,7 @@ def use_style() -> None:
     )
 
 
-def show(fig: Figure, alt: str, dpi: int = 120) -> None:
+def show(fig: "Figure", alt: str, dpi: int = 120) -> None:
     """Show a figure as PNG, with a text that says what is seen, for readers who cannot see it.
 
     Each dot is two pixels wide and two high: most screens of phones and laptops have that many, or more. JupyterLab
@@ -71,6 +74,8 @@ def show(fig: Figure, alt: str, dpi: int = 120) -> None:
     Raises:
         ValueError: the alt text is too short to say what is seen.
     """
+    import matplotlib.pyplot as plt
+
     _rules.says("alt", alt)
     png = io.BytesIO()
     fig.savefig(png, format="png", dpi=SHARP * dpi, facecolor="white")

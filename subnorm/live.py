@@ -19,7 +19,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 from IPython.display import publish_display_data
@@ -29,6 +28,8 @@ from subnorm import _rules, figures
 HERE = Path(__file__).parent
 SCRIPT = HERE / "live.js"
 STYLE = HERE / "live.css"
+#: The key under which an output's metadata keeps the table behind a live figure.
+STORED = "live"
 
 #: The variables of ``live.css`` that stand for the colours of the still figures.
 COLOURS = {
@@ -389,9 +390,16 @@ def markup(spec: str) -> str:
     )
 
 
+def stored(output: Mapping[str, Any]) -> str | None:
+    """The table behind a live figure that an output of a notebook stores, as JSON; None if it stores none."""
+    table: str | None = output.get("metadata", {}).get(STORED)
+    return table
+
+
 def still(spec: str) -> bytes:
     """The first state as a PNG: for code hosts and for notebooks that nobody has run yet."""
-    import resvg_py  # only what is stored needs it
+    import matplotlib as mpl  # only what is stored needs these
+    import resvg_py
 
     style = STYLE.read_text("utf-8")
     light = {**dict(re.findall(r"(--live-\w+): (#\w+)", style.split("}")[0])), "currentColor": "#222"}
@@ -423,7 +431,7 @@ def _publish(name: str, title: str, alt: str, spec: dict[str, Any]) -> None:
     spec = {"name": name, "title": title, "alt": alt, **spec}
     data = json.dumps(_plain(spec), ensure_ascii=False, separators=(",", ":"))
     if os.environ.get("SUBNORM_STORED"):
-        publish_display_data({"image/png": still(data), "text/plain": alt}, metadata={"live": data})
+        publish_display_data({"image/png": still(data), "text/plain": alt}, metadata={STORED: data})
     else:
         style, script = STYLE.read_text("utf-8"), SCRIPT.read_text("utf-8")
         html = f"{markup(data)}<style>{style}</style><script>{script}</script>"

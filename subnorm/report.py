@@ -1,9 +1,13 @@
 """Carry what a cell measured to the page: a number that prose quotes, or a table."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from IPython.display import publish_display_data
+
+#: The key under which an output's metadata keeps the numbers that it says.
+SAID = "said"
 
 
 def say(name: str, value: float, spec: str = ".2f", noise: float = 1e-6) -> None:
@@ -33,7 +37,13 @@ def say(name: str, value: float, spec: str = ".2f", noise: float = 1e-6) -> None
             f"a quoted number must not hang on its last digit; {name} = {value!r} rounds to {text} only by luck "
             f"with {spec!r} and noise {noise:g}. Show fewer digits."
         )
-    publish_display_data({"text/plain": f"{name} = {text}"}, metadata={"said": {name: text}})
+    publish_display_data({"text/plain": f"{name} = {text}"}, metadata={SAID: {name: text}})
+
+
+def said(output: Mapping[str, Any]) -> dict[str, str]:
+    """The numbers that an output of a notebook says, {name: text}."""
+    numbers: dict[str, str] = output.get("metadata", {}).get(SAID, {})
+    return numbers
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -6,7 +6,6 @@ would change files is done in a copy of the checkout. course.py runs this in .ve
 
 import argparse
 import collections.abc
-import datetime
 import json
 import os
 import pathlib
@@ -20,7 +19,7 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 
-from subnorm.provenance import cpu_model
+from subnorm.provenance import commit, cpu_model, load, today
 from tools import course
 
 RECORD = course.ROOT / "book" / "speed.json"
@@ -182,24 +181,6 @@ def machine() -> dict:
     return {"cpu": cpu_model(), "cores": os.cpu_count(), "system": platform.system()}
 
 
-def commit() -> str:
-    """The commit that is measured, and whether files differ from it; "unknown" outside a clone."""
-    git = ["git", "-C", str(course.ROOT)]
-    name = RECORD.relative_to(course.ROOT).as_posix()
-    try:
-        head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-        status = [*git, "status", "--porcelain", "--", ".", f":!{name}"]
-        changed = subprocess.run(status, check=True, capture_output=True, text=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return head[:12] + (" with changes" if changed else "")
-
-
-def load() -> float | None:
-    """Processes that wanted a core in the last minute, on average; Windows does not count them."""
-    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-
-
 def keep(name: str, measure: dict) -> None:
     """Put one measure into the record. What another machine or other versions gave is dropped: it is no comparison."""
     _, _, said = clocked([course.PYTHON, "-c", WHO], course.ROOT)
@@ -221,8 +202,8 @@ def take(names: list) -> bool:
         for name in names:
             print(f"\n--- {name}", flush=True)
             measure: dict = {
-                "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-                "commit": commit(),
+                "date": today(),
+                "commit": commit(course.ROOT / "course.py", but=RECORD.relative_to(course.ROOT).as_posix()),
                 "command": f"python3 course.py speed {name}",
                 "load": load(),
             }

@@ -19,7 +19,7 @@ from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-import subnorm
+from subnorm import live
 from subnorm_book import measured
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ def stored(path):
     found = {}
     for cell in json.loads(Path(path).read_text("utf-8"))["cells"]:
         for output in cell.get("outputs", []):
-            if table := output.get("metadata", {}).get("live"):
+            if table := live.stored(output):
                 name = json.loads(table)["name"]
                 if name in found:
                     raise ValueError(f"two live figures are named {name!r}; give each its own name")
@@ -39,8 +39,6 @@ def stored(path):
 
 
 def figure(table):
-    from subnorm import live  # only here: it brings matplotlib, a second of every build
-
     return nodes.raw("", live.markup(table), format="html")
 
 
@@ -91,9 +89,8 @@ class Live(SphinxDirective):
 def setup(app):
     app.add_directive("live", Live)
     app.connect("doctree-read", enliven, priority=400)  # before Sphinx collects the pictures
-    script, style = (Path(subnorm.__file__).with_name(name) for name in ("live.js", "live.css"))
-    files = [str(script), str(style)]
+    files = [str(live.SCRIPT), str(live.STYLE)]
     app.connect("builder-inited", lambda app: app.config.html_static_path.extend(files))
-    app.add_css_file(style.name)
-    app.add_js_file(script.name, loading_method="defer")
+    app.add_css_file(live.STYLE.name)
+    app.add_js_file(live.SCRIPT.name, loading_method="defer")
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -13,6 +13,8 @@ from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 
+from subnorm import report
+
 log = logging.getLogger(__name__)
 
 
@@ -21,7 +23,7 @@ def said(notebook):
     found = {}
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
-            for name, text in output.get("metadata", {}).get("said", {}).items():
+            for name, text in report.said(output).items():
                 shown = "".join(output["data"]["text/plain"])
                 if name in found:
                     raise ValueError(f"{name!r} is said twice; give each number its own name")

@@ -8,14 +8,13 @@ not in the record is said to be missing. A record that does not hold together is
 """
 
 import json
-import re
 import statistics
 from pathlib import Path
 
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from subnorm.provenance import is_day
+from subnorm.provenance import is_commit, is_day, made
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +53,7 @@ def faults_of(name, measure):
         return
     if not is_day(measure["date"]):
         yield f"{measure['date']!r} is no day"
-    if not re.fullmatch(r"[0-9a-f]{12}( with changes)?|unknown", measure["commit"]):
+    if not is_commit(measure["commit"]):
         yield f"{measure['commit']!r} is no commit"
     if measure["command"] != f"python3 course.py speed {name}":
         yield f"{measure['command']!r} does not repeat it"
@@ -160,9 +159,8 @@ class Speed(SphinxDirective):
         if name not in measures:
             return f"Not yet measured: `python3 course.py speed {name}` does it."
         one = measures[name]
-        load = "" if one["load"] is None else f"; load of the machine before it: {one['load']:.1f}"
         return table((pages if name == "pages" else times)(one)) + (
-            f"\n\nMeasured on {one['date']} at commit `{one['commit']}` by `{one['command']}`{load}."
+            f"\n\nMeasured by `{one['command']}`: {made(one, record['versions']['subnorm'])}."
         )
 
 

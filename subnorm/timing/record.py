@@ -3,12 +3,9 @@
 import json
 import math
 import multiprocessing
-import os
 import re
-import subprocess
 from collections.abc import Callable, Container, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from subnorm.provenance import cpu_model, is_day, today, versions
+from subnorm.provenance import commit, cpu_model, is_commit, is_day, load, today, versions
 from subnorm.timing import cuda, peers
 from subnorm.timing.cases import LABELS, NORMS, RIVALS, TABLES, Case, build_cases
 from subnorm.timing.exact import Inputs, expected, max_error, outputs_of
@@ -66,7 +63,7 @@ def take(
         the record: who, when and how, then one table for each name and shape.
     """
     device = device_here()
-    load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+    busy = load()  # before the measurement adds to it
     tables = []
     for name, shapes in (PLAN[device] if plan is None else plan).items():
         for shape in shapes:
@@ -76,8 +73,8 @@ def take(
         "schema": 2,
         "date": today(),
         "command": command,
-        "commit": _commit(),
-        "load": load,
+        "commit": commit(Path(__file__)),
+        "load": busy,
         "device": _describe(device),
         "versions": versions() | {package: peers.version(package) for package in peers.PACKAGES},
         "clock": "cuda_events" if device == "cuda" else CPU_CLOCK,
@@ -151,17 +148,6 @@ def _summary(name: str, seconds: list[float], copy: list[float]) -> dict[str, An
     return {"seconds": quartiles(seconds), "share": share, "above_roof": above}
 
 
-def _commit() -> str | None:
-    """The commit that this file is of, with "-dirty" behind it if files were changed since; None outside a checkout."""
-    here = Path(__file__)
-    git = partial(subprocess.run, cwd=here.parent, check=True, capture_output=True, text=True)
-    try:
-        git(["git", "ls-files", "--error-unmatch", here.name])  # a copy installed inside another checkout is not of it
-        return git(["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None
-
-
 def _describe(device: str) -> dict[str, Any]:
     if device == "cuda":
         return {"kind": device, "threads": None, **cuda.description()}
@@ -179,10 +165,9 @@ def validate(record: Record) -> None:
     _must(record["schema"] == 2, "schema must be 2", record["schema"])
     _must(is_day(record["date"]), "date must be a day, YYYY-MM-DD", record["date"])
     _must(bool(record["command"]), "command must say how to repeat it", record["command"])
-    commit, load = record["commit"], record["load"]
-    known = commit is None or re.fullmatch("[0-9a-f]{40}(-dirty)?", commit)
-    _must(bool(known), "commit must be forty hexadecimal digits, or null outside a checkout", commit)
-    _must(load is None or load >= 0, "load must be the load average at the start, or null where there is none", load)
+    place, busy = record["commit"], record["load"]
+    _must(is_commit(place), "commit must be forty hexadecimal digits, or null outside a checkout", place)
+    _must(busy is None or busy >= 0, "load must be the load average at the start, or null where there is none", busy)
 
     device = record["device"]
     _keys("device", device, {"kind", "name", "threads", "driver", "cuda", "clocks"})

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from subnorm.provenance import made
 from subnorm.timing.cases import LABELS, TABLES
 from subnorm.timing.measure import device_here
 from subnorm.timing.record import Record, Shape, take
@@ -73,9 +74,7 @@ def heading(record: Record) -> str:
     device, found = record["device"], record["versions"]
     where = device["name"] + (", one thread" if device["threads"] else f", driver {device['driver']}")
     packages = ", ".join(f"{package} {version}" for package, version in found.items() if version)
-    commit = f"commit {record['commit'][:7]}" if record["commit"] else f"version {found['subnorm']}"
-    load = "" if record["load"] is None else f", load {record['load']:.1f}"
-    return f"{where}, {record['date']}, {commit}{load}\n{packages}"
+    return f"{where}, {made(record, found['subnorm'])}\n{packages}"
 
 
 def table(record: Record, name: str | None = None) -> str:

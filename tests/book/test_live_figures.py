@@ -130,9 +130,9 @@ def test_a_figure_that_no_notebook_has_is_a_warning_in_every_build(tmp_path, fau
 def test_stored_pictures_are_what_the_script_draws_now(path):
     """Nobody needs to run a chapter again to see that `live.js` has changed under its pictures."""
     cells = json.loads(path.read_text("utf-8"))["cells"]
-    outputs = [output for c in cells for output in c.get("outputs", []) if "live" in output.get("metadata", {})]
+    outputs = [output for c in cells for output in c.get("outputs", []) if live.stored(output)]
     for output in outputs:
-        fresh = base64.b64encode(live.still(output["metadata"]["live"])).decode()
+        fresh = base64.b64encode(live.still(live.stored(output))).decode()
         worst = worst_block(pixels(output["data"]["image/png"]), pixels(fresh))
         assert worst <= LIMIT, f"{output['data']['text/plain']} Run: python3 course.py refresh"
 

@@ -21,8 +21,9 @@ ROOT = Path(__file__).parents[2]
         ("subnorm.numpy", {"torch", "matplotlib", "IPython"}),
         ("subnorm.checks", {"torch", "matplotlib", "IPython"}),
         ("subnorm.torch", {"matplotlib", "IPython"}),
-        ("subnorm.report", {"torch", "matplotlib.pyplot"}),
-        ("subnorm.figures", {"torch"}),
+        ("subnorm.report", {"torch", "matplotlib"}),
+        ("subnorm.figures", {"torch", "matplotlib"}),
+        ("subnorm.live", {"torch", "matplotlib"}),
     ],
 )
 def test_an_import_brings_no_more_than_it_needs(module: str, stays_out: set[str]) -> None:

@@ -5,7 +5,6 @@ import itertools
 import json
 import math
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -278,22 +277,6 @@ def test_none_of_our_own_is_wrong_in_the_records_of_the_package():
             for key, row in table["rows"].items():
                 if key.endswith(("_hand", "_builtin", "_module", "_fused", "_numpy", "_blocked", "_out", "_triton")):
                     assert row["note"] is None, (table["name"], table["shape"], key)
-
-
-def test_the_commit_is_that_of_the_checkout_the_code_is_in(tmp_path, monkeypatch):
-    (tmp_path / "record.py").touch()
-    monkeypatch.setattr(record, "__file__", str(tmp_path / "record.py"))
-    assert record._commit() is None
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "somebody else's"]):
-        subprocess.run([*git, *arguments], cwd=tmp_path, check=True)
-    assert record._commit() is None  # installed inside a checkout, and not of it
-    for arguments in (["add", "."], ["commit", "-q", "-m", "the code"]):
-        subprocess.run([*git, *arguments], cwd=tmp_path, check=True)
-    clean = record._commit()
-    assert len(clean) == 40
-    (tmp_path / "record.py").write_text("changed", "utf-8")
-    assert record._commit() == f"{clean}-dirty"
 
 
 def put(*path_and_value):
