@@ -296,7 +296,7 @@ def test_the_limits_are_those_of_the_grader():
 
 
 def test_the_diagnoses_are_those_of_the_grader():
-    from subnorm.classroom.grade import SAYS
+    from subnorm.classroom.verdict import SAYS
 
     table = TEACHER.split("| Diagnosis | What to do |\n")[1].split("\n\n")[0]
     named = {tag for row in table.splitlines()[1:] for tag in re.findall(r"`(\w+)`", row.split("|")[1])}

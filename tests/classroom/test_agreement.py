@@ -6,7 +6,6 @@ answers to a set are graded as one notebook, whose first cell brings the sources
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -18,8 +17,10 @@ from helpers.parts import need
 from subnorm.checks import SETS
 from subnorm.checks.collect import collect
 from subnorm.checks.exercise import CLASS_SEED
-from subnorm.classroom import grade
+from subnorm.classroom.cells import Cell
+from subnorm.classroom.running import draw, run
 from subnorm.classroom.sandbox import PACKAGE, Sandbox
+from subnorm.classroom.verdict import verdict
 
 SEED = 11
 IMPORTER = """
@@ -76,23 +77,23 @@ def box():
 @pytest.mark.parametrize("name", SETS)
 def test_class_and_grading_agree_on_every_answer_of_the_bank(name, box):
     torch.set_num_threads(1)
-    cases = {exercise.name: grade.draw(exercise, SEED) for exercise in SETS[name]}
+    cases = {exercise.name: draw(exercise, SEED) for exercise in SETS[name]}
     entries = list(answers_of(name))
     assert len(entries) > 60
     tests = [replace(exercise, name=f"answer_{k}") for k, (exercise, _, _) in enumerate(entries)]
     lines = [f"answer_{k} = {expression}" for k, (_, _, expression) in enumerate(entries)]
     cells = [
-        grade.Cell(1, (), IMPORTER.format(sources=sources())),
-        grade.Cell(2, (), "\n".join(lines)),
+        Cell(1, (), IMPORTER.format(sources=sources())),
+        Cell(2, (), "\n".join(lines)),
     ]
     asked = {test.name: cases[exercise.name] for test, (exercise, _, _) in zip(tests, entries, strict=True)}
-    work = grade.Grading.work(SimpleNamespace(box=box), cells, tests, asked)
+    work = run(box, cells, tests, asked)
     assert work.errors == {}
     differ, right = {}, 0
     for test, (exercise, answer, expression) in zip(tests, entries, strict=True):
         outcomes = work.answers[test.name]
         assert not isinstance(outcomes, str), (expression, outcomes)
-        graded = grade.verdict(exercise, cases[exercise.name], outcomes)
+        graded = verdict(exercise, cases[exercise.name], outcomes)
         here = exercise.judge(cases[exercise.name], collect(answer, cases[exercise.name], exercise.way))
         known = bank.cases_of(exercise.name, CLASS_SEED)
         in_class = exercise.judge(known, collect(answer, known, exercise.way))

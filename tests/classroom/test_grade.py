@@ -20,7 +20,11 @@ from subnorm.checks.collect import Case, Outcome
 from subnorm.checks.exercise import Exercise
 from subnorm.classroom import grade, submissions
 from subnorm.classroom import sandbox as sandboxes
+from subnorm.classroom.cells import BrokenNotebook, Cell, cells_of, flags_of
+from subnorm.classroom.results import Refused, as_csv, feedback, write
+from subnorm.classroom.running import draw
 from subnorm.classroom.submissions import NoSubmissions, clean, file_names, read_all
+from subnorm.classroom.verdict import verdict
 
 DDOF = LAYER_NORM.replace("wide.var(-1,", "wide.var(-1, ddof=1,")
 TODO = "def {}(*args):\n    raise NotImplementedError  # your code here\n"
@@ -277,7 +281,7 @@ def test_the_grades_of_another_set_are_not_overwritten(quick_set, room, tmp_path
 def test_the_canary_stops_a_grader_that_finds_right_answers_wrong(quick_set, room, tmp_path, capsys, monkeypatch):
     broken = replace(SET[1], reference=lambda x: (x * x).mean(-1) + 1)
     monkeypatch.setattr(
-        grade, "solution_of", lambda name: [grade.Cell(2, (), f"import numpy as np\n{LAYER_NORM}{MEAN_SQUARE}")]
+        grade, "solution_of", lambda name: [Cell(2, (), f"import numpy as np\n{LAYER_NORM}{MEAN_SQUARE}")]
     )
     monkeypatch.setitem(grade.SETS, "quick", [SET[0], broken])
     assert run(room, tmp_path / "grades") == 1
@@ -540,19 +544,19 @@ def test_names_are_kept_in_one_spelling_and_good_for_every_system():
 
 def test_every_diagnosis_has_words_without_a_value():
     ex = SET[1]
-    cases = grade.draw(ex, 1)
+    cases = draw(ex, 1)
     right = [ex.reference(*case.args) for case in cases]
     for answer, tag in [
         (right, "right"), ([2 * y for y in right], "value"), ([y.astype("float32") for y in right], "dtype"),
         ([y[..., None] for y in right], "shape"), (["a", "b"], "type"), ([None, None], "not_done"),
     ]:  # fmt: skip
         outcomes = [Outcome(value) for value in answer]
-        diagnosis, says = grade.verdict(ex, cases, outcomes)
+        diagnosis, says = verdict(ex, cases, outcomes)
         assert diagnosis == tag
         assert says.endswith(".")
         assert not re.search(r"\d\.\d", says)
-    cells = [grade.Cell(1, (), "def mean_square(x):\n\n    raise ValueError(x)")]
-    assert grade.verdict(ex, cases, [Outcome(error="ValueError", message="0.1", line=3)] * 2, cells) == (
+    cells = [Cell(1, (), "def mean_square(x):\n\n    raise ValueError(x)")]
+    assert verdict(ex, cases, [Outcome(error="ValueError", message="0.1", line=3)] * 2, cells) == (
         "error", "on a batch, it raises ValueError in line 3 of its cell.",
     )  # fmt: skip
 
@@ -562,8 +566,8 @@ def test_a_name_is_text_in_feedback_and_in_a_spreadsheet():
         "student": "=1+<b>_x_",
         "results": [{"exercise": "a", "points": 0, "max_points": 1, "diagnosis": "x", "says": "y"}],
     }
-    assert grade.feedback("quick", record).startswith("# =1+&lt;b&gt;\\_x\\_: quick\n")
-    assert grade.as_csv([record]).splitlines()[1] == "'=1+<b>_x_,a,0,1,x"
+    assert feedback("quick", record).startswith("# =1+&lt;b&gt;\\_x\\_: quick\n")
+    assert as_csv([record]).splitlines()[1] == "'=1+<b>_x_,a,0,1,x"
 
 
 @pytest.mark.parametrize(
@@ -579,11 +583,11 @@ def test_a_name_is_text_in_feedback_and_in_a_spreadsheet():
     ],
 )
 def test_flags(source, flags):
-    assert grade.flags_of([grade.Cell(1, (), source)]) == flags
+    assert flags_of([Cell(1, (), source)]) == flags
 
 
 def test_what_the_sheet_itself_has_is_not_flagged(quick_set, tmp_path, monkeypatch):
-    given = [grade.Cell(1, (), f"import os\nimport numpy as np\n{LAYER_NORM}{MEAN_SQUARE}")]
+    given = [Cell(1, (), f"import os\nimport numpy as np\n{LAYER_NORM}{MEAN_SQUARE}")]
     monkeypatch.setattr(grade, "solution_of", lambda name: given)
     (tmp_path / "class").mkdir()
     (tmp_path / "class/Ada.ipynb").write_bytes(sheet(f"import os, sys\n{LAYER_NORM}"))
@@ -595,17 +599,17 @@ def test_the_cells_of_a_notebook():
     data = notebook(
         cell(["a = 1\n", "b = 2"], "setup"), {"cell_type": "markdown", "metadata": {}, "source": "#"}, "layer_norm"
     )
-    assert grade.cells_of(data, "quick", ["layer_norm"]) == [
-        grade.Cell(1, ("setup",), "a = 1\nb = 2"), grade.Cell(3, (), "layer_norm"),
+    assert cells_of(data, "quick", ["layer_norm"]) == [
+        Cell(1, ("setup",), "a = 1\nb = 2"), Cell(3, (), "layer_norm"),
     ]  # fmt: skip
-    with pytest.raises(grade.BrokenNotebook, match="too_large"):
-        grade.cells_of(b"[" * 600_000, "quick", [])
+    with pytest.raises(BrokenNotebook, match="too_large"):
+        cells_of(b"[" * 600_000, "quick", [])
 
 
 def test_a_part_of_a_file_is_never_left_under_its_name(tmp_path, monkeypatch):
-    grade.write(tmp_path / "a/b.txt", "one")
+    write(tmp_path / "a/b.txt", "one")
     monkeypatch.setattr(type(tmp_path), "replace", lambda *args: (_ for _ in ()).throw(OSError))
-    with pytest.raises(grade.Refused):
-        grade.write(tmp_path / "a/b.txt", "two")
+    with pytest.raises(Refused):
+        write(tmp_path / "a/b.txt", "two")
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["b.txt"]
     assert (tmp_path / "a/b.txt").read_text() == "one"

@@ -21,7 +21,11 @@ from classroom.hand_ins import BRIEF, LAYER_NORM, MEAN_SQUARE, PATIENT, SET, SET
 from helpers.parts import need
 
 from subnorm.classroom import grade, submissions
+from subnorm.classroom.cells import Cell, cells_of, flags_of
+from subnorm.classroom.results import as_csv
+from subnorm.classroom.running import draw
 from subnorm.classroom.submissions import file_names, read_all
+from subnorm.classroom.verdict import verdict
 from subnorm.classroom.wire import pack_case
 
 LOOP = "def layer_norm(x, gamma, beta, eps):\n    while True:\n        pass\n"
@@ -310,7 +314,7 @@ def test_what_never_ends_costs_its_own_points_alone(tmp_path, monkeypatch):
 
 
 def test_feedback_never_tells_the_inputs_or_the_expected_values(graded):
-    inputs = {f"{value:.3f}" for ex in SET for case in grade.draw(ex, 5) for value in case.args[0].ravel()}
+    inputs = {f"{value:.3f}" for ex in SET for case in draw(ex, 5) for value in case.args[0].ravel()}
     for path in (graded["out"] / "feedback").glob("*.md"):
         text = path.read_text(encoding="utf-8")
         assert not any(value in text for value in inputs), path
@@ -419,10 +423,10 @@ def test_a_folder_that_cannot_be_read_stops_nobody_else(tmp_path, monkeypatch):
 
 def test_a_wrong_answer_changes_no_input_of_the_others():
     for ex in grade.SETS["ex01"][:2]:  # their facts call the sublayers, which count it
-        cases = grade.draw(ex, 1)
+        cases = draw(ex, 1)
         before = [json.dumps(pack_case(case)) for case in cases]
         wrong = [replace(outcome, value=doubled(outcome.value)) for outcome in ex.outcomes(ex.reference, cases)]
-        assert "hold" in grade.verdict(ex, cases, wrong)[1]
+        assert "hold" in verdict(ex, cases, wrong)[1]
         assert [json.dumps(pack_case(case)) for case in cases] == before
 
 
@@ -434,7 +438,7 @@ def doubled(value):
 def test_flags_are_found_in_one_reading_of_a_long_line():
     def seconds(words):  # of this thread, whatever else the machine does
         begun = time.thread_time()
-        assert grade.flags_of([grade.Cell(1, (), "#" + "import from " * words + "\nimport os")]) == ["imports os"]
+        assert flags_of([Cell(1, (), "#" + "import from " * words + "\nimport os")]) == ["imports os"]
         return time.thread_time() - begun
 
     assert seconds(4000) < 24 * (seconds(500) + 0.01)  # in one reading it takes 8 times as long; else 64 times
@@ -442,7 +446,7 @@ def test_flags_are_found_in_one_reading_of_a_long_line():
 
 def test_tags_that_mean_nothing_are_not_kept():
     data = json.dumps({"cells": [{**cell("layer_norm", "setup"), "metadata": {"tags": ["setup", *"x" * 1000]}}]})
-    assert grade.cells_of(data.encode(), "quick", ["layer_norm"])[0].tags == ("setup",)
+    assert cells_of(data.encode(), "quick", ["layer_norm"])[0].tags == ("setup",)
 
 
 def test_a_name_that_was_made_to_collide_has_files_of_its_own():
@@ -460,4 +464,4 @@ def test_a_file_name_does_not_change_whose_it_is_on_moodle(tmp_path):
 @pytest.mark.parametrize("name", ["=1", "\uff1d1", " =1", "\u3000@x"])
 def test_no_name_is_a_formula(name):
     record = {"student": name, "results": [dict.fromkeys(("exercise", "points", "max_points", "diagnosis"), "x")]}
-    assert grade.as_csv([record]).splitlines()[1].startswith("'")
+    assert as_csv([record]).splitlines()[1].startswith("'")

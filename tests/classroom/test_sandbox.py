@@ -19,8 +19,12 @@ from classroom.hand_ins import PATIENT
 from helpers.parts import need
 
 from subnorm.checks.collect import Case, Device, Outcome, Sublayer
-from subnorm.classroom import calls, child, grade, sandbox, wire
+from subnorm.classroom import calls, child, sandbox, wire
+from subnorm.classroom.canary import CANARY
+from subnorm.classroom.cells import Cell
+from subnorm.classroom.running import draw
 from subnorm.classroom.sandbox import Limits, NoSandbox, Sandbox
+from subnorm.classroom.verdict import verdict
 
 known = pytest.mark.skipif(not calls.program(), reason="the system calls of this machine are not known")
 DTYPES = ["float16", "bfloat16", "float32", "float64"]
@@ -503,38 +507,38 @@ def test_an_outcome_comes_back_and_what_cannot_be_sent_is_an_error():
 
 
 def test_a_judge_that_fails_on_a_strange_answer_is_no_point(monkeypatch):
-    broken = replace(grade.CANARY, reference=lambda x: 1 / 0 if x is None else 2 * x)
+    broken = replace(CANARY, reference=lambda x: 1 / 0 if x is None else 2 * x)
     monkeypatch.setattr(type(broken), "judge", lambda *args: 1 / 0)
-    assert grade.verdict(broken, [], [])[0] == "unreadable"
+    assert verdict(broken, [], [])[0] == "unreadable"
 
 
 def test_facts_are_looked_for_in_results_of_the_right_form_only():
     asked = []
-    ex = replace(grade.CANARY, facts=[("it is even", lambda y, x: bool(asked.append(y)))])
-    cases = grade.draw(ex, 1)
+    ex = replace(CANARY, facts=[("it is even", lambda y, x: bool(asked.append(y)))])
+    cases = draw(ex, 1)
     wide = [np.zeros((9, 1), bool), np.zeros((1, 9), bool)]
     for value, error in [(wide, ""), ("%99d", ""), (np.zeros((9, 1, 1)), ""), ("%99d", "KeyError")]:
-        assert grade.verdict(ex, cases, [Outcome(value, error)])[0] in ("shape", "type", "error")
+        assert verdict(ex, cases, [Outcome(value, error)])[0] in ("shape", "type", "error")
     assert asked == []
-    assert grade.verdict(ex, cases, [Outcome(np.zeros((3, 4)))])[1].endswith(": it is even.")
+    assert verdict(ex, cases, [Outcome(np.zeros((3, 4)))])[1].endswith(": it is even.")
     assert len(asked) == 1
 
 
 def test_a_long_text_among_numbers_does_not_make_each_as_long():
-    cases = grade.draw(grade.CANARY, 1)
+    cases = draw(CANARY, 1)
     outcomes = [Outcome(["x" * 1000, *([1] * 10_000)])]
     tracemalloc.start()
-    assert grade.verdict(grade.CANARY, cases, outcomes)[0] == "type"
+    assert verdict(CANARY, cases, outcomes)[0] == "type"
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4 << 20
 
 
 def test_a_line_that_the_cell_of_the_answer_has_not_is_not_told():
-    cases, cells = grade.draw(grade.CANARY, 1), [grade.Cell(1, (), "x = 1\n" * 99), grade.Cell(2, (), "\n" * 6)]
-    cells.append(grade.Cell(3, (), "\n\n\n\ndef canary(x):\n\n    return x"))
+    cases, cells = draw(CANARY, 1), [Cell(1, (), "x = 1\n" * 99), Cell(2, (), "\n" * 6)]
+    cells.append(Cell(3, (), "\n\n\n\ndef canary(x):\n\n    return x"))
     for line, told in [(7, True), (8, False), (99, False), (1_234_567, False)]:
-        says = grade.verdict(grade.CANARY, cases, [Outcome(error="ValueError", line=line)], cells)[1]
+        says = verdict(CANARY, cases, [Outcome(error="ValueError", line=line)], cells)[1]
         assert (str(line) in says) is told
 
 

@@ -1,0 +1,91 @@
+"""Before anything is graded: right answers must be judged right on this machine, and wrong ones wrong."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from subnorm.checks.collect import Case, collect
+from subnorm.checks.exercise import Exercise
+from subnorm.classroom.cells import Cell
+from subnorm.classroom.results import Refused
+from subnorm.classroom.running import draw, run
+from subnorm.classroom.sandbox import Sandbox
+from subnorm.classroom.verdict import SAYS, verdict
+from subnorm.classroom.wire import pack_case, pack_outcome, unpack_case, unpack_outcome
+
+CANARY = Exercise(
+    name="canary",
+    level=1,
+    minutes=1,
+    chapter="",
+    objective="",
+    reference=lambda x: 2 * x,
+    cases=lambda rng: [Case("a batch", (rng.normal(size=(3, 4)),))],
+    mistakes=[],
+)
+
+IN_TORCH = replace(
+    CANARY,
+    name="canary_in_pytorch",
+    cases=lambda rng: [
+        Case(f"a {dtype} batch", (rng.normal(size=(3, 4)).astype(dtype),))
+        for dtype in ("float16", "float32", "float64")
+    ],
+)
+
+TWICE_IN_TORCH = """
+import torch
+
+def canary_in_pytorch(x):
+    x = torch.as_tensor(x)
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        torch.nn.functional.rms_norm(x.to(dtype), x.shape[-1:]).mean()
+    return (2 * x.float()).to(x.dtype)
+"""
+
+
+def check(
+    box: Sandbox,
+    exercises: Sequence[Exercise],
+    cases: dict[str, list[Case]],
+    seed: int,
+    solved: Sequence[Cell] | None,
+    in_torch: bool,
+) -> None:
+    """Refused if right answers are not judged right here, or wrong ones are: then no mark would mean anything.
+
+    Args:
+        box: where answers run.
+        exercises: of the sheet.
+        cases: of each exercise, by its name.
+        seed: of the cases.
+        solved: the cells of the sheet with its solutions, if they are here.
+        in_torch: whether PyTorch must work inside, too.
+    """
+    for ex in exercises:
+        sent = [unpack_case(json.loads(json.dumps(pack_case(case)))) for case in cases[ex.name]]
+        there = [json.loads(json.dumps(pack_outcome(o))) for o in collect(ex.reference, sent, ex.way)]
+        demand(ex, "right", verdict(ex, cases[ex.name], [unpack_outcome(data) for data in there]))
+    tests = [*exercises, CANARY]
+    cases = {**cases, CANARY.name: draw(CANARY, seed)}
+    twice = Cell(10_001, (), "def canary(x):\n    return 2 * x")
+    half = "".join(f"def {ex.name}(*args, **kwargs):\n    return 0.5\n" for ex in tests)
+    for cells, wanted in ([*(solved or []), twice], "right"), ([Cell(1, (), half)], "wrong"):
+        answers = run(box, cells, tests, cases).answers
+        for ex in tests if solved or wanted == "wrong" else [CANARY]:
+            answer = answers[ex.name]
+            found = (answer, "nothing came back") if isinstance(answer, str) else verdict(ex, cases[ex.name], answer)
+            demand(ex, wanted, found)
+            if wanted == "wrong" and isinstance(answer, str):
+                raise Refused(f"before grading, nothing came back of an answer to {ex.name}: {answer}")
+    if in_torch:
+        cases = {IN_TORCH.name: draw(IN_TORCH, seed)}
+        answer = run(box, [Cell(1, (), TWICE_IN_TORCH)], [IN_TORCH], cases).answers[IN_TORCH.name]
+        found = (answer, SAYS[answer]) if isinstance(answer, str) else verdict(IN_TORCH, cases[IN_TORCH.name], answer)
+        demand(IN_TORCH, "right", found)
+
+
+def demand(ex: Exercise, wanted: str, found: tuple[str, str]) -> None:
+    if (found[0] == "right") != (wanted == "right"):
+        what = "the solution" if wanted == "right" else "a wrong answer"
+        raise Refused(f"before grading, {what} of {ex.name} was judged {found[0]} ({found[1]}). Nothing was graded.")

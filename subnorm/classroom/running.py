@@ -1,0 +1,80 @@
+"""Run one notebook in the sandbox, and take in the outcomes of its answers."""
+
+import re
+import time
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from subnorm.checks.collect import Case, Outcome
+from subnorm.checks.exercise import Exercise
+from subnorm.classroom.cells import Cell
+from subnorm.classroom.sandbox import Sandbox
+from subnorm.classroom.verdict import known_error
+from subnorm.classroom.wire import pack_case, unpack_outcome
+
+
+@dataclass
+class Work:
+    """What came of running one notebook."""
+
+    answers: dict[str, list[Outcome] | str] = field(default_factory=dict)  # outcomes, or why there are none
+    errors: dict[int, tuple[str, str]] = field(default_factory=dict)  # of cells, and a module that is missing
+    lost: dict[int, str] = field(default_factory=dict)  # cells that ended the process, and how
+
+
+def draw(ex: Exercise, seed: int) -> list[Case]:
+    """The cases of an exercise; those of another are drawn apart."""
+    return ex.cases(np.random.default_rng([seed, zlib.crc32(ex.name.encode())]))
+
+
+def run(box: Sandbox, cells: Sequence[Cell], exercises: Sequence[Exercise], cases: dict[str, list[Case]]) -> Work:
+    """Run a notebook; a cell or a question that ends or hangs the process is left out when it is run again."""
+    work = Work()
+    names = {ex.name for ex in exercises}
+    torch = any(ex.way == "module" for ex in exercises) or any(re.search(r"\btorch\b", c.source) for c in cells)
+    until = time.monotonic() + box.limits.total
+    for _ in range(box.limits.restarts + 1):
+        todo = [ex for ex in exercises if ex.name not in work.answers]
+        job = {
+            "torch": torch,
+            "cells": [[c.number, c.tags, c.source] for c in cells if c.number not in work.lost],
+            "questions": [[ex.name, ex.way, [pack_case(case) for case in cases[ex.name]]] for ex in todo],
+        }
+        how = "killed"
+        if todo:
+            ending = box.run(job, lambda message: hear(message, work, names, cases), until)
+            how = ending.how
+            if ending.at == "cell" and isinstance(ending.which, int):
+                work.lost[ending.which] = how
+            elif ending.at == "question" and isinstance(ending.which, str) and ending.which in names:
+                work.answers.setdefault(ending.which, how)
+            else:  # it came to its end, or did not begin
+                break
+        if not todo or time.monotonic() > until:
+            break
+    for name in names:
+        work.answers.setdefault(name, "killed" if how == "end" else how)
+    return work
+
+
+def hear(message: Any, work: Work, names: Iterable[str], cases: dict[str, list[Case]]) -> None:
+    """Take in a message from a student's process. It may be forged: it is only an answer, and the first one counts."""
+    name = message.get("answer", message.get("none"))
+    if isinstance(name, str) and name in names and name not in work.answers:
+        if "answer" in message:
+            try:
+                outcomes = [unpack_outcome(data) for data in message["outcomes"]]
+                if len(outcomes) != len(cases[name]):
+                    raise ValueError("not as many outcomes as cases")
+                work.answers[name] = outcomes
+            except Exception:  # anything may have been sent
+                work.answers[name] = "unreadable"
+        else:
+            work.answers[name] = "no_function" if message.get("found") is True else "missing"
+    number, error = message.get("cell_error"), message.get("error")
+    if isinstance(number, int) and isinstance(error, str) and len(work.errors) < 1000:
+        work.errors.setdefault(number, (known_error(error), str(message.get("module"))[:100]))
