@@ -3,6 +3,7 @@
 
 build      make .venv, install what is pinned, build the book
 test       build, then lint, types, the tests of package and book, every notebook
+           (test package: a minute; test changed: what your changes can affect)
 serve      build, then show the book on a local web server
 lab        open the notebooks in JupyterLab
 refresh    run notebooks again and store what they print

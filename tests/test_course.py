@@ -492,7 +492,7 @@ def test_every_stage_runs_and_one_failure_is_a_failure(course, monkeypatch, caps
 
     monkeypatch.setattr(course, "tee", tee)
     monkeypatch.setattr(course, "build", lambda: failing != "build")
-    assert course.test() == (failing is None)
+    assert course.test("") == (failing is None)
     assert ran == ["ruff", "ruff", "mypy", "pytest", "pytest"]
     said = capsys.readouterr().out
     assert said.count("needs Chromium") == 2

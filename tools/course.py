@@ -19,6 +19,8 @@ import sys
 import time
 import tomllib
 
+from tools import affected
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
@@ -246,24 +248,35 @@ def tee(command: list) -> tuple:
     return process.returncode, [line for line in lines if line] or [""]
 
 
-def test() -> bool:
-    """Run every stage, also after one that failed; then the table."""
+def stages(part: str) -> dict:
+    """The commands of each stage of the tests. `part` is "package", "changed", or "" for everything."""
     # a file stays on one core: its tests share a browser, a built page, or the state of a notebook; and files come in
     # the order of their folders, where the long ones are early, so that no core waits for the other at the end
-    on_all_cores = ["-n", "auto", "--maxprocesses=4", "--dist=loadfile", "--no-loadscope-reorder"]
-    stages = {
-        "lint": ["ruff", "check", "."],
-        "format": ["ruff", "format", "--check", "."],
-        "types": ["mypy"],
+    pytest = ["pytest", "-n", "auto", "--maxprocesses=4", "--dist=loadfile", "--no-loadscope-reorder"]
+    style = {"lint": ["ruff", "check", "."], "format": ["ruff", "format", "--check", "."], "types": ["mypy"]}
+    if part == "package":
+        return {**style, "package": [*pytest, "tests/package", "tests/checks"]}
+    if part == "changed":
+        files = affected.changed(ROOT)
+        found = affected.reached(files, ROOT)
+        if found is not None:
+            print(f"Changed since the last commit: {', '.join(files) or 'nothing'}")
+            return {**style, **({"tests": [*pytest, *found]} if found else {})}
+    return {
+        **style,
         # apart: counting lines makes every call slower, of whatever module, and the package's own tests must suffice
-        "package": ["pytest", "tests/package", *on_all_cores, "--cov", "--cov-fail-under=100"],
-        "tests": ["pytest", "tests", "notebooks", "--ignore=tests/package", *on_all_cores],
+        "package": [*pytest, "tests/package", "--cov", "--cov-fail-under=100"],
+        "tests": [*pytest, "tests", "notebooks", "--ignore=tests/package"],
     }
+
+
+def test(part: str) -> bool:
+    """Run every stage, also after one that failed; then the table."""
     start = time.monotonic()
-    rows = [("build", build(), "book", time.monotonic() - start)]
+    rows = [] if part else [("build", build(), "book", time.monotonic() - start)]
     counts: collections.Counter = collections.Counter()
     notes = []
-    for stage, words in stages.items():
+    for stage, words in stages(part).items():
         print(f"\n--- {stage}: {' '.join(words)}", flush=True)
         start = time.monotonic()
         status, lines = tee([PYTHON, "-m", *words])
@@ -364,14 +377,20 @@ def main(about: str) -> bool:
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["build", "test", "serve", "lab", "refresh", "speed"])
     parser.add_argument(
-        "names", nargs="*", metavar="name", help="refresh: only these notebooks; speed: only these measures"
+        "names",
+        nargs="*",
+        metavar="name",
+        help="test: package (a minute), or changed (what the changes since the last commit can affect); "
+        "refresh: only these notebooks; speed: only these measures",
     )
     parser.add_argument("--torch-index", metavar="URL", help="take torch from this package index, e.g. its CPU build")
     parser.add_argument("--install", action="store_true", help="speed: the install too, which needs the network")
     parser.add_argument("--port", type=port_number, help="serve: 8000 if not given")
     args = parser.parse_intermixed_args()
-    if args.names and args.command not in ("refresh", "speed"):
-        parser.error(f"{args.command} takes no names; only refresh and speed do")
+    if args.names and args.command not in ("test", "refresh", "speed"):
+        parser.error(f"{args.command} takes no names; only test, refresh and speed do")
+    if args.command == "test" and args.names not in ([], ["package"], ["changed"]):
+        parser.error(f"test takes package, changed, or nothing for all tests; got {' '.join(args.names)}")
     if args.port and args.command != "serve":
         parser.error(f"{args.command} takes no --port; only serve does")
     if args.install and args.command != "speed":
@@ -389,7 +408,9 @@ def main(about: str) -> bool:
         return refresh(args.names)
     if args.command == "speed":
         return speed(args.names, args.install)
-    return {"build": build, "test": test, "lab": lab}[args.command]()
+    if args.command == "test":
+        return test("".join(args.names))
+    return {"build": build, "lab": lab}[args.command]()
 
 
 def run(about: str) -> None:

@@ -1,0 +1,166 @@
+"""Which tests a change can reach: `python3 course.py test changed`.
+
+A file needs the modules that it imports or names in a string, and its package needs the data beside it. A test also
+needs the files and folders that it names. A test is reached by a change of any file that it needs, directly or through
+others. The built pages are the exception: what they are made of is written down here.
+"""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+ROOTS = ("", "tests/", "book/")  # where an import finds a module, as in pyproject.toml
+# A change of one of these can reach every test.
+ALL = ("pyproject.toml", "conftest.py", "constraints.txt", "requirements*.txt", "tools/affected.py", ".ci/*")
+# The pages are made of these, ...
+PAGES = ("book/**/*", "notebooks/**/*.ipynb", "_config.yml", "_toc.yml", "tools/book.py", "subnorm/live*")
+READ_PAGES = ("tests/book", "tests/browser", "tests/notebooks")
+# ... and the API pages of the text of the package.
+TEXTS = ("subnorm/**/*.py",)
+READ_TEXTS = ("tests/book", "tests/browser/test_every_page.py")
+
+
+def changed(root: Path) -> list[str]:
+    """The files that differ from the last commit, also new and deleted ones."""
+    return sorted(line[3:] for line in git(root, "status", "--porcelain", "--untracked-files=all", "--no-renames"))
+
+
+def git(root: Path, *words: str) -> list[str]:
+    """The lines that git prints, with names as they are."""
+    try:
+        done = subprocess.run(["git", *words, "-z"], cwd=root, check=True, capture_output=True, encoding="utf-8")
+    except (OSError, subprocess.CalledProcessError):
+        sys.exit("Only git knows what has changed: this needs git, and a clone of the repository.")
+    return [line for line in done.stdout.split("\0") if line]
+
+
+def reached(files: Iterable[str], root: Path) -> list[str] | None:
+    """The test files, folders and notebooks that a change of `files` can reach; None for all of them."""
+    files = set(files)
+    if any(matches(file, ALL) for file in files):
+        return None
+    found: set[str] = set()
+    if any(matches(file, PAGES) for file in files):
+        found.update(READ_PAGES)
+    if any(matches(file, TEXTS) for file in files):
+        found.update(READ_TEXTS)
+    found.update(file for file in closure(files, users(root)) if is_test(file) and (root / file).exists())
+    inside = tuple(f"{folder}/" for folder in found)
+    return sorted(file for file in found if not file.startswith(inside))
+
+
+def closure(files: Iterable[str], needed_by: dict[str, set[str]]) -> set[str]:
+    """The files, those that need them, those that need these, and so on."""
+    found: set[str] = set()
+    todo = list(files)
+    while todo:
+        file = todo.pop()
+        if file not in found:
+            found.add(file)
+            todo += needed_by.get(file, ())
+    return found
+
+
+def matches(file: str, patterns: Iterable[str]) -> bool:
+    return any(re.fullmatch(expression(pattern), file) for pattern in patterns)
+
+
+def expression(pattern: str) -> str:
+    """A regular expression of a path in which * stands for a part of a name and ** for any folders."""
+    return re.escape(pattern).replace(r"\*\*/", "(?:.*/)?").replace(r"\*", "[^/]*")
+
+
+def is_test(file: str) -> bool:
+    name = PurePosixPath(file)
+    if name.suffix == ".ipynb":
+        return name.parts[0] == "notebooks" and "student" not in name.parts
+    return name.parts[0] == "tests" and name.name.startswith("test_") and name.suffix == ".py"
+
+
+def users(root: Path) -> dict[str, set[str]]:
+    """For each file, the files that need it."""
+    files = set(git(root, "ls-files", "--cached", "--others", "--exclude-standard"))  # also those just deleted
+    names: dict[str, set[str]] = {}  # of a file or a folder, to its files
+    for file in files:
+        path = PurePosixPath(file)
+        names.setdefault(path.name, set()).add(file)
+        for folder in [*path.parents][:-1]:
+            names.setdefault(str(folder), set()).add(file)
+    found: dict[str, set[str]] = {}
+    for file in files:
+        for needed in needs(file, files, names, root) if (root / file).exists() else ():
+            found.setdefault(needed, set()).add(file)
+    return found
+
+
+def needs(file: str, files: set[str], names: dict[str, set[str]], root: Path) -> Iterator[str]:
+    """What a file needs: by import or by name, the conftest.py of its folders, and data beside its package."""
+    path = PurePosixPath(file)
+    if path.suffix not in (".py", ".ipynb"):
+        return
+    for folder in path.parents:
+        for name in ("conftest.py", "__init__.py"):
+            if f"{folder}/{name}" in files:
+                yield f"{folder}/{name}"
+    tree = ast.parse(code((root / file).read_text("utf-8"), path.suffix))
+    for node in ast.walk(tree):
+        for module in modules(node, file):
+            yield from found_in(module, files)
+    for text in texts(tree):
+        for module in re.findall(r"subnorm(?:\.\w+)+", text):
+            yield from found_in(module, files)
+        if path.parts[0] == "tests":
+            yield from names.get(text.strip("./"), ())
+            yield from names.get(PurePosixPath(text).name, ()) if PurePosixPath(text).suffix else ()
+    if path.name == "__init__.py":  # records, pictures, scripts that the package carries
+        yield from data_of(path.parent, names)
+
+
+def texts(tree: ast.Module) -> Iterator[str]:
+    """The strings of a program, without its docstrings."""
+    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+            yield node.value
+
+
+def data_of(package: PurePosixPath, names: dict[str, set[str]]) -> Iterator[str]:
+    """The files of a package that are not Python, but not those of the packages in it."""
+    inner = {str(PurePosixPath(file).parent) for file in names.get("__init__.py", ())} - {str(package)}
+    for file in names[str(package)]:
+        folders = {str(folder) for folder in PurePosixPath(file).parents}
+        deeper = {folder for folder in folders & inner if folder.startswith(f"{package}/")}
+        if not deeper and PurePosixPath(file).suffix not in (".py", ".ipynb"):
+            yield file
+
+
+def code(text: str, suffix: str) -> str:
+    """The Python of a file. A line of a notebook that only Jupyter understands imports nothing."""
+    if suffix == ".py":
+        return text
+    cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+    return "\n".join(re.sub(r"(?m)^\s*[%!].*$", "pass", "".join(cell["source"])) for cell in cells)
+
+
+def modules(node: ast.AST, file: str) -> Iterator[str]:
+    """The names of modules that a statement may import."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        start = ".".join(PurePosixPath(file).parts[: -node.level]) if node.level else ""
+        module = ".".join(part for part in (start, node.module) if part)
+        yield module
+        yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def found_in(module: str, files: set[str]) -> Iterator[str]:
+    """The files of a module and of the packages around it, where it is one of ours."""
+    parts = module.split(".")
+    for root in ROOTS:
+        for k in range(1, len(parts) + 1):
+            place = root + "/".join(parts[:k])
+            yield from ({f"{place}.py", f"{place}/__init__.py", f"{place}/__main__.py"} & files)
