@@ -69,6 +69,9 @@ def verdict(
         outcome = outcomes[where[0]] if where else Outcome()
         if outcome.error in ("MemoryError", "_ArrayMemoryError"):
             return "memory", f"{on}{SAYS['memory']}"
+        if outcome.error == "BlockingIOError" or outcome.message == "can't start new thread":
+            # the kernel refused: root has no limit to the number of processes, and is stopped by the sandbox
+            return "processes", f"{on}{SAYS['processes']}"
         if outcome.about in ODD:
             return "error", f"{on}{ODD[outcome.about]}."
         line = f" in line {outcome.line} of its cell" if 0 < outcome.line <= longest(ex.name, cells) else ""
