@@ -4,7 +4,12 @@ import math
 
 import numpy as np
 import torch
+from checks.combined import both
 from torch.nn import functional as F
+
+from subnorm import checks
+from subnorm import numpy as sn
+from subnorm.checks.variant import Variant
 
 
 def torch_only(*arrays):
@@ -135,7 +140,7 @@ def projected_torch_alone(x, sublayer, weight):
 
 
 RIGHT = {
-    "residual": [residual_torch, residual_copied, lambda x, f: np.sum([f(x), x], axis=0)],
+    "residual": [sn.residual, residual_torch, residual_copied, lambda x, f: np.sum([f(x), x], axis=0)],
     "stream": [stream_torch, stream_torch_alone, stream_from_edits],
     "projected_residual": [projected_torch, projected_torch_alone, projected_identity],
     "scaled_stream": [scaled_torch, scaled_in_dtype],
@@ -156,38 +161,6 @@ def relu(x):
     return np.maximum(x, 0)
 
 
-def two_in_stream(x, sublayers, reads, skips, chosen):
-    """The first x read or carried, and a part of the list missing."""
-    states = [x]
-    for sublayer in sublayers:
-        states.append(states[skips] + sublayer(states[reads]))
-    return states[chosen]
-
-
-def two_in_scaled(x, sublayers, skip, branch):
-    """Both summands scaled, each in its own way."""
-    for sublayer in sublayers:
-        x = skip(len(sublayers)) * x + branch(len(sublayers)) * sublayer(x)
-    return x
-
-
-def two_in_paths(x, weights, transpose, past, first):
-    terms = x[None]
-    for weight in weights if first else weights[::-1]:
-        through = terms @ (weight.T if transpose else weight)
-        terms = np.concatenate([through, terms] if past else [terms, through])
-    return terms
-
-
-def two_in_shares(x, sublayers, readout, eps, ddof, centre, start):
-    edits, end = [x], x
-    for sublayer in sublayers:
-        edits.append(sublayer(end))
-        end = end + edits[-1]
-    middle = [edit - centre * edit.mean(-1, keepdims=True) for edit in edits[start:]]
-    return np.stack(middle) / np.sqrt(end.var(-1, ddof=ddof, keepdims=True) + eps) @ readout
-
-
 COMBINED = {
     "residual": [
         lambda x, f: relu(normed(x) + f(normed(x))),
@@ -195,33 +168,33 @@ COMBINED = {
         lambda x, f: normed(f(x)),
     ],
     "stream": [
-        lambda x, fs: two_in_stream(x, fs, -1, -1, slice(1, -1)),
-        lambda x, fs: two_in_stream(x, fs, 0, -1, slice(1, None)),
-        lambda x, fs: two_in_stream(x, fs[::-1], -1, 0, slice(None)),
+        both("stream", "no_first", "no_last"),
+        both("stream", "reads_first", "no_first"),
+        both("stream", "backwards", "skips_from_first"),
     ],
     "projected_residual": [
-        lambda x, f, w: f(x) if w is None else (x + f(x)) @ w,
-        lambda x, f, w: f(x) if w is None else x @ w.T + f(x),
+        both("projected_residual", "none_is_no_skip", "sum_projected"),
+        both("projected_residual", "none_is_no_skip", "transposed"),
         lambda x, f, w: x + f(x) if w is None else relu(x @ w) + x @ w + f(x),
     ],
     "scaled_stream": [
-        lambda x, fs: two_in_scaled(x, fs, lambda n: n**-0.5, lambda n: 1 / n),
-        lambda x, fs: two_in_scaled(x, fs, lambda n: 2**-0.5, lambda n: 1),
-        lambda x, fs: two_in_scaled(x, fs, lambda n: 0, lambda n: n**-0.5),
+        Variant(checks.scaled_stream.reference, "x + n**-0.5 -> n**-0.5 * x + 1 / n"),
+        Variant(checks.scaled_stream.reference, "x + n**-0.5 * -> 2**-0.5 * x +"),
+        Variant(checks.scaled_stream.reference, "x + ->"),
     ],
     "residual_backward": [
-        lambda dy, x, w: dy + dy @ w,
-        lambda dy, x, w: (dy @ w) * (x > 0),
-        lambda dy, x, w: 1 + dy @ w.T,
+        both("residual_backward", "no_mask", "no_transpose"),
+        both("residual_backward", "no_identity", "no_transpose"),
+        both("residual_backward", "no_mask", "one_for_dy"),
     ],
     "paths": [
-        lambda x, ws: two_in_paths(x, ws, True, True, True),
-        lambda x, ws: two_in_paths(x, ws, True, False, False),
-        lambda x, ws: two_in_paths(x, ws, False, False, False)[1:],
+        both("paths", "transposed", "complement"),
+        both("paths", "transposed", "bits_reversed", "last_block_first"),
+        both("paths", "no_straight_path", "bits_reversed", "last_block_first"),
     ],
     "logit_shares": [
-        lambda *args: two_in_shares(*args, ddof=1, centre=0, start=0),
-        lambda *args: two_in_shares(*args, ddof=1, centre=1, start=1),
-        lambda *args: two_in_shares(*args, ddof=0, centre=0, start=1),
+        both("logit_shares", "ddof1", "no_centre"),
+        both("logit_shares", "ddof1", "no_input_share"),
+        both("logit_shares", "no_centre", "no_input_share"),
     ],
 }

@@ -1,0 +1,59 @@
+import numpy as np
+
+from subnorm.checks.collect import Case
+from subnorm.checks.ex01._inputs import random_sublayer
+from subnorm.checks.exercise import exercise
+
+
+def cases(rng):
+    def case(name, shape, out, projected=True):
+        d = shape[-1]
+        weight = rng.normal(0, 1 / np.sqrt(d), (d, out)) if projected else None
+        return Case(name, (rng.normal(0, 1, shape), random_sublayer(rng, d, out=out), weight))
+
+    return [
+        case("4 features in, 6 out", (3, 4), 6),
+        case("8 features in, 5 out, in a batch of sequences", (2, 3, 8), 5),
+        case("one feature in, 4 out", (5, 1), 4),
+        case("4 features in, 4 out, with a weight all the same", (3, 4), 4),
+        case("4 features in, 4 out, and weight=None", (3, 4), 4, projected=False),
+    ]
+
+
+@exercise(
+    number=3, level=2, minutes=10, chapter="02-residual-connections",
+    objective="write a residual connection, also where the width changes",
+    cases=cases,
+    mistakes=[
+        ("no_projection", "x if weight is None else x @ weight -> x",
+         "x is added as it is (a single feature stretches over all); with a weight, the skip path is x @ weight.",
+         "AlexeyAB/darknet/issues/3809"),
+        ("padded", "x @ weight -> x @ np.eye(*weight.shape)",
+         "x is added to the first features only; with a weight, the skip path is x @ weight, as wide as the result.",
+         "AlexeyAB/darknet/issues/3420"),
+        ("by_width", "weight is None -> x.shape == sublayer(x).shape",
+         "the weight is used only where the widths differ; it is used wherever there is one."),
+        ("branch_projected", "x @ weight -> branch @ weight",
+         "the weight is applied to the branch, F(x) @ weight + F(x); it projects x, which the skip path carries.",
+         "bytedance/1d-tokenizer/pull/119"),
+        ("sum_projected", "skip + branch -> skip + branch if weight is None else (x + branch) @ weight",
+         "the sum is projected, (x + F(x)) @ weight; only the skip path is."),
+        ("reads_projected", "sublayer(x) -> sublayer(x if weight is None else x @ weight)",
+         "the sublayer reads x @ weight; it reads x, and the projection lies on the skip path alone."),
+        ("transposed", "x @ weight -> x @ weight.T",
+         "x is multiplied by weight.T; weight has shape (d_in, d_out), so the product is x @ weight."),
+        ("relu_on_skip", "x @ weight -> np.maximum(x @ weight, 0)",
+         "the projected x goes through a ReLU; a projection is linear, x @ weight and no more."),
+        ("no_skip", "skip + ->", "the result is the branch alone, F(x); x @ weight, or x, is added to it."),
+        ("none_is_no_skip", "x if weight -> 0 if weight",
+         "with weight=None nothing is added to the branch; then the skip path carries x itself.",
+         "PetarV-/GAT/issues/11"),
+        ("always_projected", "x if weight is None else ->",
+         "the projection is taken for granted; with weight=None the skip path carries x itself.",
+         "tflearn/tflearn/issues/13"),
+    ],
+)
+def projected_residual(x, sublayer, weight):
+    branch = sublayer(x)
+    skip = x if weight is None else x @ weight
+    return skip + branch

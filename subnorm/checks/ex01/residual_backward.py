@@ -1,0 +1,57 @@
+import numpy as np
+
+from subnorm.checks.collect import Case
+from subnorm.checks.exercise import exercise
+
+
+def cases(rng):
+    def case(name, shape):
+        d = shape[-1]
+        return Case(name, (rng.normal(0, 1, shape), rng.normal(0, 1, shape), rng.normal(0, 1 / np.sqrt(d), (d, d))))
+
+    return [
+        case("a (3, 6) batch", (3, 6)),
+        case("a square batch, (6, 6)", (6, 6)),
+        case("a (2, 5, 8) batch of sequences", (2, 5, 8)),
+        case("one token, (8,)", (8,)),
+    ]
+
+
+@exercise(
+    number=5, level=2, minutes=15, chapter="02-residual-connections",
+    objective="say what the Jacobian I + J does to a gradient, and write it",
+    cases=cases,
+    mistakes=[
+        ("no_identity", "dy + branch -> branch",
+         "the gradient of the skip path is missing: dy itself arrives there, and is added.",
+         "paiml/entrenar/issues/313"),
+        ("skip_only", "dy + branch -> dy.copy()",
+         "the gradient of the branch is missing: dx is dy plus what comes back through the branch."),
+        ("no_transpose", "weight.T -> weight",
+         "the weight is not transposed: forward is relu(x) @ weight, so backward is dy @ weight.T.",
+         "d2l-ai/d2l-en/issues/2532"),
+        ("weight_first", "dy @ weight.T -> weight @ dy",
+         "weight @ dy treats the rows of dy as columns; features lie on the last axis, so it is dy @ weight.T."),
+        ("no_mask", "* mask ->",
+         "the ReLU is not in the gradient: what comes back through the branch is kept only where x > 0."),
+        ("mask_first", "(dy @ weight.T) * mask -> (dy * mask) @ weight.T",
+         "the mask is applied before weight.T; going back, the weight comes first and the ReLU after it."),
+        ("mask_on_skip", "dy + branch -> dy * mask + branch",
+         "the mask is on the skip path, too; the ReLU lies in the branch, and dy goes past it unchanged."),
+        ("mask_of_gradient", "x > 0 -> dy @ weight.T > 0",
+         "the mask is taken of the gradient; a ReLU lets through where its input was above 0, and that is x.",
+         "exacity/deeplearningbook-chinese/issues/127"),
+        ("relu_for_mask", "x > 0 -> np.maximum(x, 0)",
+         "the gradient is multiplied by relu(x); the slope of a ReLU is 1 where x > 0, and 0 elsewhere."),
+        ("mask_for_gradient", "(dy @ weight.T) * mask -> mask",
+         "the slope of the ReLU stands in place of the gradient; they are multiplied.", "haifengl/smile/issues/528"),
+        ("one_for_dy", "dy + branch -> 1 + branch",
+         "1 is added where dy belongs: the slope of the skip path is 1, so its gradient is dy times 1."),
+        ("adds_x", "dy + branch -> x + branch",
+         "x is added, as in the forward pass; what travels back over the skip path is dy."),
+    ],
+)
+def residual_backward(dy, x, weight):
+    mask = x > 0
+    branch = (dy @ weight.T) * mask
+    return dy + branch

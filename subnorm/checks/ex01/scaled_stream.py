@@ -1,0 +1,62 @@
+import numpy as np
+
+from subnorm.checks.collect import Case, Sublayer
+from subnorm.checks.ex01._inputs import random_sublayer
+from subnorm.checks.ex01._sentences import READS_FIRST
+from subnorm.checks.exercise import exercise
+
+
+def cases(rng):
+    def case(name, shape, many):
+        return Case(name, (rng.normal(0, 1, shape), [random_sublayer(rng, shape[-1]) for _ in range(many)]))
+
+    x = rng.normal(0, 1, (3, 4)).astype(np.float32)
+    half = [Sublayer("tanh", rng.normal(0, 0.5, (4, 4)).astype(np.float32)) for _ in range(3)]
+    return [
+        case("three sublayers, a (3, 4) batch", (3, 4), 3),
+        case("five sublayers, a (2, 5, 8) batch of sequences", (2, 5, 8), 5),
+        case("three sublayers, one token, (8,)", (8,), 3),
+        Case("three sublayers in float32", (x, half), edge=True),
+    ]
+
+
+@exercise(
+    number=4, level=2, minutes=12, chapter="02-residual-connections",
+    objective="predict how the signal grows with depth, and keep it bounded by scaling the branches",
+    cases=cases,
+    mistakes=[
+        ("no_scale", "n**-0.5 * ->",
+         "the branches are added unscaled; each is multiplied by one over the root of their number.",
+         "huggingface/transformers/issues/2158"),
+        ("no_root", "n**-0.5 -> 1 / n",
+         "each branch is divided by the number of sublayers; it is mean squares that add, so divide by its root."),
+        ("times_root", "n**-0.5 -> n**0.5", "each branch is multiplied by the root of their number; divide by it.",
+         "Biohub/esm/issues/338"),
+        ("two_for_each", "n**-0.5 -> (2 * n) ** -0.5",
+         "you divide by the root of 2 N; the list holds sublayers, so N branches are N. "
+         "The 2 belongs to blocks, which have two sublayers each."),
+        ("by_position", "for sublayer in sublayers -> for n, sublayer in enumerate(sublayers, 1)",
+         "the k-th branch is divided by the root of k; all are divided by the same, the root of their number."),
+        ("by_width", "n = len(sublayers) -> n = x.shape[-1]",
+         "you divide by the root of the number of features; it is the number of sublayers."),
+        ("skip_scaled", "x + n**-0.5 * -> n**-0.5 * x +",
+         "the factor stands on the skip path, which then shrinks with every sublayer; it belongs to the branch.",
+         "fchollet/deep-learning-models/issues/99"),
+        ("sum_scaled", "x + n**-0.5 * sublayer(x) -> n**-0.5 * (x + sublayer(x))",
+         "the whole sum is scaled, skip path and all; only the branch is."),
+        ("sum_over_root_two", "x + n**-0.5 * sublayer(x) -> 2**-0.5 * (x + sublayer(x))",
+         "each sum is divided by the root of 2, so x fades with depth; only branches are scaled, by their number.",
+         "lucidrains/stylegan2-pytorch/issues/88"),
+        ("input_scaled", "n**-0.5 * sublayer(x) -> sublayer(n**-0.5 * x)",
+         "the factor stands on what the sublayer reads; it belongs to what the sublayer puts out."),
+        ("reads_first", ("n = -> first = x; n =", "sublayer(x) -> sublayer(first)"), READS_FIRST),
+        ("float64", "n**-0.5 -> 1 / np.sqrt(n)",
+         "np.sqrt of a plain number is a float64, and makes float32 arrays wide; math.sqrt(n) or n**0.5 does not.",
+         "bh107/bohrium/issues/16"),
+    ],
+)
+def scaled_stream(x, sublayers):
+    n = len(sublayers)
+    for sublayer in sublayers:
+        x = x + n**-0.5 * sublayer(x)
+    return x
