@@ -5,6 +5,10 @@ import statistics
 
 import numpy as np
 import torch
+from checks.combined import both
+
+from subnorm import checks
+from subnorm.checks.variant import Variant
 
 # Right answers
 
@@ -215,99 +219,28 @@ UNDESERVED = {
 
 # Two mistakes at once
 
-
-def mean_and_deviation(times):
-    return np.mean(times), np.std(times)
-
-
-def swapped_with_the_full_range(times):
-    return np.ptp(times), np.median(times)
-
-
-def unsorted_and_percent(times):
-    return times[len(times) // 2], np.percentile(times, 0.75) - np.percentile(times, 0.25)
-
-
-def no_sync_and_no_warm_up(device, warm_up, rounds):
-    seconds = []
-    for k in range(rounds):
-        start = device.clock()
-        device.run()
-        if k == 0:
-            device.synchronize()
-        seconds.append(device.clock() - start)
-    return seconds
-
-
-def milliseconds_with_the_warm_up(device, warm_up, rounds):
-    return [1000 * seconds for seconds in rounds_as_list(device, 0, warm_up + rounds)]
-
-
-def mean_without_warm_up(device, warm_up, rounds):
-    return statistics.mean(rounds_as_list(device, 0, rounds))
-
-
-def elements_without_parameters(rows, d, itemsize, norm):
-    return 2 * rows * d
-
-
-def two_reads_with_beta_in_rms(rows, d, itemsize, norm):
-    return (3 * rows * d + 2 * d) * itemsize
-
-
-def inverted_with_the_copy_once(seconds, moved, copy_seconds, size):
-    return np.median((size / copy_seconds) / (moved / seconds))
-
-
-def fastest_times_alone(seconds, moved, copy_seconds, size):
-    return copy_seconds.min() / seconds.min()
-
-
-def mean_in_percent(seconds, moved, copy_seconds, size):
-    return 100 * np.mean((moved / seconds) / (2 * size / copy_seconds))
-
-
-def entries_turned_round(x):
-    return np.isfinite(x * x).all(-1)
-
-
-def mean_over_the_batch(x):
-    return np.square(x, dtype=np.float32).mean(0) > 65504
-
-
-def halfway_and_sum_alone(one, other):
-    (n, mean, m2), (m, other_mean, other_m2) = one, other
-    return n + m, (mean + other_mean) / 2, m2 + other_m2
-
-
-def swapped_weights_undivided(one, other):
-    (n, mean, m2), (m, other_mean, other_m2) = one, other
-    delta = other_mean - mean
-    return n + m, mean + delta * (n / (n + m)), m2 + other_m2 + delta**2 * n * m
-
-
-def mean_rate_and_deviation(report):
-    seconds = np.array(report["seconds"])
-    return {
-        "no_warm_up": report["warm_up"] == 0,
-        "not_synchronized": report["device"] == "cuda" and not report["synchronized"],
-        "few_rounds": len(seconds) < 5,
-        "wide_spread": bool(seconds.std() > 0.1 * np.median(seconds)),
-        "above_copy": bool(report["bytes"] / seconds.mean() / 1e9 > report["copy_rate"]),
-    }
-
-
-def cpu_too_and_five_too_few(report):
-    found = mean_rate_and_deviation(report) | faults_by_sorting(report)
-    return found | {"not_synchronized": not report["synchronized"], "few_rounds": len(report["seconds"]) <= 5}
-
-
+SYNC_ONCE = "device.synchronize()  # the round is done -> if not seconds: device.synchronize()"
 COMBINED = {
-    "median_and_spread": [mean_and_deviation, swapped_with_the_full_range, unsorted_and_percent],
-    "time_rounds": [no_sync_and_no_warm_up, milliseconds_with_the_warm_up, mean_without_warm_up],
-    "bytes_moved": [elements_without_parameters, two_reads_with_beta_in_rms],
-    "share_of_copy": [inverted_with_the_copy_once, fastest_times_alone, mean_in_percent],
-    "overflows": [entries_turned_round, mean_over_the_batch],
-    "merge_moments": [halfway_and_sum_alone, swapped_weights_undivided],
-    "faults": [mean_rate_and_deviation, cpu_too_and_five_too_few],
+    "median_and_spread": [
+        both("median_and_spread", "mean", "deviation"),
+        both("median_and_spread", "swapped", "full_range"),
+        both("median_and_spread", "unsorted", "percent"),
+    ],
+    "time_rounds": [
+        Variant(checks.time_rounds.reference, "range(warm_up) -> range(0)", SYNC_ONCE),
+        both("time_rounds", "milliseconds", "warm_up_counted"),
+        both("time_rounds", "mean", "no_warm_up"),
+    ],
+    "bytes_moved": [both("bytes_moved", "elements", "no_parameters"), both("bytes_moved", "two_reads", "beta_in_rms")],
+    "share_of_copy": [
+        both("share_of_copy", "inverted", "copy_once"),
+        both("share_of_copy", "percent", "mean_of_shares"),
+        Variant(checks.share_of_copy.reference, "np.median(rate / copy_rate) -> min(copy_seconds) / min(seconds)"),
+    ],
+    "overflows": [both("overflows", "entries", "turned_round"), both("overflows", "mean", "axis0")],
+    "merge_moments": [
+        both("merge_moments", "mean_of_means", "sum_alone"),
+        both("merge_moments", "weights_swapped", "undivided"),
+    ],
+    "faults": [both("faults", "mean", "deviation"), both("faults", "cpu_too", "five_too_few")],
 }

@@ -1,0 +1,51 @@
+import numpy as np
+
+from subnorm.checks.collect import Case
+from subnorm.checks.exercise import exercise
+
+
+def cases(rng):
+    def case(name, itemsize, norm):
+        rows, d = (int(n) for n in rng.choice(np.arange(3, 2000), 2, replace=False))
+        return Case(f"{name} with {rows} rows of {d}", (rows, d, itemsize, norm))
+
+    return [
+        case("LayerNorm in float32", 4, "layer"),
+        case("RMSNorm in float32", 4, "rms"),
+        case("LayerNorm in float16", 2, "layer"),
+        case("RMSNorm in float16", 2, "rms"),
+        case("RMSNorm in float64", 8, "rms"),
+    ]
+
+
+@exercise(
+    number=3, level=2, minutes=10, chapter="08-how-fast-can-a-norm-be",
+    objective="count the bytes that a norm has to move at least",
+    cases=cases,
+    facts=[
+        ("it is what x and y need, and less than four rows more",
+         lambda r, rows, d, itemsize, norm: 2 * rows * d * itemsize <= r < 2 * (rows + 2) * d * itemsize),
+        ("it is a whole number of items", lambda r, rows, d, itemsize, norm: r % itemsize == 0),
+    ],
+    mistakes=[
+        ("elements", "* itemsize ->", "these are numbers, not bytes: each takes itemsize bytes."),
+        ("four_bytes", "* itemsize -> * 4", "each number is taken for 4 bytes, whatever itemsize says.",
+         "pytorch/FBGEMM/pull/5622"),
+        ("bits", "* itemsize -> * itemsize / 8", "itemsize is in bytes already; it is not divided by 8."),
+        ("no_write", "2 * rows -> rows", "x is read, but y is not written; both go through the memory.",
+         "flashinfer-ai/flashinfer/pull/3411"),
+        ("two_reads", "2 * rows -> 3 * rows",
+         "x is read twice, once for the statistics and once to normalise; one read is enough if the row is kept."),
+        ("no_parameters", "+ parameters * d ->",
+         "x and y are counted, but not gamma and beta, which are read as well."),
+        ("every_row", "parameters * d -> parameters * d * rows",
+         "gamma and beta are read again for every row; once is enough."),
+        ("beta_in_rms", "else 1 -> else 2", "RMSNorm has no beta: it reads gamma alone."),
+        ("no_beta", "2 if -> 1 if", "LayerNorm has two parameters, gamma and beta; one is counted."),
+        ("statistics", "parameters * d -> parameters * (d + rows)",
+         "mean and rstd of each row are written, too; a forward pass that keeps nothing does not need to."),
+    ],
+)
+def bytes_moved(rows, d, itemsize, norm):
+    parameters = 2 if norm == "layer" else 1
+    return (2 * rows * d + parameters * d) * itemsize

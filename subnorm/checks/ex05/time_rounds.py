@@ -1,0 +1,76 @@
+import numpy as np
+
+from subnorm.checks.collect import Case, Device
+from subnorm.checks.exercise import exercise
+
+
+def cases(rng):
+    """The work has its own length in each of eleven runs, so that it shows which runs were timed."""
+
+    def case(name, warm_up, rounds):
+        work = [float(seconds) for seconds in rng.uniform(0.02, 0.05, 11)]
+        device = Device(float(rng.uniform(0.004, 0.006)), work, float(rng.uniform(2, 3)))
+        return Case(name, (device, warm_up, rounds))
+
+    return [
+        case("a device with 2 warm-up runs and 6 rounds", 2, 6),
+        case("a device with 3 warm-up runs and 5 rounds", 3, 5),
+        case("a device with 1 warm-up run and 4 rounds", 1, 4),
+        case("a device without warm-up, 4 rounds", 0, 4),
+    ]
+
+
+NO_SYNC = "device.synchronize()  # the round is done ->"
+ONE_START = ("start = device.clock() ->", "seconds = [] -> seconds, start = [], device.clock()")
+
+
+@exercise(
+    number=2, level=2, minutes=15, chapter="08-how-fast-can-a-norm-be",
+    objective="time work on a device that runs asynchronously",
+    cases=cases,
+    facts=[("there is one time for each round", lambda r, device, warm_up, rounds: np.shape(r) == (rounds,))],
+    mistakes=[
+        ("no_sync", NO_SYNC,
+         "the clock stops when the work has been launched, not when it is done; "
+         "synchronize() before you read the clock for the second time.", "pytorch/pytorch/issues/18012"),
+        ("no_sync_before", "device.synchronize()  # the warm-up is done ->",
+         "the warm-up is still queued when the clock starts, so the first round waits for it; "
+         "synchronize() after the warm-up, too.", "pytorch/pytorch/issues/80129"),
+        ("no_warm_up", "range(warm_up) -> range(0)",
+         "no run is made before the clock starts, so the first round holds the compilation; "
+         "make warm_up runs first.", "deeplearning4j/dl4j-benchmark/issues/25"),
+        ("one_warm_up", "range(warm_up) -> range(1)",
+         "one run is made before the clock starts, whatever warm_up says.", "samyama-ai/samyama-graph/issues/752"),
+        ("warm_up_counted", ("range(warm_up) -> range(0)", "range(rounds) -> range(warm_up + rounds)"),
+         "the warm-up runs are timed and are among the results; only the rounds count.",
+         "ROCm/rocm-libraries/pull/5089"),
+        ("warm_up_within", ("range(warm_up) -> range(0)", "np.array(seconds) -> np.array(seconds[warm_up:])"),
+         "the warm-up runs are taken out of the rounds, which leaves fewer; "
+         "make warm_up runs, and then as many as rounds says."),
+        ("mean", "np.array -> np.mean",
+         "the result is one number, the mean; asked for are the seconds of every round."),
+        ("fastest", "np.array -> np.min",
+         "the result is one number, the fastest round; asked for are the seconds of every round.",
+         "flix/flix/issues/3703"),
+        ("around_all", (*ONE_START, NO_SYNC,
+                        "return np.array(seconds) -> device.synchronize(); return (device.clock() - start) / rounds"),
+         "the clock is read around all rounds and divided, where launches hide behind the work of the round before; "
+         "read it around each."),
+        ("one_start", ONE_START,
+         "the clock is started once, so that each round holds those before it; start it anew in each round."),
+        ("milliseconds", "np.array -> 1000 * np.array",
+         "the result is in milliseconds; asked for are seconds, which is what clock() gives.",
+         "chainer/chainer/pull/1779"),
+    ],
+)
+def time_rounds(device, warm_up, rounds):
+    for _ in range(warm_up):
+        device.run()
+    device.synchronize()  # the warm-up is done
+    seconds = []
+    for _ in range(rounds):
+        start = device.clock()
+        device.run()
+        device.synchronize()  # the round is done
+        seconds.append(device.clock() - start)
+    return np.array(seconds)
