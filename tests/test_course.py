@@ -348,7 +348,7 @@ def test_a_changed_page_or_sheet_is_built_on_top(course, books, name):
     assert [path.name for path in sorted(course.PAGES.glob("page*"))] == ["page1.html", "page2.html"]
 
 
-@pytest.mark.parametrize("name", ["_config.yml", "subnorm/__init__.py", "constraints.txt"])
+@pytest.mark.parametrize("name", ["_config.yml", "subnorm/__init__.py", "pyproject.toml", "constraints.txt"])
 def test_what_shapes_pages_is_built_from_nothing(course, books, name):
     course.build()
     (course.ROOT / name).write_text("# changed", "utf-8")

@@ -35,8 +35,16 @@ NEXT = BUILD / "next"  # where a build works: nothing of it is seen before it ha
 DONE = NEXT / "course.json"  # there once it has ended well, until all of it is in its place
 OLD = BUILD / "old"  # the pages before, for the moment in which they change places
 PARTS = {"html": PAGES, ".doctrees": STATE / ".doctrees", "jupyter_execute": STATE / "jupyter_execute"}
-# subnorm: API pages
-INPUTS = ["_config.yml", "_toc.yml", "book", "notebooks", "subnorm", "constraints.txt", "tools/book.py"]
+INPUTS = [
+    "_config.yml",
+    "_toc.yml",
+    "book",
+    "notebooks",
+    "subnorm",  # the API pages
+    "pyproject.toml",  # the repository's address
+    "constraints.txt",
+    "tools/book.py",
+]
 
 TYPES = {
     ".html": "text/html; charset=utf-8",
