@@ -71,10 +71,3 @@ def test_every_reference_is_cited():
     roles = re.findall(r"\{(?:cite[\w:]*|claim)\}`([^`]+)`", "".join(path.read_text("utf-8") for path in pages))
     cited = set(re.findall(r"\w+", " ".join(roles)))
     assert [key for key in keys if key not in cited] == []
-
-
-def test_every_link_of_the_readme_leads_to_a_file():
-    targets = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text("utf-8"))
-    local = [target for target in targets if not re.match(r"\w+:", target)]
-    assert len(local) > 2
-    assert [target for target in local if not (ROOT / target).is_file()] == []
