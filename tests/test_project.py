@@ -191,6 +191,6 @@ def test_every_cited_thread_is_an_address(capsys):
     from tools import sources
 
     sources.main()
-    lines = capsys.readouterr().out.split()
+    lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 100
     assert [line for line in lines if not re.fullmatch(r"https://[\w.-]+/\S+", line)] == []
