@@ -1,7 +1,7 @@
 """What is right in class is right in grading, and what is wrong in class is wrong in grading.
 
 Every answer of the bank, NumPy and PyTorch, goes both ways: to the check, as in a notebook, and into the sandbox. All
-answers to a set are graded as one notebook, whose first cell brings the sources that the bank imports.
+answers to a set are graded as one notebook, whose first cell brings the files that the bank imports.
 """
 
 from dataclasses import replace
@@ -23,41 +23,32 @@ from subnorm.classroom.sandbox import PACKAGE, Sandbox
 from subnorm.classroom.verdict import verdict
 
 SEED = 11
-IMPORTER = """
-import importlib.abc, importlib.util, sys
+UNPACK = """
+import pathlib, sys
 
-SOURCES = {sources!r}
-
-class Course(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    def find_spec(self, name, path=None, target=None):
-        return importlib.util.spec_from_loader(name, self, is_package=SOURCES[name][0]) if name in SOURCES else None
-
-    def exec_module(self, module):
-        exec(compile(SOURCES[module.__name__][1], module.__name__, "exec", dont_inherit=True), module.__dict__)
-
+for name, text in {files!r}.items():
+    path = pathlib.Path("/tmp", name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
 for name in [name for name in sys.modules if name.split(".")[0] == "subnorm"]:
     del sys.modules[name]
-sys.meta_path.insert(0, Course())
+sys.meta_path.pop(0)  # it says that the package is absent
+sys.path.insert(0, "/tmp")
 from subnorm.checks import SETS
 """
 
 
-def sources():
-    """(whether it is a package, its text) of every module that a bank imports, by its name."""
-    paths = [path for folder in ("", "numpy", "torch", "checks") for path in sorted((PACKAGE / folder).glob("*.py"))]
-    found = {}
-    for path in paths:
-        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-        packed = parts[-1] == "__init__"
-        found[".".join(parts[:-1] if packed else parts)] = (packed, path.read_text("utf-8"))
-    return found | {
-        path.stem: (False, path.read_text("utf-8")) for path in Path(bank.__file__).parent.glob("bank_*.py")
-    }
+def files():
+    """The text of every file that a bank imports, by its path."""
+    found = [path for folder in ("numpy", "torch", "checks") for path in (PACKAGE / folder).rglob("*.py")]
+    found = {path.relative_to(PACKAGE.parent): path for path in [*PACKAGE.glob("*.py"), *found]}
+    found |= {f"checks/{path.name}": path for path in Path(bank.__file__).parent.glob("*.py")}
+    return {str(name): path.read_text("utf-8") for name, path in found.items()}
 
 
 def answers_of(name):
     """(the exercise, an answer, the expression that gives this answer in the sandbox) of each answer to a set."""
-    module = f"__import__('bank_{name}')"
+    module = f"__import__('checks.bank_{name}').bank_{name}"
     for k, exercise in enumerate(SETS[name]):
         yield exercise, exercise.reference, f"SETS[{name!r}][{k}].reference"
         for m, mistake in enumerate(exercise.mistakes):
@@ -83,7 +74,7 @@ def test_class_and_grading_agree_on_every_answer_of_the_bank(name, box):
     tests = [replace(exercise, name=f"answer_{k}") for k, (exercise, _, _) in enumerate(entries)]
     lines = [f"answer_{k} = {expression}" for k, (_, _, expression) in enumerate(entries)]
     cells = [
-        Cell(1, (), IMPORTER.format(sources=sources())),
+        Cell(1, (), UNPACK.format(files=files())),
         Cell(2, (), "\n".join(lines)),
     ]
     asked = {test.name: cases[exercise.name] for test, (exercise, _, _) in zip(tests, entries, strict=True)}
