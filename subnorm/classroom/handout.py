@@ -8,12 +8,12 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from subnorm.checks.exercise import Exercise
+from subnorm.checks.exercise import Exercise, totals
 
 HOW_TO = """\
 # {name}: how to work on it, and hand it in
 
-{count} exercises, about {minutes} minutes, {points} points. You need Python 3.11 or newer.
+{totals}. You need Python 3.11 or newer.
 
 1. In this folder: `python3 -m venv .venv`, then `.venv/bin/python -m pip install -r requirements.txt`
    (on Windows `.venv\\Scripts\\python`). {torch}
@@ -68,10 +68,9 @@ def write(root: Path, name: str, notebook: str, text: str, exercises: Sequence[E
     wheel, content = wheel_of(root)
     extras = sorted({EXTRAS[e.way][0] for e in exercises if e.way in EXTRAS})
     torch = WITH_TORCH if "torch" in extras else WITHOUT_TORCH
-    sums = {"minutes": sum(e.minutes for e in exercises), "points": sum(e.level for e in exercises)}
     files = {
         notebook: text.encode(),
-        "HOW-TO.md": HOW_TO.format(name=name, notebook=notebook, count=len(exercises), torch=torch, **sums).encode(),
+        "HOW-TO.md": HOW_TO.format(name=name, notebook=notebook, totals=totals(exercises), torch=torch).encode(),
         "requirements.txt": REQUIREMENTS.format(wheel=wheel, extras=f"[{','.join(extras)}]" if extras else "").encode(),
         "constraints.txt": (root / "constraints.txt").read_bytes(),
         wheel: content,

@@ -5,6 +5,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from subnorm.checks import SETS
+from subnorm.checks.exercise import totals
+
 MACROS = {r"\LN": r"\operatorname{LN}", r"\E": r"\mathbb{E}"}  # as in _config.yml
 BOXES = {"admonition", "note", "hint", "tip", "warning", "important"}
 FENCE = re.compile(r"\s*(`{3,}|:{3,})(?:\{([\w-]+)\})?(.*)")
@@ -74,6 +77,8 @@ def role(name: str, text: str, notebooks: Path) -> str:
         return f"${text}$"
     if name == "claim":
         return ""
+    if name == "exercises" and text in SETS:
+        return totals(SETS[text])
     if name == "doc":
         return shown if target else f"*{title_of(notebooks / f'{Path(text).name}.ipynb', text)}*"
     raise ValueError(f"a sheet cannot show {{{name}}}`{text}`; write it in words, or tag the cell solution-only")

@@ -13,7 +13,7 @@ import nbformat
 import pytest
 
 from subnorm import checks
-from subnorm.checks.exercise import Exercise
+from subnorm.checks.exercise import Exercise, totals
 from subnorm.classroom import __main__ as command_line
 from subnorm.classroom import handout, plain, release
 from subnorm.classroom.release import ROOT, SheetError, student
@@ -220,6 +220,7 @@ FAULTS = {
     ),
     "a line of the solution in the text": (replace(TASK, "Add it.", "twice_as_large = x + x"), "task: a line of"),
     "a number that a cell said": (replace(TASK, "{given}", "{val}"), "ex90-1-task: a sheet cannot show {val}`0.5`"),
+    "the sums of no sheet": (replace("top", "# A", "{exercises}`ex77`\n# A"), "top: a sheet cannot show {exercises}"),
     "a directive of the book": (replace("top", "# A", ":::{quick-check} a\n:::\n# A"), "top: a sheet cannot show"),
     "a box without its end": (replace(TASK, "Add it.\n```", "Add it."), "ex90-1-task: .* is never closed"),
     "a link to nothing": (replace("top", "# A", "{doc}`/notebooks/99-x`"), "top: .*there is no 99-x.ipynb"),
@@ -301,7 +302,7 @@ def test_the_zip_holds_what_a_student_needs(checkout):
     names = ("ex90-small.ipynb", "HOW-TO.md", "requirements.txt", "constraints.txt")
     assert set(files) == {*(f"ex90/{name}" for name in names), wheel}
     assert files["ex90/ex90-small.ipynb"] == (checkout / "notebooks/exercises/student/ex90-small.ipynb").read_bytes()
-    assert b"2 exercises, about 20 minutes, 3 points" in files["ex90/HOW-TO.md"]
+    assert b"2 exercises, 20 minutes, 3 points" in files["ex90/HOW-TO.md"]
     assert f"./{wheel.removeprefix('ex90/')}\n" in files["ex90/requirements.txt"].decode()
 
 
@@ -359,6 +360,7 @@ PLAIN = {
     "a label": ("$$\nx\n$$ (eq-x)", "$$\nx\n$$"),
     "macros": (r"$\LN(x)$, $\E[x]$, $\Epsilon$", r"$\operatorname{LN}(x)$, $\mathbb{E}[x]$, $\Epsilon$"),
     "roles": ("{term}`norms <norm>` {given}`0.5` {math}`x` {doc}`this </a>`{claim}`a b`", "norms 0.5 $x$ this"),
+    "how much": ("{exercises}`ex02`.", f"{totals(checks.SETS['ex02'])}."),
 }
 
 

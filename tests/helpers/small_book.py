@@ -18,6 +18,7 @@ EXTENSIONS = [
     "subnorm_book.live_figures",
     "subnorm_book.slim",
     "subnorm_book.speed_record",
+    "subnorm_book.exercises",
 ]
 
 
@@ -33,7 +34,7 @@ def build(folder, builder="html"):
         "katex_macros": {"LN": r"\operatorname{LN}"},
         "myst_enable_extensions": ["amsmath", "colon_fence", "deflist", "dollarmath"],
         "nb_execution_mode": "off",
-        "exclude_patterns": ["_build"],
+        "exclude_patterns": ["_build", "**/student"],
     }
     out = folder / "_build" / builder
     with docutils_namespace():
