@@ -17,23 +17,22 @@ Array = npt.NDArray[np.floating[Any]]
 Axis = int | tuple[int, ...]
 
 
-# The core: two steps and their backward passes
+# The core: two steps, along the features unless an axis is given
 
 
-def _centre(x: Array, axis: Axis) -> Array:
-    """Subtract the mean. A symmetric projection: its backward pass is itself."""
-    return x - x.mean(axis=axis, keepdims=True)
+def _mean(x: Array, axis: Axis = -1) -> Array:
+    return x.mean(axis=axis, keepdims=True)
 
 
-def _unit_rms(x: Array, axis: Axis, eps: float) -> tuple[Array, Array]:
+def _centre(x: Array, axis: Axis = -1) -> Array:
+    """Subtract the mean."""
+    return x - _mean(x, axis)
+
+
+def _unit_rms(x: Array, eps: float, axis: Axis = -1) -> tuple[Array, Array]:
     """Divide by the root of the mean square: xhat and rstd."""
-    rstd = 1 / np.sqrt((x * x).mean(axis=axis, keepdims=True) + eps)
+    rstd = 1 / np.sqrt(_mean(x * x, axis) + eps)
     return x * rstd, rstd
-
-
-def _unit_rms_backward(dxhat: Array, xhat: Array, rstd: Array, axis: Axis) -> Array:
-    """Remove from dxhat what points along xhat, then scale as the forward pass did."""
-    return rstd * (dxhat - xhat * (dxhat * xhat).mean(axis=axis, keepdims=True))
 
 
 # LayerNorm
@@ -69,7 +68,7 @@ def layer_norm(
     """
     x, x_wide = _features(x)
     _rules.small_constant(eps)
-    xhat, _rstd = _unit_rms(_centre(x_wide, -1), -1, eps)  # (..., d), (..., 1)
+    xhat, _rstd = _unit_rms(_centre(x_wide), eps)  # (..., d), (..., 1)
     return _affine(xhat, gamma, beta).astype(x.dtype)
 
 
@@ -98,7 +97,11 @@ def layer_norm_backward(
 
     Known mistake: testing it with ``y.sum()``, for which dx is zero whatever the code does when gamma is 1.
     """
-    return _norm_backward(dy, x, gamma, eps, centred=True, axis=-1)
+    dy, x, gamma, dtype = _backward_inputs(dy, x, gamma, eps)
+    xhat, rstd = _unit_rms(_centre(x), eps)  # (..., d), (..., 1)
+    dxhat = dy * gamma  # (..., d)
+    dx = rstd * (dxhat - _mean(dxhat) - xhat * _mean(dxhat * xhat))  # (..., d)
+    return dx.astype(dtype), _sum_over_rows(dy * xhat, gamma), _sum_over_rows(dy, gamma)
 
 
 class LayerNorm:
@@ -145,7 +148,7 @@ def rms_norm(x: npt.ArrayLike, gamma: npt.ArrayLike | None = None, eps: float = 
     """
     x, x_wide = _features(x)
     _rules.small_constant(eps)
-    xhat, _rstd = _unit_rms(x_wide, -1, eps)  # (..., d), (..., 1)
+    xhat, _rstd = _unit_rms(x_wide, eps)  # (..., d), (..., 1)
     return _affine(xhat, gamma, None).astype(x.dtype)
 
 
@@ -174,8 +177,11 @@ def rms_norm_backward(
 
     Known mistake: keeping LayerNorm's mean(dxhat) term.
     """
-    dx, dgamma, _dbeta = _norm_backward(dy, x, gamma, eps, centred=False, axis=-1)
-    return dx, dgamma
+    dy, x, gamma, dtype = _backward_inputs(dy, x, gamma, eps)
+    xhat, rstd = _unit_rms(x, eps)  # (..., d), (..., 1)
+    dxhat = dy * gamma  # (..., d)
+    dx = rstd * (dxhat - xhat * _mean(dxhat * xhat))  # (..., d)
+    return dx.astype(dtype), _sum_over_rows(dy * xhat, gamma)
 
 
 class RMSNorm:
@@ -225,8 +231,8 @@ def batch_norm(
     x, x_wide = _features(x)
     _rules.rows(x.shape)
     _rules.small_constant(eps)
-    axis = _all_but_last(x)
-    xhat, _rstd = _unit_rms(_centre(x_wide, axis), axis, eps)  # (..., d), (1, ..., 1, d)
+    rows = _rows(x)
+    xhat, _rstd = _unit_rms(_centre(x_wide, rows), eps, rows)  # (..., d), (1, ..., 1, d)
     return _affine(xhat, gamma, beta).astype(x.dtype)
 
 
@@ -255,9 +261,13 @@ def batch_norm_backward(
 
     Known mistake: treating mean and var as constants, which drops the last two terms of dx.
     """
-    x, _x_wide = _features(x)
+    dy, x, gamma, dtype = _backward_inputs(dy, x, gamma, eps)
     _rules.rows(x.shape)
-    return _norm_backward(dy, x, gamma, eps, centred=True, axis=_all_but_last(x))
+    rows = _rows(x)
+    xhat, rstd = _unit_rms(_centre(x, rows), eps, rows)  # (..., d), (1, ..., 1, d)
+    dxhat = dy * gamma  # (..., d)
+    dx = rstd * (dxhat - _mean(dxhat, rows) - xhat * _mean(dxhat * xhat, rows))  # (..., d)
+    return dx.astype(dtype), _sum_over_rows(dy * xhat, gamma), _sum_over_rows(dy, gamma)
 
 
 # What they share at the door and at the end
@@ -297,28 +307,24 @@ def _affine(xhat: Array, gamma: npt.ArrayLike | None, beta: npt.ArrayLike | None
     return y if beta is None else y + beta
 
 
-def _all_but_last(x: Array) -> tuple[int, ...]:
-    return tuple(range(x.ndim - 1))
-
-
-def _norm_backward(
-    dy: npt.ArrayLike, x: npt.ArrayLike, gamma: npt.ArrayLike | None, eps: float, *, centred: bool, axis: Axis
-) -> tuple[Array, Array, Array]:
+def _backward_inputs(
+    dy: npt.ArrayLike, x: npt.ArrayLike, gamma: npt.ArrayLike | None, eps: float
+) -> tuple[Array, Array, Array, np.dtype[np.floating[Any]]]:
+    """dy and x in at least float32, gamma (ones for None), and the dtype of x, all checked."""
     x, x_wide = _features(x)
     dy = _float_array("dy", dy)
     _rules.same_shape("dy", dy.shape, "x", x.shape)
     _rules.small_constant(eps)
     gamma = _parameter("gamma", gamma, x.shape[-1])
+    ones = np.ones(x.shape[-1], x.dtype)
+    return dy.astype(x_wide.dtype, copy=False), x_wide, ones if gamma is None else gamma, x.dtype
 
-    dy_wide = dy.astype(x_wide.dtype, copy=False)
-    xhat, rstd = _unit_rms(_centre(x_wide, axis) if centred else x_wide, axis, eps)
-    dxhat = dy_wide if gamma is None else dy_wide * gamma
-    dx = _unit_rms_backward(dxhat, xhat, rstd, axis)
-    if centred:
-        dx = _centre(dx, axis)
 
-    rows = _all_but_last(x)
-    param_dtype = x.dtype if gamma is None else gamma.dtype
-    dgamma = (dy_wide * xhat).sum(axis=rows).astype(param_dtype)  # (d,)
-    dbeta = dy_wide.sum(axis=rows).astype(param_dtype)  # (d,)
-    return dx.astype(x.dtype), dgamma, dbeta
+def _rows(x: Array) -> tuple[int, ...]:
+    """The axes that count rows: all but the last."""
+    return tuple(range(x.ndim - 1))
+
+
+def _sum_over_rows(x: Array, gamma: Array) -> Array:
+    """The gradient of a parameter, in the dtype of gamma."""
+    return x.sum(axis=_rows(x)).astype(gamma.dtype)  # (d,)
