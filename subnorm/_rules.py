@@ -28,12 +28,6 @@ def array(name: str, is_array: bool, got: type) -> None:
         )
 
 
-def says(name: str, text: str) -> None:
-    """The text of a figure, for readers who cannot see it."""
-    if len(text) < 20:
-        raise ValueError(f"{name} must say what is seen; got {text!r}. Name the curves, and what they do.")
-
-
 def floating(name: str, is_floating: bool, dtype: object) -> None:
     if not is_floating:
         raise TypeError(
@@ -48,23 +42,6 @@ def features(shape: Shape) -> None:
         raise ValueError(
             f"x must have shape (..., d) with d at least 1; got shape {shape}. "
             f"Everything here works along the last axis: put the features there."
-        )
-
-
-def fits(d: int, limit: int) -> None:
-    """A fused kernel keeps a row in the registers of one program."""
-    if d > limit:
-        raise ValueError(
-            f"a fused kernel takes at most {limit} features, a row that fits into registers; got {d}. "
-            f"Use the function of the same name in subnorm.torch."
-        )
-
-
-def on_gpu(runs: bool, device: object) -> None:
-    if not runs:
-        raise ValueError(
-            f"a Triton kernel takes tensors on a CUDA GPU; got one on {device}. Move it there, or use the function of "
-            f"the same name in subnorm.torch; to try the kernel on a CPU, set TRITON_INTERPRET=1 before Python starts."
         )
 
 

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 from IPython.display import publish_display_data
 from PIL import Image, ImageChops
 
-from subnorm import _rules
-
 if TYPE_CHECKING:  # the build of the book needs no matplotlib, which takes half a second to import
     from matplotlib.figure import Figure
 
@@ -76,13 +74,19 @@ def show(fig: "Figure", alt: str, dpi: int = 120) -> None:
     """
     import matplotlib.pyplot as plt
 
-    _rules.says("alt", alt)
+    check_text("alt", alt)
     png = io.BytesIO()
     fig.savefig(png, format="png", dpi=SHARP * dpi, facecolor="white")
     plt.close(fig)
     width = Image.open(png).width // SHARP  # of the height nothing is said: it follows a narrow page's width
     data = {"image/png": with_palette(png, SHARP), "text/plain": alt}
     publish_display_data(data, metadata={"image/png": {"width": width}})
+
+
+def check_text(name: str, text: str) -> None:
+    """Refuse a text too short to tell readers who cannot see a figure what it shows."""
+    if len(text) < 20:
+        raise ValueError(f"{name} must say what is seen; got {text!r}. Name the curves, and what they do.")
 
 
 def with_palette(png: io.BytesIO, pixels: int = 1) -> bytes:

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from IPython.display import publish_display_data
 
-from subnorm import _rules, figures
+from subnorm import figures
 
 HERE = Path(__file__).parent
 SCRIPT = HERE / "live.js"
@@ -426,8 +426,8 @@ def _coloured(text: str, values: Mapping[str, str]) -> str:
 def _publish(name: str, title: str, alt: str, spec: dict[str, Any]) -> None:
     if not re.fullmatch("[a-z][a-z0-9-]*", name):
         raise ValueError(f"a figure's name is lower-case words with dashes, unique on its page; got {name!r}.")
-    _rules.says("title", title)
-    _rules.says("alt", alt)
+    figures.check_text("title", title)
+    figures.check_text("alt", alt)
     spec = {"name": name, "title": title, "alt": alt, **spec}
     data = json.dumps(_plain(spec), ensure_ascii=False, separators=(",", ":"))
     if os.environ.get("SUBNORM_STORED"):

@@ -330,5 +330,14 @@ def _check(x: Tensor, f: Tensor | None, gamma: Tensor | None, beta: Tensor | Non
         if parameter is not None:
             _rules.vector(name, tuple(parameter.shape), x.shape[-1])
     _rules.small_constant(eps)
-    _rules.fits(x.shape[-1], MAX_FEATURES)
-    _rules.on_gpu(x.is_cuda or triton.knobs.runtime.interpret, x.device)
+    if (d := x.shape[-1]) > MAX_FEATURES:
+        raise ValueError(
+            f"a fused kernel takes at most {MAX_FEATURES} features, a row that fits into registers; got {d}. "
+            f"Use the function of the same name in subnorm.torch."
+        )
+    if not (x.is_cuda or triton.knobs.runtime.interpret):
+        raise ValueError(
+            f"a Triton kernel takes tensors on a CUDA GPU; got one on {x.device}. Move it there, or use the function "
+            f"of the same name in subnorm.torch; to try the kernel on a CPU, set TRITON_INTERPRET=1 before Python "
+            f"starts."
+        )
