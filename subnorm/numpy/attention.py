@@ -28,7 +28,7 @@ def softmax(x: npt.ArrayLike) -> Array:
         TypeError: x is not floating-point.
         ValueError: x has no last axis, or an empty one.
 
-    Source: the definition. The largest score is subtracted first, which changes nothing but keeps exp finite.
+    Source: the definition; deep dive 01a. Subtracting the largest score first changes nothing, but keeps exp finite.
 
     Known mistake: a row that is ``-inf`` throughout has no weights that sum to one; it gives NaN.
     """
@@ -53,7 +53,7 @@ def attention(q: npt.ArrayLike, k: npt.ArrayLike, v: npt.ArrayLike, mask: Mask |
         TypeError: q, k or v is not floating-point, or the mask is not boolean.
         ValueError: the shapes do not fit together, the mask does not fit the scores, or a query sees no key.
 
-    Source: Vaswani et al. 2017, arXiv:1706.03762, equation 1.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, equation 1; deep dive 01a.
 
     Known mistake: the opposite mask convention. In torch.nn.MultiheadAttention True blocks; here True lets through.
     """
@@ -92,7 +92,7 @@ def multi_head_attention(
         ValueError: x does not fit the parameters, the memory does not fit x, num_heads does not divide d_model,
             a parameter is missing or misshapen, the mask does not fit, or a query sees no key.
 
-    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2; deep dive 01a.
 
     Known mistake: reshaping (T, d_model) to (heads, T, d_head) without swapping axes, which mixes tokens.
     """

@@ -25,10 +25,7 @@ def layer_norm(
     """:func:`subnorm.numpy.layer_norm`, block by block.
 
     Args:
-        x: input, shape (..., d), float16, float32 or float64.
-        gamma: gain, shape (d,); None for 1.
-        beta: shift, shape (d,); None for 0.
-        eps: added to the variance, in units of x squared; at least 0.
+        x, gamma, beta, eps: as in the plain function.
         out: a contiguous array that y is written to, of the shape and dtype of x; x itself to work in place. It must
             not overlap x in any other way. None for a new array.
 
@@ -36,10 +33,9 @@ def layer_norm(
         y, shape (..., d), in the dtype of x; this is out where it was given.
 
     Raises:
-        TypeError: x, gamma or beta is not floating-point.
-        ValueError: as in the plain function, or out is not an array as said above.
+        ValueError: out is not such an array. The other errors are those of the plain function.
 
-    Source: loop tiling; the formula is that of the plain function.
+    Source: loop tiling; chapter 08.
 
     Known mistake: working in place on an x that the backward pass still needs.
     """

@@ -45,7 +45,7 @@ def layer_norm(
 
     ``y = gamma * (x - mean) / sqrt(var + eps) + beta``, with mean and var over the last axis.
 
-    The variance is the biased one (divided by d, not d - 1), and eps stands inside the root. So the variance of
+    The variance is the biased one (divided by d, not d - 1), and eps is inside the root. So the variance of
     the result before gamma is ``var / (var + eps)``: a little under 1. Statistics are taken in at least float32,
     in two passes (mean first); the result has the dtype of x. With ``eps=0`` a constant row gives NaN.
 
@@ -62,7 +62,7 @@ def layer_norm(
         TypeError: x, gamma or beta is not floating-point.
         ValueError: x has no features, gamma or beta does not have shape (d,), or eps is negative.
 
-    Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450.
+    Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450; chapter 03.
 
     Known mistake: ``x.std(ddof=1) + eps`` as divisor, the unbiased deviation with eps outside the root.
     """
@@ -93,7 +93,7 @@ def layer_norm_backward(
         TypeError: an input is not floating-point.
         ValueError: dy does not have the shape of x, or an input breaks a rule of the forward pass.
 
-    Source: the chain rule, derived line by line in deep dive 03a.
+    Source: the chain rule, line by line in deep dive 03a.
 
     Known mistake: testing it with ``y.sum()``, for which dx is zero whatever the code does when gamma is 1.
     """
@@ -142,7 +142,7 @@ def rms_norm(x: npt.ArrayLike, gamma: npt.ArrayLike | None = None, eps: float = 
         TypeError: x or gamma is not floating-point.
         ValueError: x has no features, gamma does not have shape (d,), or eps is negative.
 
-    Source: Zhang and Sennrich 2019, arXiv:1910.07467.
+    Source: Zhang and Sennrich 2019, arXiv:1910.07467; chapter 04.
 
     Known mistake: calling it "LayerNorm without beta". What is dropped is the mean.
     """
@@ -160,20 +160,9 @@ def rms_norm_backward(
     ``dxhat = dy * gamma``, then ``dx = rstd * (dxhat - xhat * mean(dxhat * xhat))``;
     ``dgamma = sum(dy * xhat)`` over all rows.
 
-    Args:
-        dy: gradient of the loss with respect to y, shape (..., d).
-        x: the input of the forward pass, shape (..., d).
-        gamma: the gain of the forward pass, shape (d,); None for 1.
-        eps: as in the forward pass.
+    Arguments, results and errors are those of :func:`layer_norm_backward`, less dbeta.
 
-    Returns:
-        dx, shape (..., d), in the dtype of x; dgamma, shape (d,), in the dtype of gamma (of x without one).
-
-    Raises:
-        TypeError: an input is not floating-point.
-        ValueError: dy does not have the shape of x, or an input breaks a rule of the forward pass.
-
-    Source: the chain rule, derived in chapter 04.
+    Source: the chain rule, line by line in chapter 04.
 
     Known mistake: keeping LayerNorm's mean(dxhat) term.
     """
@@ -211,20 +200,9 @@ def batch_norm(
     A row's result depends on the other rows. With a single row the variance is 0 and y is beta, whatever x was
     (NaN with ``eps=0``).
 
-    Args:
-        x: input, shape (..., d), at least one row; float16, float32 or float64.
-        gamma: gain, shape (d,); None for 1.
-        beta: shift, shape (d,); None for 0.
-        eps: added to the variance, in units of x squared; at least 0.
+    Arguments, result and errors are those of :func:`layer_norm`; also a ValueError where x has no rows.
 
-    Returns:
-        y, shape (..., d), in the dtype of x.
-
-    Raises:
-        TypeError: x, gamma or beta is not floating-point.
-        ValueError: x has no features or no rows, gamma or beta does not have shape (d,), or eps is negative.
-
-    Source: Ioffe and Szegedy 2015, arXiv:1502.03167.
+    Source: Ioffe and Szegedy 2015, arXiv:1502.03167; deep dive 03b.
 
     Known mistake: using these batch statistics at evaluation, where running averages belong.
     """
@@ -244,20 +222,9 @@ def batch_norm_backward(
     ``dxhat = dy * gamma``, then ``dx = rstd * (dxhat - mean(dxhat) - xhat * mean(dxhat * xhat))``;
     ``dgamma = sum(dy * xhat)`` and ``dbeta = sum(dy)`` over all rows.
 
-    Args:
-        dy: gradient of the loss with respect to y, shape (..., d).
-        x: the input of the forward pass, shape (..., d).
-        gamma: the gain of the forward pass, shape (d,); None for 1.
-        eps: as in the forward pass.
+    Arguments, results and errors are those of :func:`layer_norm_backward`.
 
-    Returns:
-        dx, shape (..., d), in the dtype of x; dgamma and dbeta, shape (d,), in the dtype of gamma (of x without one).
-
-    Raises:
-        TypeError: an input is not floating-point.
-        ValueError: dy does not have the shape of x, or an input breaks a rule of the forward pass.
-
-    Source: Ioffe and Szegedy 2015, arXiv:1502.03167.
+    Source: Ioffe and Szegedy 2015, arXiv:1502.03167; deep dive 03b.
 
     Known mistake: treating mean and var as constants, which drops the last two terms of dx.
     """

@@ -25,7 +25,7 @@ def residual(x: Array, sublayer: Callable[[Array], Array]) -> Array:
         TypeError: x is not an array, or the sublayer did not return one.
         ValueError: the sublayer changed the shape, so that there is nothing to add to.
 
-    Source: He, Zhang, Ren, Sun 2015, arXiv:1512.03385.
+    Source: He, Zhang, Ren, Sun 2015, arXiv:1512.03385; chapter 02.
 
     Known mistake: ``h = norm(x); y = h + F(h)``, which sends the normalised input down the skip path.
     """
@@ -47,7 +47,7 @@ def pre_ln(x: Array, sublayer: Callable[[Array], Array], norm: Callable[[Array],
         TypeError: x is not an array, or the sublayer did not return one.
         ValueError: the sublayer changed the shape.
 
-    Source: Xiong et al. 2020, arXiv:2002.04745, who compare it with Post-LN; it was in use before.
+    Source: Xiong et al. 2020, arXiv:2002.04745, who compare it with Post-LN; it was in use before. Chapter 05.
 
     Known mistake: taking the residual after the norm, ``norm(x) + F(norm(x))``.
     """
@@ -57,19 +57,9 @@ def pre_ln(x: Array, sublayer: Callable[[Array], Array], norm: Callable[[Array],
 def post_ln(x: Array, sublayer: Callable[[Array], Array], norm: Callable[[Array], Array]) -> Array:
     """Normalise the sum, skip path and all: ``y = norm(x + F(x))``. The "Add & Norm" of the first transformer.
 
-    Args:
-        x: input, any shape.
-        sublayer: F, a function from arrays to arrays of the same shape.
-        norm: LayerNorm, RMSNorm or another function that keeps the shape.
+    Arguments and errors are those of :func:`pre_ln`; y is normalised.
 
-    Returns:
-        y, in the shape of x, normalised.
-
-    Raises:
-        TypeError: x is not an array, or the sublayer did not return one.
-        ValueError: the sublayer changed the shape.
-
-    Source: Vaswani et al. 2017, arXiv:1706.03762.
+    Source: Vaswani et al. 2017, arXiv:1706.03762; chapter 05.
 
     Known mistake: a docstring that says Post-LN above code that is Pre-LN.
     """

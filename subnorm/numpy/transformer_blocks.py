@@ -33,7 +33,7 @@ def feed_forward(x: npt.ArrayLike, params: Params) -> Array:
         TypeError: x is not floating-point.
         ValueError: x does not fit the parameters, or one is missing or misshapen.
 
-    Source: Vaswani et al. 2017, arXiv:1706.03762, equation 2.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, equation 2; chapter 06.
 
     Known mistake: a ReLU after the second layer too, so that the branch can only add.
     """
@@ -77,7 +77,7 @@ def attention_sublayer(
         TypeError: x is not floating-point, or the mask is not boolean.
         ValueError: an unknown placement or norm, a missing parameter, or a shape that does not fit.
 
-    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1; deep dive 06a.
 
     Known mistake: leaving out the final norm after a stack of "pre" sublayers.
     """
@@ -103,20 +103,9 @@ def transformer_block(
         x: input, shape (..., T, d_model).
         params: ``self_attn.…`` as in :func:`multi_head_attention`, ``feed_forward.…`` as in :func:`feed_forward`,
             and ``norm1.weight``, ``norm1.bias``, ``norm2.weight``, ``norm2.bias`` (no biases for RMSNorm).
-        num_heads: number of heads; divides d_model.
-        placement: "pre" or "post".
-        norm: "layer" or "rms".
-        mask: boolean, broadcasts to (..., num_heads, T, T); True where a query may look at a key.
-        eps: of both norms.
+        num_heads, placement, norm, mask, eps: as in :func:`attention_sublayer`, like the result and the errors.
 
-    Returns:
-        y, shape (..., T, d_model), in the dtype of x.
-
-    Raises:
-        TypeError: x is not floating-point, or the mask is not boolean.
-        ValueError: an unknown placement or norm, a missing parameter, or a shape that does not fit.
-
-    Source: Vaswani et al. 2017, arXiv:1706.03762; for "pre", Xiong et al. 2020, arXiv:2002.04745.
+    Source: Vaswani et al. 2017, arXiv:1706.03762; for "pre", Xiong et al. 2020, arXiv:2002.04745; chapter 06.
 
     Known mistake: using the first norm twice.
     """
@@ -148,22 +137,12 @@ def decoder_block(
         memory: the encoder's output, shape (..., S, d_model). It goes into keys and values as it is, without a norm.
         params: ``self_attn.…`` and ``multihead_attn.…`` (the cross-attention) as in :func:`multi_head_attention`,
             ``feed_forward.…`` as in :func:`feed_forward`, and ``weight`` and ``bias`` of ``norm1``, ``norm2`` and
-            ``norm3`` (no biases for RMSNorm).
-        num_heads: number of heads of both attentions; divides d_model.
-        placement: "pre" or "post".
-        norm: "layer" or "rms".
-        mask: boolean, broadcasts to (..., num_heads, T, T); True where a query may look at a key of x. Usually causal.
+            ``norm3`` (no biases for RMSNorm): the names of torch.nn.TransformerDecoderLayer.
+        mask: as in :func:`attention_sublayer`; usually causal.
         memory_mask: the same for keys of the memory, (..., num_heads, T, S). None for all.
-        eps: of the norms.
+        num_heads, placement, norm, eps: as in :func:`attention_sublayer`, like the result and the errors.
 
-    Returns:
-        y, shape (..., T, d_model), in the dtype of x.
-
-    Raises:
-        TypeError: x or the memory is not floating-point, or a mask is not boolean.
-        ValueError: an unknown placement or norm, a missing parameter, or a shape that does not fit.
-
-    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1; names as in torch.nn.TransformerDecoderLayer.
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1; chapter 06.
 
     Known mistake: a causal mask on the cross-attention, which hides from a token most of the memory.
     """

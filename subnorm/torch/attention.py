@@ -9,24 +9,15 @@ from subnorm.torch.norms import _float_tensor
 
 
 class MultiHeadAttention(nn.Module):
-    """Attention in several heads side by side, each on its own d_model / num_heads features.
+    """Multi-head attention as a module.
 
-    ``softmax(q k^T / sqrt(d_head)) v`` per head, then one linear map over the joined heads. Queries come from x;
-    keys and values come from x too (self-attention), or from a memory (cross-attention).
+    See :func:`subnorm.numpy.multi_head_attention` for the formula, the shapes, the errors and the source.
+
     A state_dict of ``torch.nn.MultiheadAttention(d_model, num_heads)`` loads.
 
     Args:
         d_model: number of features.
         num_heads: number of heads; divides d_model.
-
-    Raises:
-        ValueError: num_heads does not divide d_model; in the forward pass, x, the memory or the mask does not
-            fit, or a query sees no key.
-        TypeError: in the forward pass, x or the memory is not floating-point, or the mask is not boolean.
-
-    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2.
-
-    Known mistake: the opposite mask convention. In torch.nn.MultiheadAttention True blocks; here True lets through.
     """
 
     def __init__(self, d_model: int, num_heads: int) -> None:
@@ -40,10 +31,7 @@ class MultiHeadAttention(nn.Module):
         nn.init.zeros_(self.out_proj.bias)
 
     def forward(self, x: Tensor, mask: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
-        """x, (..., T, d_model), to the same shape; it attends to the memory, (..., S, d_model), or to itself.
-
-        mask: boolean, broadcasts to (..., heads, T, S); True where a query (row) may look at a key (column).
-        """
+        """x, (..., T, d_model), to the same shape; it attends to the memory, (..., S, d_model), or to itself."""
         d_model = self.out_proj.in_features
         _float_tensor("x", x)
         _rules.sequence(tuple(x.shape), d_model)

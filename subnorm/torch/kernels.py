@@ -169,9 +169,7 @@ def add_norm_forward(
     Args:
         x: the residual stream, shape (..., d), float16, bfloat16, float32 or float64, on a GPU.
         f: what is added to it, shape (..., d); None for 0, and then h is x.
-        gamma: gain, shape (d,); None for 1.
-        beta: shift, shape (d,); None for 0.
-        eps: added to the mean square, in units of x squared; at least 0.
+        gamma, beta, eps: as in :func:`subnorm.numpy.layer_norm`.
         centred: True for LayerNorm, False for RMSNorm.
 
     Returns:
@@ -225,7 +223,7 @@ def add_norm_backward(
         dx, which is the gradient with respect to f as well, shape (..., d), in the dtype of h; dgamma and dbeta (None
         for RMSNorm), shape (d,), in the dtype of gamma (of h without one).
 
-    Source: the chain rule, derived line by line in deep dive 03a.
+    Source: the chain rule, line by line in deep dive 03a.
 
     Known mistake: forgetting dh. The sum hands the gradient on to both: the norm, and the stream behind it.
     """

@@ -26,27 +26,10 @@ def _unit_rms(x: Tensor, axis: Axis, eps: float) -> Tensor:
 
 
 def layer_norm(x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, eps: float = 1e-5) -> Tensor:
-    """Give every row mean 0 and a variance of about 1, then scale and shift each feature.
+    """LayerNorm on tensors, bfloat16 included.
 
-    ``y = gamma * (x - mean) / sqrt(var + eps) + beta``, with mean and biased var over the last axis.
-
-    Statistics are taken in at least float32, in two passes; the result has the dtype of x.
-    The same function as :func:`subnorm.numpy.layer_norm` and ``torch.nn.functional.layer_norm``.
-
-    Args:
-        x: input, shape (..., d), float16, bfloat16, float32 or float64.
-        gamma: gain, shape (d,); None for 1.
-        beta: shift, shape (d,); None for 0.
-        eps: added to the variance, in units of x squared; at least 0.
-
-    Returns:
-        y, shape (..., d), in the dtype of x.
-
-    Raises:
-        TypeError: x, gamma or beta is not floating-point.
-        ValueError: x has no features, gamma or beta does not have shape (d,), or eps is negative.
-
-    Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450.
+    See :func:`subnorm.numpy.layer_norm` for the formula, the arguments, the errors and the source.
+    ``torch.nn.functional.layer_norm`` is the same function.
 
     Known mistake: ``x.std()``, which torch computes without bias (dividing by d - 1).
     """
@@ -57,26 +40,10 @@ def layer_norm(x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = Non
 
 
 def rms_norm(x: Tensor, gamma: Tensor | None = None, eps: float = 1e-5) -> Tensor:
-    """Give every row root mean square 1, then scale each feature. The mean stays in.
+    """RMSNorm on tensors, bfloat16 included.
 
-    ``y = gamma * x / sqrt(mean(x**2) + eps)``, with the mean over the last axis.
-
-    Statistics are taken in at least float32, and gamma is applied before the result is cast to the dtype of x.
-    The same function as :func:`subnorm.numpy.rms_norm` and ``torch.nn.functional.rms_norm`` with the same eps.
-
-    Args:
-        x: input, shape (..., d), float16, bfloat16, float32 or float64.
-        gamma: gain, shape (d,); None for 1.
-        eps: added to the mean square, in units of x squared; at least 0.
-
-    Returns:
-        y, shape (..., d), in the dtype of x.
-
-    Raises:
-        TypeError: x or gamma is not floating-point.
-        ValueError: x has no features, gamma does not have shape (d,), or eps is negative.
-
-    Source: Zhang and Sennrich 2019, arXiv:1910.07467.
+    See :func:`subnorm.numpy.rms_norm` for the formula, the arguments, the errors and the source.
+    ``torch.nn.functional.rms_norm`` with the same eps is the same function.
 
     Known mistake: squaring in float16, which overflows above 255.
     """
@@ -87,26 +54,9 @@ def rms_norm(x: Tensor, gamma: Tensor | None = None, eps: float = 1e-5) -> Tenso
 
 
 def batch_norm(x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, eps: float = 1e-5) -> Tensor:
-    """Give every feature mean 0 and a variance of about 1 over the rows of the batch (BatchNorm in training).
+    """BatchNorm in training on tensors, bfloat16 included.
 
-    ``y = gamma * (x - mean) / sqrt(var + eps) + beta``, with mean and biased var over every axis but the last.
-
-    A row's result depends on the other rows. With a single row the variance is 0 and y is beta, whatever x was.
-
-    Args:
-        x: input, shape (..., d), at least one row; float16, bfloat16, float32 or float64.
-        gamma: gain, shape (d,); None for 1.
-        beta: shift, shape (d,); None for 0.
-        eps: added to the variance, in units of x squared; at least 0.
-
-    Returns:
-        y, shape (..., d), in the dtype of x.
-
-    Raises:
-        TypeError: x, gamma or beta is not floating-point.
-        ValueError: x has no features or no rows, gamma or beta does not have shape (d,), or eps is negative.
-
-    Source: Ioffe and Szegedy 2015, arXiv:1502.03167.
+    See :func:`subnorm.numpy.batch_norm` for the formula, the arguments, the errors and the source.
 
     Known mistake: feeding (B, T, d) to torch.nn.BatchNorm1d, which takes the second axis for the features.
     """
@@ -194,7 +144,7 @@ class AddRMSNorm(RMSNorm):
         TypeError: x or branch is not floating-point.
         ValueError: x does not have d_model features, or branch does not have the shape of x.
 
-    Source: the fused layer norms of FlashAttention's repository, Dao et al., which return the stream as well.
+    Source: the fused layer norms of FlashAttention's repository, Dao et al., which return the stream too; chapter 08.
 
     Known mistake: handing y on as the stream, which makes the block Post-LN.
     """

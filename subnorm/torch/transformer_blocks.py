@@ -10,19 +10,13 @@ from subnorm.torch.norms import NORMS, _float_tensor
 
 
 class FeedForward(nn.Module):
-    """The same two-layer network at every token: ``relu(x W1^T + b1) W2^T + b2``.
+    """The feed-forward sublayer as a module.
+
+    See :func:`subnorm.numpy.feed_forward` for the formula, the shapes, the errors and the source.
 
     Args:
         d_model: number of features.
         d_ff: width of the hidden layer, often 4 d_model.
-
-    Raises:
-        ValueError: a size is not a positive whole number; in the forward pass, x does not have d_model features.
-        TypeError: in the forward pass, x is not floating-point.
-
-    Source: Vaswani et al. 2017, arXiv:1706.03762, equation 2.
-
-    Known mistake: a ReLU after the second layer too, so that the branch can only add.
     """
 
     def __init__(self, d_model: int, d_ff: int) -> None:
@@ -39,7 +33,9 @@ class FeedForward(nn.Module):
 
 
 class AttentionSubLayer(nn.Module):
-    """Attention with dropout, residual connection and norm: ``x + MHA(norm(x))`` or ``norm(x + MHA(x))``.
+    """The attention sublayer as a module, with dropout on the branch, before the sum.
+
+    See :func:`subnorm.numpy.attention_sublayer` for the formula, the shapes, the errors and the source.
 
     Args:
         d_model: number of features.
@@ -49,10 +45,7 @@ class AttentionSubLayer(nn.Module):
         norm: "layer" or "rms".
         eps: of the norm.
 
-    Raises:
-        ValueError: an argument breaks its rule; the message says which.
-
-    Source: Vaswani et al. 2017, arXiv:1706.03762, sections 3.1 and 5.4 (dropout on the branch, before the sum).
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 5.4, for the dropout.
 
     Known mistake: dropout on the sum, which drops the skip path too.
     """
@@ -74,12 +67,14 @@ class AttentionSubLayer(nn.Module):
         self.dropout = nn.Dropout(dropout_p)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(..., T, d_model) to the same shape; mask: boolean, True where a query (row) may look at a key (column)."""
+        """x, (..., T, d_model), to the same shape; the mask as in NumPy."""
         return self.place(x, lambda h: self.dropout(self.self_attn(h, mask)), self.norm)
 
 
 class TransformerBlock(nn.Module):
-    """One transformer block: an attention sublayer, then a feed-forward sublayer.
+    """One transformer block as a module.
+
+    See :func:`subnorm.numpy.transformer_block` for the formula, the shapes, the errors and the source.
 
     "pre":  ``x = x + MHA(norm1(x))``, then ``x + FFN(norm2(x))``.
     "post": ``x = norm1(x + MHA(x))``, then ``norm2(x + FFN(x))``.
@@ -88,18 +83,9 @@ class TransformerBlock(nn.Module):
     mode. Its state_dict loads after ``linear1`` and ``linear2`` have become ``feed_forward.linear1`` and so on.
 
     Args:
-        d_model: number of features.
-        num_heads: number of heads; divides d_model.
+        d_model, num_heads, placement, norm, eps: as in :class:`AttentionSubLayer`.
         d_ff: width of the feed-forward's hidden layer.
-        placement: "pre" or "post".
-        norm: "layer" or "rms".
         dropout_p: share of each branch's output set to zero in training.
-        eps: of both norms.
-
-    Raises:
-        ValueError: an argument breaks its rule; the message says which.
-
-    Source: Vaswani et al. 2017, arXiv:1706.03762; for "pre", Xiong et al. 2020, arXiv:2002.04745.
 
     Known mistake: a stack of "pre" blocks without one more norm at its end.
     """
@@ -124,34 +110,21 @@ class TransformerBlock(nn.Module):
         self.dropout = nn.Dropout(dropout_p)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(..., T, d_model) to the same shape; mask: boolean, True where a query (row) may look at a key (column)."""
+        """x, (..., T, d_model), to the same shape; the mask as in NumPy."""
         x = self.place(x, lambda h: self.dropout(self.self_attn(h, mask)), self.norm1)
         return self.place(x, lambda h: self.dropout(self.feed_forward(h)), self.norm2)
 
 
 class DecoderBlock(nn.Module):
-    """One decoder block: self-attention, cross-attention to a memory, then feed-forward.
+    """One decoder block as a module.
+
+    See :func:`subnorm.numpy.decoder_block` for the formula, the shapes, the errors and the source.
 
     "pre":  ``x = x + MHA(norm1(x))``, ``x = x + MHA(norm2(x), memory)``, then ``x + FFN(norm3(x))``.
     "post": ``x = norm1(x + MHA(x))``, ``x = norm2(x + MHA(x, memory))``, then ``norm3(x + FFN(x))``.
 
-    The same function as ``torch.nn.TransformerDecoderLayer`` with ReLU, norm_first=True and False, in evaluation
-    mode. Its state_dict loads after ``linear1`` and ``linear2`` have become ``feed_forward.linear1`` and so on.
-    An encoder block is a :class:`TransformerBlock` called without a mask.
-
-    Args:
-        d_model: number of features, of x and of the memory.
-        num_heads: number of heads of both attentions; divides d_model.
-        d_ff: width of the feed-forward's hidden layer.
-        placement: "pre" or "post".
-        norm: "layer" or "rms".
-        dropout_p: share of each branch's output set to zero in training.
-        eps: of the norms.
-
-    Raises:
-        ValueError: an argument breaks its rule; the message says which.
-
-    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1.
+    Arguments are those of :class:`TransformerBlock`, which called without a mask is an encoder block. The same function
+    as ``torch.nn.TransformerDecoderLayer`` under the same conditions; its state_dict loads after the same renaming.
 
     Known mistake: a memory from "pre" encoder blocks without one more norm at their end.
     """
@@ -180,10 +153,7 @@ class DecoderBlock(nn.Module):
     def forward(
         self, x: Tensor, memory: Tensor, mask: Tensor | None = None, memory_mask: Tensor | None = None
     ) -> Tensor:
-        """x, (..., T, d_model), to the same shape, reading the memory, (..., S, d_model).
-
-        mask, (..., heads, T, T), and memory_mask, (..., heads, T, S): boolean, True where a query may look at a key.
-        """
+        """x, (..., T, d_model), to the same shape, reading the memory, (..., S, d_model); masks as in NumPy."""
         x = self.place(x, lambda h: self.dropout(self.self_attn(h, mask)), self.norm1)
         x = self.place(x, lambda h: self.dropout(self.multihead_attn(h, memory_mask, memory)), self.norm2)
         return self.place(x, lambda h: self.dropout(self.feed_forward(h)), self.norm3)
