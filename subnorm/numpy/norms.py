@@ -101,7 +101,9 @@ def layer_norm_backward(
     xhat, rstd = _unit_rms(_centre(x), eps)  # (..., d), (..., 1)
     dxhat = dy * gamma  # (..., d)
     dx = rstd * (dxhat - _mean(dxhat) - xhat * _mean(dxhat * xhat))  # (..., d)
-    return dx.astype(dtype), _sum_over_rows(dy * xhat, gamma), _sum_over_rows(dy, gamma)
+    dgamma = _sum_over_rows(dy * xhat, gamma)  # (d,)
+    dbeta = _sum_over_rows(dy, gamma)  # (d,)
+    return dx.astype(dtype), dgamma, dbeta
 
 
 class LayerNorm:
@@ -170,7 +172,8 @@ def rms_norm_backward(
     xhat, rstd = _unit_rms(x, eps)  # (..., d), (..., 1)
     dxhat = dy * gamma  # (..., d)
     dx = rstd * (dxhat - xhat * _mean(dxhat * xhat))  # (..., d)
-    return dx.astype(dtype), _sum_over_rows(dy * xhat, gamma)
+    dgamma = _sum_over_rows(dy * xhat, gamma)  # (d,)
+    return dx.astype(dtype), dgamma
 
 
 class RMSNorm:
@@ -234,7 +237,9 @@ def batch_norm_backward(
     xhat, rstd = _unit_rms(_centre(x, rows), eps, rows)  # (..., d), (1, ..., 1, d)
     dxhat = dy * gamma  # (..., d)
     dx = rstd * (dxhat - _mean(dxhat, rows) - xhat * _mean(dxhat * xhat, rows))  # (..., d)
-    return dx.astype(dtype), _sum_over_rows(dy * xhat, gamma), _sum_over_rows(dy, gamma)
+    dgamma = _sum_over_rows(dy * xhat, gamma)  # (d,)
+    dbeta = _sum_over_rows(dy, gamma)  # (d,)
+    return dx.astype(dtype), dgamma, dbeta
 
 
 # What they share at the door and at the end
@@ -294,4 +299,4 @@ def _rows(x: Array) -> tuple[int, ...]:
 
 def _sum_over_rows(x: Array, gamma: Array) -> Array:
     """The gradient of a parameter, in the dtype of gamma."""
-    return x.sum(axis=_rows(x)).astype(gamma.dtype)  # (d,)
+    return x.sum(axis=_rows(x)).astype(gamma.dtype)
