@@ -23,6 +23,8 @@ FILES = {
     "subnorm/experiments/__init__.py": "",
     "subnorm/experiments/gap.py": "",
     "subnorm/experiments/records/gap.json": "{}",
+    "subnorm/checks/__init__.py": "import pkgutil\n",
+    "subnorm/checks/ex01/norm.py": "",
     "book/page.md": "",
     "book/subnorm_book/__init__.py": "",
     "book/subnorm_book/claims.py": "",
@@ -36,6 +38,7 @@ FILES = {
     "tests/package/test_norms.py": "import subnorm.numpy\n",
     "tests/package/test_torch.py": "def test_it():\n    from subnorm import torch\n",
     "tests/test_grade.py": "from subnorm import grade\n",
+    "tests/test_bank.py": "from subnorm import checks\n",
     "tests/test_gap.py": "import subnorm.experiments.gap as gap\n",
     "tests/test_project.py": 'PATH = "README.md"\n',
 }
@@ -73,6 +76,7 @@ def root(tmp_path):
         "subnorm/child.py": [*TEXTS, "tests/test_grade.py"],  # a process of its own
         "subnorm/experiments/gap.py": ["notebooks/01-gap.ipynb", *TEXTS, "tests/test_gap.py"],
         "subnorm/experiments/records/gap.json": ["notebooks/01-gap.ipynb", "tests/test_gap.py"],
+        "subnorm/checks/ex01/norm.py": [*TEXTS, "tests/test_bank.py"],  # found by the package, imported by no name
         "book/page.md": PAGES,
         "notebooks/01-gap.ipynb": ["notebooks/01-gap.ipynb", *PAGES],
         "book/subnorm_book/claims.py": PAGES,

@@ -1,8 +1,8 @@
 """Which tests a change can reach: `python3 course.py test changed`.
 
-A file needs the modules that it imports or names in a string, and its package needs the data beside it. A test also
-needs the files and folders that it names. A test is reached by a change of any file that it needs, directly or through
-others. The built pages are the exception: what they are made of is written down here.
+A file needs the modules that it imports, finds or names in a string, and its package needs the data beside it. A test
+also needs the files and folders that it names. A test is reached by a change of any file that it needs, directly or
+through others. The built pages are the exception: what they are made of is written down here.
 """
 
 import ast
@@ -106,6 +106,8 @@ def needs(file: str, files: set[str], names: dict[str, set[str]], root: Path) ->
         for name in ("conftest.py", "__init__.py"):
             if f"{folder}/{name}" in files:
                 yield f"{folder}/{name}"
+    if path.name == "__init__.py" and "pkgutil" in (root / file).read_text("utf-8"):
+        yield from names[str(path.parent)]  # it finds its modules by itself
     tree = ast.parse(code((root / file).read_text("utf-8"), path.suffix))
     for node in ast.walk(tree):
         for module in modules(node, file):

@@ -53,7 +53,7 @@ def test_a_piece_that_does_not_occur_once_is_an_error_that_names_it(change, piec
 def test_a_row_is_a_mistake_with_the_address_of_its_source():
     rows = [
         ("one", "+ 0 -> + 1", "you added 1."),
-        ("two", lambda x: x + 2, "you added 2.", "owner/name/issues/3"),
+        ("two", lambda x: x + 2, "you added 2.", "somebody/model/issues/3"),
         ("three", "* x -> + x", "you added.", "https://discuss.pytorch.org/t/3"),
     ]
     made = exercise(
@@ -63,7 +63,7 @@ def test_a_row_is_a_mistake_with_the_address_of_its_source():
     assert (made.name, made.reference, made.number) == ("doubled", doubled, 7)
     assert [mistake.answer(1.5) for mistake in made.mistakes] == [4, 3.5, 3.5]
     assert [m.source for m in made.mistakes] == [
-        "", "https://github.com/owner/name/issues/3", "https://discuss.pytorch.org/t/3",
+        "", "https://github.com/somebody/model/issues/3", "https://discuss.pytorch.org/t/3",
     ]  # fmt: skip
     assert made(doubled)
     assert [made(mistake.answer).tag for mistake in made.mistakes] == ["one", "value", "value"]
