@@ -34,7 +34,8 @@ FILES = {
     "tests/book/test_claims.py": "from subnorm_book import claims\n",
     "tests/browser/conftest.py": "from helpers import visit\n",
     "tests/browser/test_keyboard.py": "",
-    "tests/browser/test_every_page.py": "",
+    "tests/browser/test_every_page_on_a_desk.py": "",
+    "tests/browser/test_every_page_on_a_phone.py": "",
     "tests/package/test_norms.py": "import subnorm.numpy\n",
     "tests/package/test_torch.py": "def test_it():\n    from subnorm import torch\n",
     "tests/test_grade.py": "from subnorm import grade\n",
@@ -50,7 +51,8 @@ runpy.run_path(sys.argv[1])
 print(*(module.__file__ for name, module in sys.modules.items() if name.split(".")[0] == "subnorm"), sep="\\n")
 """
 PAGES = ["tests/book", "tests/browser", "tests/notebooks"]
-TEXTS = ["tests/book", "tests/browser/test_every_page.py"]
+VISITS = ["tests/browser/test_every_page_on_a_desk.py", "tests/browser/test_every_page_on_a_phone.py"]
+TEXTS = ["tests/book", *VISITS]
 
 
 @pytest.fixture
@@ -81,7 +83,7 @@ def root(tmp_path):
         "notebooks/01-gap.ipynb": ["notebooks/01-gap.ipynb", *PAGES],
         "book/subnorm_book/claims.py": PAGES,
         "tests/package/test_norms.py": ["tests/package/test_norms.py"],
-        "tests/helpers/visit.py": ["tests/browser/test_every_page.py", "tests/browser/test_keyboard.py"],  # conftest
+        "tests/helpers/visit.py": [*VISITS, "tests/browser/test_keyboard.py"],  # conftest
         "pyproject.toml": None,
         "conftest.py": None,
     }.items(),

@@ -21,7 +21,7 @@ PAGES = ("book/**/*", "notebooks/**/*.ipynb", "_config.yml", "_toc.yml", "tools/
 READ_PAGES = ("tests/book", "tests/browser", "tests/notebooks")
 # ... and the API pages of the text of the package.
 TEXTS = ("subnorm/**/*.py",)
-READ_TEXTS = ("tests/book", "tests/browser/test_every_page.py")
+READ_TEXTS = ("tests/book", "tests/browser/test_every_page_on_a_desk.py", "tests/browser/test_every_page_on_a_phone.py")
 
 
 def changed(root: Path) -> list[str]:

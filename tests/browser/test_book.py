@@ -1,4 +1,4 @@
-"""What single pages do in a real browser. What holds for every page is in test_every_page.py."""
+"""What single pages do in a real browser; test_every_page*.py have what holds for every page."""
 
 import pytest
 from helpers.visit import DESK, PHONE, opened
