@@ -38,7 +38,7 @@ def sheet(name, srcdir):
 
 def all_sheets():
     """The text of the table of all sheets."""
-    yield "| Sheet | Minutes | Points | What it has, and after which chapters |"
+    yield "| Sheet | Minutes | Points | What, and after which chapters |"
     yield "|---|---|---|---|"
     for name, exercises in checks.SETS.items():
         after = ", ".join(map(chapter, sorted({ex.chapter for ex in exercises})))
