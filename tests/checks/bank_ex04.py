@@ -2,9 +2,12 @@
 
 import math
 
+import numpy as np
 import torch
+import torch.nn.functional as F
+from checks.combined import both
 
-from subnorm.numpy import post_ln, pre_ln
+from subnorm.numpy import post_ln, pre_ln, rms_norm
 
 
 def pre_ln_torch(x, sublayer, norm):
@@ -118,6 +121,30 @@ def block_with_an_error_of_its_own(x, attention, feed_forward, norms, placement)
     return block_by_steps(x, attention, feed_forward, norms, placement)
 
 
+def heads_one_by_one(q, k, heads, gamma_q, gamma_k, eps):
+    width = q.shape[-1] // heads
+    scores = []
+    for h in range(heads):
+        mine = slice(h * width, (h + 1) * width)
+        keys = rms_norm(k[..., mine], gamma_k, eps)
+        scores.append(np.einsum("...id,...jd->...ij", rms_norm(q[..., mine], gamma_q, eps), keys) / width**0.5)
+    return np.stack(scores, axis=-3)
+
+
+def normed_behind_the_product(q, k, heads, gamma_q, gamma_k, eps):
+    """Both gains on the queries, and the plain scores divided by what the norms divide by."""
+    width = len(gamma_q)
+    q, k = (np.moveaxis(x.reshape(*x.shape[:-1], heads, width), -2, -3) for x in (q, k))
+    rms_q, rms_k = (np.sqrt((x**2).mean(-1) + eps) for x in (q, k))
+    return (q * gamma_q * gamma_k) @ np.moveaxis(k, -1, -2) / rms_q[..., None] / rms_k[..., None, :] / np.sqrt(width)
+
+
+def qk_norm_torch(q, k, heads, gamma_q, gamma_k, eps):
+    q, k = (x.unflatten(-1, (heads, -1)).transpose(-2, -3) for x in (q, k))
+    q = F.rms_norm(q, gamma_q.shape, gamma_q, eps) * gamma_q.numel() ** -0.5
+    return q @ F.rms_norm(k, gamma_k.shape, gamma_k, eps).mT
+
+
 RIGHT = {
     "pre_ln": [pre_ln, pre_ln_torch, pre_ln_in_steps],
     "post_ln": [post_ln, post_ln_torch, post_ln_in_place_on_the_branch],
@@ -126,6 +153,7 @@ RIGHT = {
     "warm_up": [warm_up_torch, warm_up_in_cases],
     "deep_norm": [deep_norm_torch, deep_norm_by_roots],
     "block": [any_block_torch, block_by_steps, block_with_an_error_of_its_own],
+    "qk_norm": [heads_one_by_one, normed_behind_the_product, qk_norm_torch],
 }
 
 
@@ -194,4 +222,9 @@ COMBINED = {
         lambda x, f, norm, blocks: (2 * blocks) ** 0.25 * norm(x) + (8 * blocks) ** -0.25 * f(norm(x)),
     ],
     "block": [swapped_and_one_norm, two_placements_wrong],
+    "qk_norm": [
+        both("qk_norm", "all_heads", "no_scale"),
+        both("qk_norm", "layer_norm", "eps_outside"),
+        both("qk_norm", "no_transpose", "one_gain"),
+    ],
 }
