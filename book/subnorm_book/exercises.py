@@ -32,8 +32,8 @@ def sheet(name, srcdir):
     yield ""
     yield "| Level | Minutes | Exercise, its chapter, and what you can do then |"
     yield "|---|---|---|"
-    for number, ex in enumerate(exercises, 1):
-        yield f"| {ex.level} | {ex.minutes} | {number} · `{ex.name}`, {chapter(ex.chapter)}: {ex.objective} |"
+    for ex in exercises:
+        yield f"| {ex.level} | {ex.minutes} | {ex.number} · `{ex.name}`, {chapter(ex.chapter)}: {ex.objective} |"
 
 
 def all_sheets():

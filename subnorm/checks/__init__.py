@@ -22,10 +22,4 @@ def found(sheet: str) -> list[Exercise]:
 
 
 SETS = {folder.name: found(folder.name) for folder in pkgutil.iter_modules(__path__) if folder.ispkg}
-# Sheets that are not folders yet
-OLD = {"residuals": "ex01", "rms_norms": "ex03", "placements": "ex04", "precision": "ex05"}
-for module in pkgutil.iter_modules(__path__):
-    if module.name in OLD:
-        SETS[OLD[module.name]] = import_module(f"{__name__}.{module.name}").EXERCISES
-SETS = dict(sorted(SETS.items()))
 globals().update({exercise.name: exercise for exercises in SETS.values() for exercise in exercises})

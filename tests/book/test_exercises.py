@@ -14,10 +14,10 @@ from tools import course
 GIVEN = {"chapter": "03-norms", "reference": None, "cases": None, "mistakes": []}
 SETS = {
     "ex90": [
-        Exercise(name="double", level=1, minutes=10, objective="add a number to itself", **GIVEN),
-        Exercise(name="halve", level=2, minutes=25, objective="undo it", **GIVEN),
+        Exercise(number=1, name="double", level=1, minutes=10, objective="add a number to itself", **GIVEN),
+        Exercise(number=2, name="halve", level=2, minutes=25, objective="undo it", **GIVEN),
     ],
-    "ex91": [Exercise(name="module", level=3, minutes=5, objective="wrap it", way="module", **GIVEN)],
+    "ex91": [Exercise(number=1, name="module", level=3, minutes=5, objective="wrap it", way="module", **GIVEN)],
 }
 TOC = "```{toctree}\nnotebooks/03-norms\nnotebooks/exercises/ex90-small\nnotebooks/exercises/ex91-large\n```\n\n"
 LISTS = "".join(f"(sheet-{name})=\n## {name} · Sheet\n\n```{{exercises}} {name}\n```\n\n" for name in SETS)

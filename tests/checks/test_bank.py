@@ -202,12 +202,16 @@ def test_every_exercise_is_in_one_set_and_exported():
     assert all(getattr(subnorm.checks, name) is EXERCISES[name] for name in in_sets)
 
 
-def test_every_file_of_a_sheet_is_an_exercise_and_the_numbers_order_them():
-    folders = [path for path in Path(subnorm.checks.__file__).parent.iterdir() if (path / "__init__.py").is_file()]
-    for folder in folders:
-        exercises = subnorm.checks.SETS[folder.name]
-        assert {ex.name for ex in exercises} == {path.stem for path in folder.glob("[!_]*.py")}
+def test_the_exercises_are_the_files_of_the_sheets_and_their_numbers_order_them():
+    files = {path.relative_to(ROOT) for path in ROOT.glob("subnorm/checks/*/[!_]*.py")}
+    sheets = subnorm.checks.SETS
+    assert files == {Path(f"subnorm/checks/{sheet}/{ex.name}.py") for sheet in sheets for ex in sheets[sheet]}
+    assert list(sheets) == sorted(sheets)
+    for sheet, exercises in sheets.items():
         assert [ex.number for ex in exercises] == list(range(1, len(exercises) + 1))
+        assert {ex.reference.__module__ for ex in exercises} == {
+            f"subnorm.checks.{sheet}.{ex.name}" for ex in exercises
+        }
 
 
 def test_there_are_exercises_of_every_level():
