@@ -15,6 +15,8 @@ def main(arguments: list[str] | None = None) -> int:
     to_release.add_argument("sets", nargs="*", metavar="set", help="ex01, ex02, …; all sets if none is given")
     to_release.add_argument("--check", action="store_true", help="write nothing; say which student notebook is stale")
     to_release.add_argument("--nbgrader", type=Path, metavar="FOLDER", help="write a course for nbgrader there, too")
+    to_draft = commands.add_parser("draft", help="put cells for new exercises into the source notebook of a set")
+    to_draft.add_argument("set", help="ex01, ex02, …")
     to_grade = commands.add_parser("grade", help="run the notebooks that students handed in, and write grades.csv")
     to_grade.add_argument("set", help="ex01, ex02, …")
     to_grade.add_argument("submissions", type=Path, help="a folder, or the zip of a learning platform")
@@ -33,6 +35,8 @@ def main(arguments: list[str] | None = None) -> int:
         except OSError as error:
             print(f"release: {error.filename}: {error.strerror}", file=sys.stderr)
             return 1
+    if options.command == "draft":
+        return release.draft(options.set)
     if options.seed is not None and options.seed < 0:
         parser.error(f"--seed must be 0 or more; got {options.seed}")
     if options.jobs is not None and options.jobs < 1:

@@ -17,12 +17,14 @@ from typing import Any
 import subnorm
 from subnorm import checks
 from subnorm.checks.exercise import Exercise
+from subnorm.checks.variant import text_of
 from subnorm.classroom import handout
 from subnorm.classroom.plain import plain
 
 ROOT = Path(subnorm.__file__).resolve().parents[1]
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 STUB = "raise NotImplementedError  # your code here"
+FOLDED = "```{{admonition}} {}\n:class: dropdown\nTODO\n```"
 TRIVIAL = 20  # characters: a shorter line gives nothing away, and stands in many cells
 
 Notebook = dict[str, Any]
@@ -101,6 +103,53 @@ def as_json(book: Notebook) -> str:
 
 def tags(cell: Cell) -> list[str]:
     return list(cell["metadata"].get("tags", []))
+
+
+def draft(name: str) -> int:
+    """Put four cells into the source notebook of a set for each exercise that has none; 1 if that is not possible."""
+    try:
+        path = source_of(name)
+        source = read(path)
+        cells = source["cells"]
+        for k, exercise in enumerate(checks.SETS[name], 1):
+            of_set = {cell["source"].strip(): cell.get("id", "") for cell in cells}
+            known = of_set.get(check_line(exercise))
+            if known is None and f"{name}-{k}-task" not in of_set.values():
+                before = [
+                    at for at, cell in enumerate(cells) if cell.get("id", "").startswith((f"{name}-{k - 1}-", "setup"))
+                ]
+                cells[before[-1] + 1 : before[-1] + 1] = drafted(name, k, exercise)
+                print(f"{name}: four cells for {exercise.name} in {shown(path)}; write what is marked TODO")
+            elif known != f"{name}-{k}-check":
+                raise SheetError(f"{exercise.name} is number {k}, but its cells are not; number the cells anew first")
+    except SheetError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+    path.write_text(as_json(source), "utf-8")
+    return 0
+
+
+def drafted(name: str, k: int, exercise: Exercise) -> list[Cell]:
+    """The four cells of an exercise, with the text of its right answer and a TODO for each text that is missing."""
+    first, *lines = text_of(exercise.reference).rstrip().split("\n")
+    answer = [first, '    """TODO: what it returns."""', f"    {BEGIN}", *lines, f"    {END}"]
+    texts = {
+        "task": f"## {k} · TODO\n\n{level_line(exercise)}\n\nTODO\n\n" + FOLDED.format("Hint"),
+        "answer": "\n".join(answer),
+        "check": check_line(exercise),
+        "solution": FOLDED.format("Solution"),
+    }
+    tagged = {"task": [], "answer": ["answer", "hide-input"], "check": ["check"], "solution": ["solution-only"]}
+    cells = []
+    for part, text in texts.items():
+        cell: Cell = {"id": f"{name}-{k}-{part}", "cell_type": "markdown", "source": text, "metadata": {}}
+        if tagged[part]:
+            cell["metadata"]["tags"] = tagged[part]
+        if part in ("answer", "check"):
+            cell.update(cell_type="code", execution_count=None, outputs=[])
+            cell["metadata"]["nbgrader"] = for_grading(part, cell["id"], exercise)
+        cells.append(cell)
+    return cells
 
 
 def student(source: Notebook, name: str) -> Notebook:
@@ -207,6 +256,8 @@ def faults(source: Notebook, name: str, exercises: Sequence[Exercise]) -> Iterat
     for cell in source["cells"]:
         if {"answer", "check"} & set(tags(cell)) and cell.get("id") not in expected:
             yield f"{cell.get('id')}: it is tagged as an answer or a check, but the set has no such exercise"
+        if "TODO" in cell["source"]:
+            yield f"{cell.get('id')}: something is still TODO"
         if "answer" not in tags(cell) and re.search("(BEGIN|END) SOLUTION", cell["source"], re.I):
             yield f"{cell.get('id')}: a solution stands in an answer cell only"
     for k, exercise in enumerate(exercises, 1):
@@ -215,21 +266,35 @@ def faults(source: Notebook, name: str, exercises: Sequence[Exercise]) -> Iterat
                 yield from (f"{wanted}: {fault}" for fault in rule(cells[wanted], wanted, k, exercise))
 
 
+def level_line(exercise: Exercise) -> str:
+    """What a task says of its exercise."""
+    serves = f"{{doc}}`/notebooks/{exercise.chapter}`: {exercise.objective}."
+    return f"Level {exercise.level} · {exercise.minutes} minutes · serves {serves}"
+
+
+def check_line(exercise: Exercise) -> str:
+    return f"checks.{exercise.name}({exercise.name})"
+
+
+def for_grading(part: str, name: str, exercise: Exercise) -> dict[str, Any]:
+    """The metadata for nbgrader of an answer or a check."""
+    graded = part == "check"
+    points = {"points": exercise.level} if graded else {}
+    both = {"schema_version": 3, "task": False, "grade_id": name}
+    return {**both, "solution": not graded, "grade": graded, "locked": graded, **points}
+
+
 def task_faults(cell: Cell, name: str, k: int, exercise: Exercise) -> Iterator[str]:
     if not cell["source"].startswith(f"## {k} · "):
         yield f"it begins with its heading: ## {k} · …"
-    line = (
-        f"Level {exercise.level} · {exercise.minutes} minutes · serves "
-        f"{{doc}}`/notebooks/{exercise.chapter}`: {exercise.objective}."
-    )
-    if line not in cell["source"].split("\n"):
+    if (line := level_line(exercise)) not in cell["source"].split("\n"):
         yield f"this line is missing: {line}"
     if not re.search(r"\{admonition\} Hint\n:class: dropdown\n", cell["source"]):
         yield "the hint is missing: an admonition with the title Hint, of class dropdown"
 
 
 def answer_faults(cell: Cell, name: str, k: int, exercise: Exercise) -> Iterator[str]:
-    yield from wrong_metadata(cell, "answer", {"solution": True, "grade": False, "locked": False, "grade_id": name})
+    yield from wrong_metadata(cell, "answer", name, exercise)
     try:
         emptied(cell["source"])
         body = ast.parse(without_magics(cell["source"])).body
@@ -242,10 +307,8 @@ def answer_faults(cell: Cell, name: str, k: int, exercise: Exercise) -> Iterator
 
 
 def check_faults(cell: Cell, name: str, k: int, exercise: Exercise) -> Iterator[str]:
-    nbgrader = {"solution": False, "grade": True, "locked": True, "points": exercise.level, "grade_id": name}
-    yield from wrong_metadata(cell, "check", nbgrader)
-    line = f"checks.{exercise.name}({exercise.name})"
-    if cell["source"].strip() != line:
+    yield from wrong_metadata(cell, "check", name, exercise)
+    if cell["source"].strip() != (line := check_line(exercise)):
         yield f"it must hold {line} alone; it holds {cell['source'].strip()!r}"
 
 
@@ -259,10 +322,10 @@ def solution_faults(cell: Cell, name: str, k: int, exercise: Exercise) -> Iterat
 PARTS = {"task": task_faults, "answer": answer_faults, "check": check_faults, "solution": solution_faults}
 
 
-def wrong_metadata(cell: Cell, tag: str, nbgrader: dict[str, Any]) -> Iterator[str]:
+def wrong_metadata(cell: Cell, tag: str, name: str, exercise: Exercise) -> Iterator[str]:
     if cell["cell_type"] != "code" or tag not in tags(cell):
         yield f"it must be a code cell, tagged {tag}"
-    wanted = {"schema_version": 3, "task": False, **nbgrader}
+    wanted = for_grading(tag, name, exercise)
     if cell["metadata"].get("nbgrader") != wanted:
         yield f"its metadata for nbgrader must be {json.dumps(wanted, sort_keys=True)}"
 

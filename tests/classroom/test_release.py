@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from dataclasses import replace as replaced
 
 import nbformat
 import pytest
@@ -348,6 +349,48 @@ def test_grade_gets_what_was_asked_for(monkeypatch, tmp_path):
     line = ["grade", "ex02", str(tmp_path), "-o", str(tmp_path / "out"), "--seed", "3", "--no-sandbox", "--jobs", "1"]
     assert command_line.main(line) == 0
     assert seen == [("ex02", tmp_path, tmp_path / "out", 3, False, 1)]
+
+
+def triple(x):
+    return 3 * x
+
+
+def without(checkout, name):
+    """The sheet of the checkout without the cells of an exercise; its path."""
+    path = checkout / "notebooks/exercises/ex90-small.ipynb"
+    book = json.loads(path.read_text("utf-8"))
+    book["cells"] = [cell for cell in book["cells"] if not cell["id"].startswith(name)]
+    path.write_text(json.dumps(book), "utf-8")
+    return path
+
+
+def test_an_exercise_without_cells_gets_four(checkout, monkeypatch, capsys):
+    exercises = checks.SETS["ex90"]
+    monkeypatch.setitem(checks.SETS, "ex90", [exercises[0], replaced(exercises[1], reference=triple)])
+    path = without(checkout, "ex90-2-")
+    assert command_line.main(["draft", "ex90"]) == 0
+    assert "ex90: four cells for triple in notebooks/exercises/ex90-small.ipynb" in capsys.readouterr().out
+    ids = [cell["id"] for cell in release.read(path)["cells"]]
+    assert ids[-5:] == [*(f"ex90-2-{part}" for part in ("task", "answer", "check", "solution")), "figure"]
+    assert release.release(["ex90"]) == 1
+    wrong = [line.strip() for line in capsys.readouterr().err.splitlines()[1:]]
+    assert wrong == [f"ex90-2-{part}: something is still TODO" for part in ("task", "answer", "solution")]
+    path.write_text(path.read_text("utf-8").replace("TODO", "A text."), "utf-8")
+    assert release.release(["ex90"]) == 0
+    sheet = release.read(path.parent / "student" / path.name)
+    assert named(sheet, "ex90-2-answer")["source"].startswith('def triple(x):\n    """A text.: what it returns."""\n')
+    before = path.read_bytes()
+    assert command_line.main(["draft", "ex90"]) == 0
+    assert path.read_bytes() == before
+
+
+def test_cells_with_another_number_are_not_doubled(checkout, monkeypatch, capsys):
+    path = without(checkout, "ex90-1-")
+    before = path.read_bytes()
+    monkeypatch.setitem(checks.SETS, "ex90", checks.SETS["ex90"][::-1])
+    assert release.draft("ex90") == 1
+    assert "ex90: triple is number 1, but its cells are not" in capsys.readouterr().err
+    assert path.read_bytes() == before
 
 
 PLAIN = {
