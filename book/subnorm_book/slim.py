@@ -1,68 +1,36 @@
 """Makes the built pages light, complete and self-contained; the theme's own output is none of the three.
 
-Runs over the HTML when the build has finished, and changes nothing when run again. Every rule in `RULES` says which
-fault of the theme it cures.
+What Sphinx lets us choose is in `_config.yml`, in `book/_templates` and in `leave_out`. The rest runs over the HTML
+when the build has finished, and changes nothing when run again. Every rule in `RULES` says which fault it cures, and
+one that no page needs any more is a warning.
 """
 
-import io
+import json
 import re
 import struct
 from pathlib import Path
 from urllib.parse import unquote
 
+import numpy as np
 from docutils import nodes
 from PIL import Image
 from sphinx.util import logging
 from sphinx.util.index_entries import split_index_msg
 
-from subnorm import figures
 from subnorm_book import styles
 
 log = logging.getLogger(__name__)
 
-THEME = """<script>
-  {
-    const root = document.documentElement.dataset;
-    let mode = "auto";
-    try { mode = localStorage.getItem("mode") || mode; } catch { /* a browser may refuse to store */ }
-    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-    document.documentElement.classList.add("js"); // controls that only a script can serve are shown from the start
-    // neither reloaded nor sent to a place within the page: the reader begins at the top
-    if (!location.hash && performance.getEntriesByType("navigation")[0]?.type === "navigate")
-      document.documentElement.classList.add("fresh");
-    root.mode = mode;
-    root.theme = mode !== "auto" ? mode : dark ? "dark" : "light";
-  }
-  </script>"""
+THEME = "sphinx_book_theme"
 
-# The style sheet holds the fonts of formulas, but Chromium lays out one frame before it has decoded them, and then
-# breaks the lines anew. That frame is not shown.
-TYPESET = """<script>
-  {
-    const shown = document.documentElement.classList;
-    shown.add("typesetting");
-    document.addEventListener("load", ({ target }) => {
-      if (target.rel !== "stylesheet") return;
-      const fonts = [...document.fonts].filter(({ family }) => family.startsWith("KaTeX"));
-      Promise.allSettled(fonts.map((font) => font.load())).then(() => shown.remove("typesetting"));
-    }, true);
-  }
-  </script>"""
+#: Scripts and sheets, by a word of theirs, that a page needs only if it has the second word: live cells need another
+#: server, whose address is declared twice, an error on every page; no page has tabs.
+LEFT_OUT = {"sphinx-thebe.js": None, "sphinx-thebe.css": None, "THEBE_JS_URL": None, "design-tabs.js": "sd-tab-"}
 
+OPTIONS = r'<script src="([^"?]*/documentation_options\.js)[^"]*"></script>'  # the next inline script needs it
 RULES = [
-    # 1.5 MB of script that draws again the icons which the style sheet has already drawn
-    (r'<script src="[^"]*/fontawesome\.js[^"]*"></script>', ""),
-    # live cells need another server; their script is declared twice, which is an error on every page
-    (r"<script>const THEBE_JS_URL.*?</script>", ""),
-    (r'<script type="text/x-thebe-config">.*?</script>', ""),
-    (r"<script>kernelName = .*?</script>", ""),
-    (r"<script[^>]*sphinx-thebe\.js[^>]*></script>|<link[^>]*sphinx-thebe\.css[^>]*/>", ""),
-    # fetched early, run late: preloading them only delays what the reader sees first
-    (r'<link rel="preload" as="script"[^>]*/>', ""),
+    (r'<script type="text/x-thebe-config">.*?</script>\s*<script>kernelName = .*?</script>', ""),  # of live cells, too
     (r'<meta name="viewport" content="width=device-width, initial-scale=1" ?/>', ""),  # the page has one already
-    (r'<div id="ethical-ad-placement".*?</div>', ""),
-    # without a stored choice the theme starts light and then flashes to dark
-    (r'<script data-cfasync="false">.*?</script>', THEME),
     # its spoken name must contain the words it shows
     (r'(<button class="btn search-button-field[^>]*?) title="Search" aria-label="Search"', r"\1"),
     (r'<div id="pst-primary-sidebar" class', '<div id="pst-primary-sidebar" role="region" aria-label="Sidebar" class'),
@@ -76,11 +44,6 @@ RULES = [
     (r"<script (?![^>]*\b(?:defer|async)\b)(?=[^>]*\bsrc=)", "<script defer "),
     # names, punctuation and blanks of a listing have the colour of the listing, and are most of a chapter's elements
     (r'<span class="(?:n|nn|p|w)">([^<]*)</span>', r"\1"),
-    (r"(<pre[^>]*>)<span></span>", r"\1"),
-    # the list of contents is to follow the reader, and is sought by a name it does not have; subnorm.js starts this
-    (r' data-bs-spy="scroll" data-bs-target="[^"]*"', ' data-bs-target="#pst-page-toc-nav"'),
-    # the first page has a layout of its own: its head must not jump when the part that says so arrives
-    (r'<body (?!class="landing")(?=.*<div class="promise )', '<body class="landing" '),
 ]
 
 # The theme asks for the width of every listing and table as the page opens, which lays out a long page at once, with
@@ -92,8 +55,8 @@ ASKED = (
 )
 NOT_ASKED = '["not-asked"]'
 
-# More than half of the bytes of the site. Fonts in another form are for browsers of before 2018.
-UNUSED = ["**/*.map", "**/*.ttf", "scripts/fontawesome.js*", "sphinx-thebe.*"]
+# A fifth of the bytes of the site, which no page loads. Fonts in another form are for browsers of before 2018.
+UNUSED = ["**/*.map", "**/*.ttf", "scripts/fontawesome.js*"]
 
 HOME = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Subnorm</title>
@@ -103,17 +66,12 @@ HOME = """<!DOCTYPE html>
 """
 
 
-def slim(html, page):
-    """The HTML of the file `page`, fixed."""
-    html = re.sub(
-        r'<script src="([^"?]*/documentation_options\.js)[^"]*"></script>', lambda m: options(page.parent / m[1]), html
-    )
-    if "sd-tab" not in html.replace("sd-tabs-storage", ""):
-        html = re.sub(r"<script[^>]*/design-tabs\.js[^>]*></script>", "", html)
-    for pattern, replacement in RULES:
-        html = re.sub(pattern, replacement, html, flags=re.DOTALL)
-    if 'class="katex"' in html and TYPESET not in html:
-        html = html.replace(THEME, THEME + TYPESET)
+def slim(html, page, matched=None):
+    """The HTML of the file `page`, fixed; the set `matched` gets the patterns of the rules that it needed."""
+    for pattern, replacement in [(OPTIONS, lambda m: options(page.parent / m[1])), *RULES]:
+        html, count = re.subn(pattern, replacement, html, flags=re.DOTALL)
+        if count and matched is not None:
+            matched.add(pattern)
     first = re.search(r"<article\b.*?<img\b", html, re.DOTALL)  # the logo, and what the reader may see at once
     return re.sub(
         r"<img (?![^>]*\bdecoding=)([^>]*)>", lambda m: sized(m, page, bool(first) and m.start() > first.end()), html
@@ -121,7 +79,7 @@ def slim(html, page):
 
 
 def options(path):
-    """Inline, because the next inline script needs it. From a file, search cannot fetch pages to quote from them."""
+    """The script at `path`, inline. From a file, search cannot fetch pages to quote from them."""
     return (
         f"<script>{path.read_text('utf-8')}\n"
         'if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;</script>'
@@ -149,13 +107,29 @@ def choice(path, source, box):
         return ""
     small = path.with_suffix(".small.png")
     if not small.exists():
-        png = io.BytesIO()
         with Image.open(path) as picture:
-            picture.convert("RGB").resize(box, Image.Resampling.BOX).save(png, format="png")
-        small.write_bytes(figures.with_palette(png))
+            smaller(picture, box).save(small, optimize=True)
     name = f"{source.removesuffix('.png')}.small.png"
     shown = f"(max-width: {width + 32}px) calc(100vw - 2rem), {width}px"
     return f' srcset="{name} {width}w, {source} {sharp}w" sizes="{shown}"'
+
+
+def smaller(picture, box):
+    """The picture in its own colours and the 16 commonest of those that resizing mixes.
+
+    To look for the fewest colours, as `figures.with_palette` does, takes a quarter of a second for each picture, and
+    saves no byte here.
+    """
+    picture = picture.convert("RGB")
+    own = [colour for _, colour in sorted(picture.getcolors(picture.width * picture.height), reverse=True)]
+    rgb = np.asarray(picture.resize(box, Image.Resampling.BOX), dtype=int) @ (1 << 16, 1 << 8, 1)  # a number a pixel
+    mixed, places, counts = np.unique(rgb, return_inverse=True, return_counts=True)
+    mixed = np.stack([mixed >> 16, mixed >> 8 & 255, mixed & 255], axis=1).astype(np.float32)
+    colours = np.array([*own[:240], *mixed[counts.argsort()[-16:]]], dtype=np.float32)
+    nearest = ((colours**2).sum(-1) - 2 * mixed @ colours.T).argmin(-1)
+    image = Image.fromarray(nearest[places].reshape(rgb.shape).astype(np.uint8))
+    image.putpalette(colours.astype(np.uint8).tobytes())
+    return image
 
 
 def size(path):
@@ -200,6 +174,25 @@ def complete_search(app):
     return []
 
 
+def leave_out(app, pagename, templatename, context, doctree):
+    """Drop scripts and sheets that the page does not need."""
+    if app.config.html_theme != THEME:
+        return
+    for word, needed_by in LEFT_OUT.items():
+        if needed_by and needed_by in context.get("body", ""):
+            continue
+        found = [(kind, file) for kind in ("script_files", "css_files") for file in context[kind] if word in said(file)]
+        if not found:
+            log.warning("%r is on no page; drop it from LEFT_OUT in slim.py", word)
+        for kind, file in found:
+            context[kind] = [other for other in context[kind] if other is not file]
+
+
+def said(file):
+    """The name of a script or a sheet, or the script itself."""
+    return str(file.filename or file.attributes["body"])
+
+
 def ask_no_widths(path):
     if not path.exists():  # another theme
         return
@@ -210,25 +203,52 @@ def ask_no_widths(path):
         log.warning("%s: what asks for widths has changed; look it up in the theme and fix ASKED in slim.py", path)
 
 
+def remove_unused(static):
+    """{"_static": the patterns that found files}, or nothing where an earlier build has removed them."""
+    found = {pattern: list(static.glob(pattern)) for pattern in UNUSED}
+    for path in {path for paths in found.values() for path in paths}:  # two patterns name the same file
+        path.unlink()
+    matched = {pattern for pattern, paths in found.items() if paths}
+    return {"_static": matched} if matched else {}
+
+
+def warn_of_idle(record, needed, places):
+    """A warning for each rule that is needed nowhere; of pages that are not written now, the record knows."""
+    known = json.loads(record.read_text("utf-8")) if record.exists() else {}
+    needed = {place: sorted(rules) for place, rules in (known | needed).items() if place in places}
+    record.write_text(json.dumps(needed), "utf-8")
+    for rule in (OPTIONS, *(pattern for pattern, _ in RULES), *UNUSED):
+        if not any(rule in rules for rules in needed.values()):
+            log.warning("no page needs the rule %s any more; drop it from slim.py", rule)
+
+
 def finish(app, error):
     if error or app.builder.format != "html":
         return
-    ask_no_widths(Path(app.outdir, "_static", THEME_SCRIPT))
+    site, static = Path(app.outdir), Path(app.outdir, "_static")
+    ask_no_widths(static / THEME_SCRIPT)
     if app.config.root_doc != "index":  # instead of the bare redirect that is written there
-        Path(app.outdir, "index.html").write_text(HOME.format(url=f"{app.config.root_doc}.html"), "utf-8")
-    for path in [path for pattern in UNUSED for path in Path(app.outdir, "_static").glob(pattern)]:
-        path.unlink(missing_ok=True)  # two patterns name it
-    found = Path(app.outdir).rglob("*.html")
-    paths = [path for path in sorted(found) if "_static" not in path.relative_to(app.outdir).parts]
-    old = {path: path.read_text("utf-8") for path in paths}
-    new = styles.merge({path: slim(html, path) for path, html in old.items()}, Path(app.outdir, "_static"))
-    for path in paths:
+        (site / "index.html").write_text(HOME.format(url=f"{app.config.root_doc}.html"), "utf-8")
+    needed = remove_unused(static)
+    old = {path: path.read_text("utf-8") for path in sorted(site.rglob("*.html")) if static not in path.parents}
+    fixed = {}
+    for path, html in old.items():
+        matched = set()
+        fixed[path] = slim(html, path, matched)
+        if fixed[path] != html:
+            needed[path.relative_to(site).as_posix()] = matched
+    if app.config.html_theme == THEME:
+        places = {"_static", *(path.relative_to(site).as_posix() for path in old)}
+        warn_of_idle(Path(app.doctreedir, "rules.json"), needed, places)
+    new = styles.merge(fixed, static)
+    for path in old:
         if new[path] != old[path]:
             path.write_text(new[path], "utf-8")
 
 
 def setup(app):
     app.connect("html-page-context", describe)
+    app.connect("html-page-context", leave_out, priority=900)  # after all who add some
     app.connect("html-collect-pages", complete_search)
     app.connect("build-finished", finish, priority=900)  # after the page that leads from index.html to the book
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -106,32 +106,43 @@ def test_description(tmp_path):
     assert 'content="Own words."' in html(tmp_path)
 
 
-THEME = """<meta name="viewport" content="width=device-width, initial-scale=1" />
-<script data-cfasync="false">
- document.documentElement.dataset.mode = localStorage.getItem("mode") || "";
-</script>
-<script src="../_static/scripts/fontawesome.js?digest=8"></script>
-<link rel="preload" as="script" href="../_static/scripts/bootstrap.js?digest=8" />
-<link rel="stylesheet" type="text/css" href="../_static/sphinx-thebe.css?v=4" />
-<script async="async" src="../_static/sphinx-thebe.js?v=c"></script>
-<script>const THEBE_JS_URL = "https://example.org/thebe.js"</script>
-<script type="text/x-thebe-config">
- {}
-</script>
-<script>kernelName = 'python3'</script>
-<script data-sd-tabs-storage-prefix="x" src="../_static/design-tabs.js?v=f"></script>
-<div id="ethical-ad-placement" class="flat"
-  data-ea-manual="true">
-</div>"""
-
-
-def test_slim_removes_what_the_theme_leaves(tmp_path):
+def test_what_no_page_needs_is_left_out(tmp_path, monkeypatch):
     from subnorm_book import slim
 
-    rest = slim.slim(THEME, tmp_path / "a.html")
-    for word in ("fontawesome", "thebe", "THEBE", "preload", "viewport", "design-tabs", "ethical", "kernelName"):
-        assert word not in rest
-    assert 'root.theme = mode !== "auto"' in rest
+    monkeypatch.setattr(slim, "THEME", "basic")  # the theme of the small book
+    left_out = {
+        "doctools.js": None,
+        "pygments.css": None,
+        "sphinx_highlight.js": "one word",
+        "basic.css": "another word",
+    }
+    monkeypatch.setattr(slim, "LEFT_OUT", left_out | {"absent.js": None})
+    monkeypatch.setattr(slim, "RULES", [])
+    monkeypatch.setattr(slim, "UNUSED", ["minus.png"])
+    page(tmp_path, "The page has one word.")
+    assert "'absent.js' is on no page; drop it from LEFT_OUT" in build(tmp_path)
+    for name, there in [("doctools.js", False), ("pygments.css", False), ("sphinx_highlight.js", True)]:
+        assert (name in html(tmp_path)) is there
+    assert "basic.css" not in html(tmp_path)
+    assert not list((tmp_path / "_build").rglob("minus.png"))
+
+
+def test_a_rule_that_no_page_needs_is_a_warning_in_every_build(tmp_path, monkeypatch):
+    from subnorm_book import slim
+
+    monkeypatch.setattr(slim, "THEME", "basic")
+    monkeypatch.setattr(slim, "LEFT_OUT", {})
+    monkeypatch.setattr(slim, "UNUSED", ["minus.png", "plus.gif"])
+    monkeypatch.setattr(slim, "RULES", [("<title>", "<title >"), ("<strong>", "<b>"), ("<blink>", "")])
+    notebook(tmp_path, SLOPE)
+    for text, idle in [("**a** b", []), ("**a** b", []), ("a b", ["<strong>"]), ("a **b**", [])]:
+        page(tmp_path, f"{text}\n\n{TOC}")
+        said = [
+            f"no page needs the rule {rule} any more; drop it from slim.py" for rule in [*idle, "<blink>", "plus.gif"]
+        ]
+        warnings = build(tmp_path)
+        assert all(one in warnings for one in said)
+        assert warnings.count("no page needs the rule") == len(said)
 
 
 def test_slim_mends_and_may_run_twice(tmp_path):
