@@ -163,7 +163,7 @@ def test_modules_of_the_same_name_elsewhere_do_not_take_the_place_of_the_extensi
     folder = checkout(tmp_path / "small")
     for name in ("book/subnorm_book", "book/_static"):
         shutil.copytree(ROOT / name, folder / name)
-    for name in ("_config.yml", "book/references.bib"):
+    for name in ("_config.yml", "book/references.bib", "pyproject.toml"):
         (folder / name).write_bytes((ROOT / name).read_bytes())
     (folder / "book" / "more.md").write_text("# More\n\nA formula, $x$, and {given}`0.5`.\n", "utf-8")
     good, said = build(folder, PYTHONPATH=str(other))
