@@ -219,7 +219,7 @@ def warn_of_idle(record, needed, places):
     record.write_text(json.dumps(needed), "utf-8")
     for rule in (OPTIONS, *(pattern for pattern, _ in RULES), *UNUSED):
         if not any(rule in rules for rules in needed.values()):
-            log.warning("no page needs the rule %s any more; drop it from slim.py", rule)
+            log.warning("no page needs the rule %s any more; drop it from slim.py", rule, type="slim")
 
 
 def finish(app, error):
