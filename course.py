@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Build, test, read and run the course. Needs Python 3.11 or newer, and nothing else.
 
-build      make .venv, install what is pinned, build the book
+build      make .venv, install what the book needs, build the book
 test       build, then lint, types, the tests of package and book, every notebook
            (test package: a minute; test changed: what your changes can affect)
 serve      build, then show the book on a local web server
@@ -9,6 +9,7 @@ lab        open the notebooks in JupyterLab
 refresh    run notebooks again and store what they print
 speed      measure how long all this takes, for the page on speed
 
+All but build and serve first install the rest: PyTorch, JupyterLab, the tools of the tests.
 What is already done is not done again.
 """
 

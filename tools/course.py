@@ -27,6 +27,9 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 INSTALLED = VENV / "course.json"  # what is in .venv; without "home" while an install is under way
 LOG = VENV / "install.log"
+READ = ["requirements-book.txt"]
+RUN = ["requirements.txt"]  # with requirements-book.txt, and with torch
+TEST = [*RUN, "requirements-dev.txt"]
 BUILD = ROOT / "_build"
 PAGES = BUILD / "html"  # always of a build without errors
 STATE = BUILD / "state"  # what Sphinx remembers of that build
@@ -84,25 +87,53 @@ def read_json(path: pathlib.Path) -> dict:
         return {}
 
 
+def with_included(files: list) -> list:
+    """Requirement files, and those that they name."""
+    found = []
+    for name in files:
+        found += [name, *with_included(re.findall(r"^-r +(\S+)", (ROOT / name).read_text("utf-8"), re.MULTILINE))]
+    return found
+
+
 def requirements(files: list) -> dict:
     """What `INSTALLED` says once `files` are in .venv, which works neither moved nor under another Python."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    package = [project.get("build-system"), project.get("project")]  # a setting of ruff installs nothing
+    package = json.dumps([project.get("build-system"), project.get("project")])  # a setting of ruff installs nothing
+    needs = hashlib.sha256(package.encode()).hexdigest()
     return {
         "home": f"Python {sys.version_info[0]}.{sys.version_info[1]} in {VENV}",
-        "package": hashlib.sha256(json.dumps(package).encode()).hexdigest(),
-        **{name: digest([ROOT / name, ROOT / "constraints.txt"]) for name in files},
+        **{name: f"{digest([ROOT / name, ROOT / 'constraints.txt'])} {needs}" for name in with_included(files)},
     }
+
+
+def size(files: list) -> str:
+    """The disk that .venv needs for `files`."""
+    if files == READ:
+        return "0.4 GB"
+    return f"{'1.4' if files == RUN else '2.5'} GB with PyTorch's CPU build, several GB with CUDA"
+
+
+def pip_install(python: pathlib.Path, files: list, torch_index: str) -> list:
+    """The command that installs all `files` at once."""
+    command = [python, "-m", "pip", "install", "--no-input", "--progress-bar=off", "--disable-pip-version-check"]
+    command += ["--no-compile"]  # Python compiles what it imports; all of it would take longer than the build of a book
+    command += [word for name in files for word in ("-r", name)]
+    if torch_index and files != READ:  # the CPU build is 2.13.0+cpu, which matches ==2.13.0 and which pip prefers
+        command += ["--extra-index-url", torch_index]
+    return command
 
 
 def install(files: list, torch_index: str) -> None:
     """Bring .venv to the pinned versions. An install that did not finish is begun again in an empty .venv."""
     have = read_json(INSTALLED)
     index = torch_index or have.get("torch index", "")  # asked for once: a .venv made again keeps its kind of torch
-    want = {**requirements(files), "torch index": index}
+    want = requirements(files)
     ours = PYTHON.exists() and have.get("home") == want["home"]
-    if ours and index != have.get("torch index", ""):  # for pip it is the same version: it would change nothing
-        sys.exit(f".venv has torch already. To take it from {index}, remove {VENV}, then run this command again.")
+    if ours and index != have.get("torch index", ""):
+        if RUN[0] in have:  # for pip it is the same version: it would change nothing
+            sys.exit(f".venv has torch already. To take it from {index}, remove {VENV}, then run this command again.")
+        have["torch index"] = index  # for the first command that needs torch
+        INSTALLED.write_text(json.dumps(have), "utf-8")
     if ours and want.items() <= have.items():
         return
     start = time.monotonic()
@@ -114,22 +145,18 @@ def install(files: list, torch_index: str) -> None:
         have = {}
     before = INSTALLED.read_text("utf-8") if INSTALLED.exists() else ""
     INSTALLED.write_text(begun, "utf-8")
-    # All files in one call: a second call may move what the first one chose.
-    command = [PYTHON, "-m", "pip", "install", "--no-input", "--progress-bar=off", "--disable-pip-version-check"]
-    command += [word for name in files for word in ("-r", name)]
-    if index:  # the CPU build is 2.13.0+cpu, which matches ==2.13.0 and which pip prefers to plain 2.13.0
-        command += ["--extra-index-url", index]
-    print(f"Installing {' and '.join(files)} into .venv: minutes the first time")
+    wait = "a minute" if files == READ else "minutes"
+    print(f"Installing {' and '.join(files)} into .venv: {wait} the first time, and {size(files)} in all")
     status = None
     try:
-        status = logged(command)
+        status = logged(pip_install(PYTHON, files, index))
     finally:  # also after Ctrl+C, which ends many a wait for a network
         log = LOG.read_text("utf-8", "replace")
         if status != 0 and "Installing collected packages" not in log:  # .venv is what it was
             INSTALLED.write_text(before, "utf-8") if before else INSTALLED.unlink()
     if status != 0:
-        sys.exit(install_error(log))
-    INSTALLED.write_text(json.dumps({**have, **want}), "utf-8")
+        sys.exit(install_error(log, files))
+    INSTALLED.write_text(json.dumps({**have, **want, "torch index": index}), "utf-8")
     print(f"Installed in {time.monotonic() - start:.0f} s")
 
 
@@ -163,11 +190,11 @@ def logged(command: list) -> int:
             print(f"  {time.monotonic() - start:4.0f} s  {line[:100]}", flush=True)
 
 
-def install_error(log: str) -> str:
+def install_error(log: str, files: list) -> str:
     """The end of pip's log, and what to do."""
     missing = re.search(r"No matching distribution found for (\S+)", log)
     if re.search("No space left", log):
-        fix = "The disk is full: the course needs 1.7 GB with PyTorch's CPU build, several GB with CUDA."
+        fix = f"The disk is full: {' and '.join(files)} need {size(files)}."
     elif "ResolutionImpossible" in log:  # before the network: pip also got over a slow reply
         fix = f"The pinned versions contradict each other: undo the last change to them. The whole log is {LOG}."
     elif re.search(NETWORK, log, re.IGNORECASE):
@@ -241,6 +268,8 @@ def build() -> bool:
         place()
         print(f"Built in {time.monotonic() - start:.0f} s")
     print(f"The book is up to date. Open {page}\n  in a browser: {page.as_uri()}")
+    if RUN[0] not in read_json(INSTALLED):
+        print("To run the notebooks: python3 course.py lab, which first installs PyTorch and JupyterLab.")
     return True
 
 
@@ -391,7 +420,11 @@ def main(about: str) -> bool:
         help="test: package (a minute), or changed (what the changes since the last commit can affect); "
         "refresh: only these notebooks; speed: only these measures",
     )
-    parser.add_argument("--torch-index", metavar="URL", help="take torch from this package index, e.g. its CPU build")
+    parser.add_argument(
+        "--torch-index",
+        metavar="URL",
+        help="take torch from this package index, e.g. its CPU build, now or when a command first needs it",
+    )
     parser.add_argument("--install", action="store_true", help="speed: the install too, which needs the network")
     parser.add_argument("--port", type=port_number, help="serve: 8000 if not given")
     args = parser.parse_intermixed_args()
@@ -403,10 +436,8 @@ def main(about: str) -> bool:
         parser.error(f"{args.command} takes no --port; only serve does")
     if args.install and args.command != "speed":
         parser.error(f"{args.command} takes no --install; only speed does")
-    install(
-        ["requirements.txt", "requirements-dev.txt"] if args.command in ("test", "speed") else ["requirements.txt"],
-        args.torch_index,
-    )
+    needed = {"build": READ, "serve": READ, "lab": RUN, "refresh": RUN, "test": TEST, "speed": TEST}
+    install(needed[args.command], args.torch_index)
     if args.command == "serve":
         good = build()
         if not (PAGES / "index.html").is_file():

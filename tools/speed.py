@@ -83,16 +83,19 @@ def row(rounds: list) -> dict:
 
 
 def install(copy: pathlib.Path) -> dict:
-    """What `course.py build` does first: an environment, and all that is pinned. pip's cache is used as it is."""
+    """A new environment, to read and then to run the course. pip's cache is used as it is."""
     venv = copy / ".venv"
     python = venv / course.PYTHON.relative_to(course.VENV)
     index = course.read_json(course.INSTALLED).get("torch index", "")
-    command = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", "requirements.txt"]
-    made = clocked([sys.executable, "-m", "venv", venv], copy)
-    filled = clocked(command + (["--extra-index-url", index] if index else []), copy)
-    size = sum(path.lstat().st_size for path in venv.rglob("*") if path.is_file())
+    rows = {}
+    wall, cpu, _ = clocked([sys.executable, "-m", "venv", venv], copy)
+    for name, files in (("to read", course.READ), ("to run", course.RUN)):
+        more = clocked(course.pip_install(python, files, index), copy)
+        wall, cpu = wall + more[0], cpu + more[1]
+        size = sum(path.lstat().st_size for path in venv.rglob("*") if path.is_file())
+        rows[name] = row([(wall, cpu)]) | {"bytes": size}
     shutil.rmtree(venv)
-    return {"environment": row([(made[0] + filled[0], made[1] + filled[1])]) | {"bytes": size}}
+    return rows
 
 
 def build(copy: pathlib.Path) -> dict:

@@ -83,7 +83,7 @@ def time(seconds):
 
 
 def size(count):
-    return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1000:.0f} kB"
+    return f"{count / 1e9:.2f} GB" if count >= 1e8 else f"{count / 1000:.0f} kB"
 
 
 def middle(row):

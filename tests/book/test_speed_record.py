@@ -150,4 +150,4 @@ def test_a_time_has_two_digits(seconds, said):
 
 
 def test_a_size():
-    assert [size(n) for n in (1234, 1_700_000_000)] == ["1 kB", "1.70 GB"]
+    assert [size(n) for n in (1234, 389_000_000, 1_700_000_000)] == ["1 kB", "0.39 GB", "1.70 GB"]
