@@ -17,10 +17,12 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from helpers import requirements
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 SCRIPT = Path(__file__).parents[1] / "course.py"
-RUN, TEST = ["requirements.txt"], ["requirements.txt", "requirements-dev.txt"]
+READ, RUN, TEST = ["requirements-book.txt"], ["requirements.txt"], ["requirements.txt", "requirements-dev.txt"]
 
 
 class Pip:
@@ -48,8 +50,9 @@ class Pip:
 def course(tmp_path):
     """course.py as a module whose root is empty but for what it reads."""
     shutil.copytree(SCRIPT.with_name("tools"), tmp_path / "tools", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("requirements.txt", "requirements-dev.txt", "constraints.txt", "pyproject.toml", "_config.yml"):
+    for name in (*READ, *TEST, "constraints.txt", "pyproject.toml", "_config.yml"):
         (tmp_path / name).write_text(f"# {name}\n", "utf-8")
+    (tmp_path / "requirements.txt").write_text("-r requirements-book.txt  # first\n", "utf-8")
     for name in ("book/intro.md", "notebooks/01.ipynb", "subnorm/__init__.py"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(f"{name}\n", "utf-8")
@@ -184,14 +187,43 @@ def test_one_pip_call_installs_once(course, pip):
     assert pip.calls[0][-4:] == ["-r", "requirements.txt", "-r", "requirements-dev.txt"]
 
 
-def test_build_and_then_test_keep_the_venv(course, pip):
-    course.install(RUN, None)
-    course.install(TEST, None)
-    course.install(RUN, None)
-    assert (pip.made, len(pip.calls)) == (1, 2)
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [("build", READ), ("serve", READ), ("lab", RUN), ("refresh", RUN), ("test", TEST), ("speed", TEST)],
+)
+def test_a_command_installs_what_it_needs(course, pip, books, monkeypatch, command, files):
+    for name in ("serve", "lab", "refresh", "test", "speed"):
+        monkeypatch.setattr(course, name, lambda *_: True)
+    monkeypatch.setattr(sys, "argv", ["course.py", command])
+    assert course.main("")
+    assert [word for word in pip.calls[0] if word.startswith("requirements")] == files
 
 
-CHANGED = {"requirements.txt": "# changed", "constraints.txt": "# changed", "pyproject.toml": "[project]\nname = 'a'"}
+def test_each_command_adds_to_the_venv_and_none_takes_away(course, pip):
+    for files in (READ, RUN, TEST, RUN, READ):
+        course.install(files, None)
+    assert (pip.made, len(pip.calls)) == (1, 3)
+
+
+def test_every_package_that_a_requirement_file_brings_is_pinned(course):
+    """So pip has no choice, and what a later command installs moves nothing."""
+    text = SCRIPT.with_name("constraints.txt").read_text("utf-8")
+    pins = {canonicalize_name(name): version for name, version in re.findall(r"(?m)^([\w.-]+)==(\S+)$", text)}
+    found = {name: metadata.version(name).partition("+")[0] for name in requirements.packages(*READ, *TEST)}
+    assert len(found) > 150
+    found.pop("subnorm")
+    assert {name: version for name, version in found.items() if pins.get(name) != version} == {}
+
+
+def test_a_reader_needs_no_torch():
+    assert {"torch", "matplotlib", "jupyterlab", "triton"}.isdisjoint(requirements.packages(*READ))
+    assert requirements.packages(*READ) < requirements.packages(*RUN)
+
+
+CHANGED = {
+    **dict.fromkeys(["requirements.txt", "requirements-book.txt", "constraints.txt"], "# changed"),
+    "pyproject.toml": "[project]\nname = 'a'",
+}
 
 
 @pytest.mark.parametrize("name", CHANGED)
@@ -200,6 +232,30 @@ def test_changed_requirements_are_installed(course, pip, name):
     (course.ROOT / name).write_text(CHANGED[name], "utf-8")
     course.install(RUN, None)
     assert (pip.made, len(pip.calls)) == (1, 2)
+
+
+@pytest.mark.parametrize("name", ["constraints.txt", "pyproject.toml"])
+def test_what_a_reader_installs_does_not_pass_for_the_rest(course, pip, name):
+    course.install(TEST, None)
+    (course.ROOT / name).write_text(CHANGED[name], "utf-8")
+    course.install(READ, None)
+    course.install(TEST, None)
+    assert (pip.made, len(pip.calls)) == (1, 3)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_pip_compiles_only_what_python_would_not_keep(course, pip, monkeypatch, kept):
+    monkeypatch.setattr(sys, "dont_write_bytecode", not kept)
+    course.install(READ, None)
+    assert ("--no-compile" in pip.calls[0]) == kept
+
+
+@pytest.mark.parametrize(("files", "said"), [(READ, "0.4 GB"), (RUN, "1.4 GB with"), (TEST, "2.5 GB with")])
+def test_the_size_is_said_before_the_install(course, pip, capsys, files, said):
+    pip.ends = ["OSError: [Errno 28] No space left on device"]
+    with pytest.raises(SystemExit, match=f"The disk is full: {' and '.join(files)} need {said}"):
+        course.install(files, None)
+    assert said in capsys.readouterr().out
 
 
 def test_a_setting_of_a_tool_installs_nothing(course, pip):
@@ -229,6 +285,14 @@ def test_the_torch_index_is_kept_for_later_calls(course, pip):
     assert [call[4:].count("https://example.org/cpu") for call in pip.calls] == [1, 1, 1]
 
 
+def test_the_torch_index_waits_for_the_command_that_installs_torch(course, pip):
+    course.install(READ, "https://example.org/cuda")
+    course.install(READ, "https://example.org/cpu")
+    course.install(TEST, None)
+    assert pip.made == 1
+    assert [[word for word in call if "://" in word] for call in pip.calls] == [[], ["https://example.org/cpu"]]
+
+
 def test_a_torch_index_that_comes_too_late_is_refused(course, pip):
     course.install(RUN, None)
     with pytest.raises(SystemExit, match=r"has torch already\. To take it from https://example.org/cpu, remove"):
@@ -239,11 +303,12 @@ def test_a_torch_index_that_comes_too_late_is_refused(course, pip):
 @pytest.mark.parametrize("end", [KeyboardInterrupt(), "error: something"])
 def test_a_failed_change_that_installed_nothing_costs_nothing(course, pip, end):
     course.install(RUN, None)
+    before = (course.ROOT / "requirements.txt").read_text("utf-8")
     (course.ROOT / "requirements.txt").write_text("# changed\n", "utf-8")
     pip.ends = [end]
     with pytest.raises((KeyboardInterrupt, SystemExit)):
         course.install(RUN, None)
-    (course.ROOT / "requirements.txt").write_text("# requirements.txt\n", "utf-8")
+    (course.ROOT / "requirements.txt").write_text(before, "utf-8")
     course.install(RUN, None)
     assert (pip.made, len(pip.calls)) == (1, 2)
 
@@ -298,7 +363,6 @@ def test_a_venv_made_by_hand_is_kept_when_nothing_was_installed(course, pip):
     [
         ("WARNING: Retrying after NewConnectionError\nERROR: No matching distribution found", "No connection"),
         ("Temporary failure in name resolution", "No connection"),
-        ("OSError: [Errno 28] No space left on device", "disk is full"),
         ("WARNING: Retrying after ReadTimeoutError\nERROR: ResolutionImpossible", "contradict each other"),
         (
             "ERROR: No matching distribution found for torch==2.13.0",
@@ -329,6 +393,13 @@ def test_a_book_is_built_once(course, books):
     assert course.build()
     assert books == [[str(course.PYTHON), "-P", str(course.ROOT / "tools" / "book.py"), str(course.NEXT)]]
     assert not course.NEXT.exists()
+
+
+def test_a_reader_is_told_how_to_run_the_notebooks(course, pip, books, capsys):
+    for files, told in ((READ, True), (RUN, False)):
+        course.install(files, None)
+        course.build()
+        assert ("To run the notebooks: python3 course.py lab" in capsys.readouterr().out) == told
 
 
 @pytest.mark.parametrize("name", ["notebooks/.ruff_cache/a", "subnorm/__pycache__/a.pyc"])

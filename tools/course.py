@@ -116,7 +116,8 @@ def size(files: list) -> str:
 def pip_install(python: pathlib.Path, files: list, torch_index: str) -> list:
     """The command that installs all `files` at once."""
     command = [python, "-m", "pip", "install", "--no-input", "--progress-bar=off", "--disable-pip-version-check"]
-    command += ["--no-compile"]  # Python compiles what it imports; all of it would take longer than the build of a book
+    if not sys.dont_write_bytecode:  # else every later process would compile anew
+        command += ["--no-compile"]  # most modules are never imported; Python compiles and keeps the others
     command += [word for name in files for word in ("-r", name)]
     if torch_index and files != READ:  # the CPU build is 2.13.0+cpu, which matches ==2.13.0 and which pip prefers
         command += ["--extra-index-url", torch_index]
