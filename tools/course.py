@@ -147,7 +147,7 @@ def install(files: list, torch_index: str) -> None:
     before = INSTALLED.read_text("utf-8") if INSTALLED.exists() else ""
     INSTALLED.write_text(begun, "utf-8")
     wait = "a minute" if files == READ else "minutes"
-    print(f"Installing {' and '.join(files)} into .venv: {wait} the first time, and {size(files)} in all")
+    print(f"Installing {' and '.join(files)} into .venv: {wait} the first time; it then takes {size(files)}")
     status = None
     try:
         status = logged(pip_install(PYTHON, files, index))

@@ -66,7 +66,7 @@ def test_the_pages_need_only_what_readers_install(pages, absent, tmp_path):
     assert {"cycler", "matplotlib", "torch", "jupyterlab", "resvg_py"} <= set(absent)
     (tmp_path / "book" / "api").mkdir(parents=True)
     (tmp_path / "notebooks" / "exercises").mkdir(parents=True)
-    for name in ("_config.yml", "_toc.yml"):
+    for name in ("_config.yml", "_toc.yml", "pyproject.toml"):
         shutil.copy(course.ROOT / name, tmp_path)
     for name in ("subnorm", "book/_static", "book/subnorm_book", "book/references.bib"):
         (tmp_path / name).symlink_to(course.ROOT / name)
