@@ -1,7 +1,7 @@
-"""The rules that inputs must keep, said once for NumPy and PyTorch.
+"""The rules for inputs, shared by NumPy and PyTorch.
 
-Every message has three parts: the rule, what came, and the fix. The functions take plain shapes, names and
-numbers, so that this file needs neither library.
+Every message has three parts: the rule, the input received, and the fix. The functions take plain shapes, names and
+numbers, so this file needs neither library.
 """
 
 import math
@@ -24,7 +24,7 @@ def array(name: str, is_array: bool, got: type) -> None:
     if not is_array:
         raise TypeError(
             f"{name} must be one array with a shape; got {got.__name__}. "
-            f"From a module that returns several results, such as torch.nn.MultiheadAttention, take the first."
+            f"If a module returns several results, such as torch.nn.MultiheadAttention, take the first."
         )
 
 
@@ -41,16 +41,15 @@ def features(shape: Shape) -> None:
     if len(shape) == 0 or shape[-1] == 0:
         raise ValueError(
             f"x must have shape (..., d) with d at least 1; got shape {shape}. "
-            f"Everything here works along the last axis: put the features there."
+            f"The norms work along the last axis: put the features there."
         )
 
 
 def rows(shape: Shape) -> None:
-    """BatchNorm averages over the rows, so there must be one."""
     if 0 in shape:
         raise ValueError(
             f"BatchNorm needs at least one row to average over; got shape {shape}. "
-            f"Skip an empty batch, or use LayerNorm, which looks at each row alone."
+            f"Skip an empty batch, or use LayerNorm, which treats each row on its own."
         )
 
 
@@ -76,7 +75,7 @@ def queries_keys_values(q: Shape, k: Shape, v: Shape) -> None:
     if not sequences or k[:-2] != q[:-2] or k[-1] != q[-1] or v[:-1] != k[:-1]:
         raise ValueError(
             f"q, k and v must have shapes (..., T, d_head), (..., S, d_head) and (..., S, d_value), none empty; "
-            f"got {q}, {k} and {v}. Give every key its value, and tokens on the last axis but one, features last."
+            f"got {q}, {k} and {v}. Give each key one value; put tokens on the second-to-last axis, features last."
         )
 
 
@@ -84,7 +83,7 @@ def sequence(shape: Shape, d_model: int) -> None:
     if len(shape) < 2 or shape[-2] == 0 or shape[-1] != d_model:
         raise ValueError(
             f"x must have shape (..., T, d_model) with T at least 1 and d_model = {d_model}; got shape {shape}. "
-            f"Attention mixes the T tokens of a sequence: give tokens on the last axis but one, features last."
+            f"Attention mixes the T tokens of a sequence: put tokens on the second-to-last axis, features last."
         )
 
 
@@ -93,7 +92,7 @@ def memory(shape: Shape, x: Shape) -> None:
     if len(shape) != len(x) or shape[:-2] != x[:-2] or shape[-1] != x[-1] or shape[-2] == 0:
         raise ValueError(
             f"memory must have shape (..., S, d_model) with S at least 1 and the other axes of x, {x}; "
-            f"got shape {shape}. Give every sequence of x a memory of its own, with as many features."
+            f"got shape {shape}. Give every sequence of x its own memory, with the same number of features."
         )
 
 
@@ -101,7 +100,7 @@ def same_shape(name: str, shape: Shape, other: str, expected: Shape) -> None:
     if shape != expected:
         raise ValueError(
             f"{name} must have the shape of {other}, {expected}; got shape {shape}. "
-            f"Nothing is broadcast here, because a silent broadcast hides a wrong axis."
+            f"It is not broadcast, because a silent broadcast hides a wrong axis."
         )
 
 
@@ -133,7 +132,7 @@ def heads(d_model: int, num_heads: int) -> None:
     size("num_heads", num_heads)
     if d_model % num_heads:
         raise ValueError(
-            f"d_model must be divisible by num_heads, so that every head gets as many features; "
+            f"d_model must be divisible by num_heads, so that all heads get the same number of features; "
             f"got d_model = {d_model} and num_heads = {num_heads}. Change one of the two."
         )
 
@@ -141,7 +140,7 @@ def heads(d_model: int, num_heads: int) -> None:
 def probability(name: str, p: float) -> None:
     if not (isinstance(p, Real) and 0 <= p < 1):
         raise ValueError(
-            f"{name} must lie in [0, 1); got {p}. It is the share of entries set to zero: 0 switches dropout off."
+            f"{name} must lie in [0, 1); got {p}. It is the fraction of entries set to zero: 0 turns dropout off."
         )
 
 
@@ -183,14 +182,14 @@ def shapes(name: str, got: Mapping[str, Any], expected: Mapping[str, Shape]) -> 
 
 
 def mask(is_bool: bool, dtype: object, shape: Shape, scores: Shape) -> None:
-    """A mask says for each query (row) which keys (columns) it may see."""
+    """A mask tells which keys (columns) each query (row) may see."""
     if not is_bool:
         raise TypeError(
             f"mask must be boolean, True where a query may look at a key; got dtype {dtype}. "
-            f"From an additive mask take mask = (additive == 0); "
-            f"from torch.nn.MultiheadAttention's, where True blocks, take ~mask."
+            f"Convert an additive mask with mask = (additive == 0), "
+            f"and one for torch.nn.MultiheadAttention, where True blocks, with ~mask."
         )
-    # Broadcasting goes from the right: every axis must be 1 or equal to that of the scores.
+    # Broadcasting aligns axes from the right: each must be 1 or equal the scores' axis.
     fits = 2 <= len(shape) <= len(scores) and all(
         m in (1, s) for m, s in zip(reversed(shape), reversed(scores), strict=False)
     )
@@ -198,7 +197,7 @@ def mask(is_bool: bool, dtype: object, shape: Shape, scores: Shape) -> None:
         raise ValueError(
             f"mask must have a row for each query and a column for each key, and broadcast to the scores' shape "
             f"(..., heads, T, S) = {scores}; got shape {shape}. "
-            f"Give (T, S) for all sequences, or (B, 1, T, S) for one mask each; S is T in self-attention."
+            f"Give (T, S) for one shared mask, or (B, 1, T, S) for one per sequence; S is T in self-attention."
         )
 
 
@@ -206,5 +205,5 @@ def sees_something(every_query_sees_a_key: bool) -> None:
     if not every_query_sees_a_key:
         raise ValueError(
             "every query must see at least one key, because its weights must sum to one; got a mask row that is all "
-            "False. Let a padding token look at itself, and drop its output later."
+            "False. Let a padding token look at itself, and discard its output later."
         )

@@ -1,6 +1,6 @@
-"""Block diagrams, drawn by code: one function for each diagram, on a few shapes that they share.
+"""Block diagrams drawn by code: one function for each diagram, built from a few shared shapes.
 
-Signals flow from left to right, or from the bottom up where blocks stand side by side. One data unit is the same
+Signals flow from left to right, or from the bottom up where blocks are side by side. One data unit has the same
 length on both axes, so that a circle is round.
 Each diagram returns a figure for :func:`subnorm.figures.show`.
 """
@@ -23,7 +23,7 @@ BOX_HEIGHT = 0.55
 
 
 def canvas(width: float, height: float) -> tuple[Figure, Axes]:
-    """An empty drawing board, ``width`` by ``height`` units, the origin at its lower left corner."""
+    """An empty canvas, ``width`` by ``height`` units, with the origin at its lower left corner."""
     fig, ax = plt.subplots(figsize=(width, height))
     ax.set(xlim=(0, width), ylim=(0, height), aspect="equal")
     ax.axis("off")
@@ -31,7 +31,7 @@ def canvas(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def box(ax: Axes, centre: Point, label: str, color: str = BLUE, width: float = 1.0) -> None:
-    """A box round a label: an operation."""
+    """An operation: a box around a label."""
     x, y = centre[0] - width / 2, centre[1] - BOX_HEIGHT / 2
     style = "round,pad=0,rounding_size=0.08"
     ax.add_patch(FancyBboxPatch((x, y), width, BOX_HEIGHT, boxstyle=style, facecolor="white", edgecolor=color, lw=2))
@@ -48,13 +48,12 @@ def plus(ax: Axes, centre: Point) -> None:
 
 
 def arrow(ax: Axes, start: Point, end: Point, color: str = BLACK) -> None:
-    """A straight arrow."""
     style = {"arrowstyle": "-|>", "color": color, "lw": 2, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", xy=end, xytext=start, arrowprops=style)
 
 
 def skip(ax: Axes, start: Point, end: Point, height: float) -> None:
-    """An arc from a fork on the line up and over what stands between, down onto a plus."""
+    """A skip path: from a fork on the line, up and over the parts in between, down to a plus."""
     top, landing = start[1] + height, end[1] + PLUS_RADIUS
     corner = 0.25
     path = [
@@ -72,7 +71,7 @@ def skip(ax: Axes, start: Point, end: Point, height: float) -> None:
 
 
 def plain_stack() -> Figure:
-    """Layers in a row: the signal goes to the right above, the gradient comes back below, through every one."""
+    """Layers in a row: above, the signal goes right; below, the gradient comes back through every layer."""
     fig, ax = canvas(7.4, 1.6)
     line, step, half = 0.85, 1.5, 0.45
     ax.text(0.25, line, "$x_0$", ha="center", va="center", fontsize=14)
@@ -110,7 +109,7 @@ def residual_block() -> Figure:
 
 
 def residual_stream(sublayers: tuple[str, ...] = ("attention", "feed-forward", "attention", "feed-forward")) -> Figure:
-    """A stack of residual connections, its skip paths drawn as one line, which the sublayers read and edit."""
+    """A stack of residual connections, with the skip paths as one line that the sublayers read and edit."""
     step, reach, line, below = 1.7, 1.3, 1.45, 0.4
     fig, ax = canvas(step * len(sublayers) + 1.5, 1.8)
     ax.text(0.3, line, "$x_0$", ha="center", va="center", fontsize=14)
@@ -132,8 +131,8 @@ def residual_stream(sublayers: tuple[str, ...] = ("attention", "feed-forward", "
     return fig
 
 
-#: For each norm: its colour, and how many rows and columns share one mean and one variance with the first entry of the
-#: table. The table has two examples of three tokens, and four features in two groups.
+#: For each norm: its colour, and how many rows and columns share the mean and variance of the table's first entry.
+#: The table has two examples of three tokens, and four features in two groups.
 SHARED = {
     "LayerNorm": (BLUE, 1, 4),
     "BatchNorm": (ORANGE, 6, 1),
@@ -143,7 +142,7 @@ SHARED = {
 
 
 def normalised_axes(norms: tuple[str, ...] = ("LayerNorm", "BatchNorm")) -> Figure:
-    """Which entries share one mean and one variance, one table of tokens and features for each of the norms."""
+    """Which entries share one mean and one variance: a table of tokens and features for each norm."""
     lines = -(-len(norms) // 2)  # two norms side by side, so that a phone shows them large enough to read
     fig, panels = plt.subplots(lines, len(norms) // lines, figsize=(3.8, 2.9 * lines), squeeze=False)
     examples, tokens, features = 2, 3, 4
@@ -197,7 +196,7 @@ def placements() -> Figure:
 
 
 def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> Figure:
-    """Attention for one token: every value flows into the output, in a line as wide as its weight."""
+    """Attention for one token: every value flows into the output along a line as wide as its weight."""
     step = 1.6
     fig, ax = canvas(step * len(values), 2.5)
     top, line = (step * len(values) / 2, 2.1), 0.4
@@ -254,7 +253,7 @@ def attention_sublayer() -> Figure:
 def _tower(
     ax: Axes, foot: Point, sublayers: tuple[str, ...], placement: str, side: int, dropout: bool = False
 ) -> tuple[Point, dict[str, Point]]:
-    """One block from the bottom up, its skip paths on the left (side -1) or the right (1): top, and where parts are."""
+    """Draw a block from the bottom up, with skip paths on the left (side -1) or right (1); return its top and parts."""
     order = {"pre": ["norm", "branch", "dropout", "+"], "post": ["branch", "dropout", "+", "norm"]}[placement]
     x, y = foot
     below, gap, found = y, 0.24, {}
@@ -296,7 +295,7 @@ def _tower(
 
 
 def assembled_block() -> Figure:
-    """A Pre-LN block from the bottom up, with what each part may read beside it."""
+    """A Pre-LN block from the bottom up; notes beside the parts say what each may read."""
     fig, ax = canvas(5.6, 7.0)
     (x, top), parts = _tower(ax, (1.6, 0.45), ("attention", "feed-forward"), "pre", side=-1, dropout=True)
     ax.text(x, 0.25, "$x$", ha="center", va="center", fontsize=14)
@@ -352,7 +351,7 @@ def encoder_decoder(placement: str = "post") -> Figure:
 
 
 def add_or_concatenate() -> Figure:
-    """Two ways to keep x: added to F(x), the features stay as many; put beside it, they become more."""
+    """Two ways to keep x: adding it to F(x) keeps the number of features, concatenating increases it."""
     fig, ax = canvas(7.4, 4.6)
     side = 0.26
     for line, name in ((3.2, "add"), (0.75, "concatenate")):
@@ -387,7 +386,7 @@ def features(ax: Axes, centre: Point, count: int, color: str, side: float) -> No
 
 
 def gradient_routes(sublayers: int = 3) -> Figure:
-    """How the gradient comes back, from right to left: past the norms in Pre-LN, through each of them in Post-LN."""
+    """The gradient's way back, from right to left: past the norms in Pre-LN, through every norm in Post-LN."""
     step = 2.2
     fig, ax = canvas(step * sublayers + 1.0, 3.9)
     for line, name in ((3.0, "Post-LN"), (1.2, "Pre-LN")):

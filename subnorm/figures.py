@@ -1,4 +1,4 @@
-"""How the figures of the course look: one style, and every picture with its words."""
+"""The style of the course's figures, and how they are shown: always with an alt text."""
 
 import io
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ from PIL import Image, ImageChops
 if TYPE_CHECKING:  # the build of the book needs no matplotlib, which takes half a second to import
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart by colour-blind readers too; only those with at least 3:1 contrast on white.
+# Okabe and Ito's palette, which colour-blind readers can tell apart; only colours with at least 3:1 contrast on white.
 BLUE = "#0072B2"
 ORANGE = "#D55E00"
 GREEN = "#009E73"
@@ -29,7 +29,7 @@ LOOKS: dict[str, dict[str, str]] = {
 }
 
 
-SHARP = 2  # pixels of a picture for each dot on the page, in both directions
+SHARP = 2  # image pixels for each CSS pixel, in both directions
 
 
 def use_style() -> None:
@@ -59,15 +59,15 @@ def use_style() -> None:
 
 
 def show(fig: "Figure", alt: str, dpi: int = 120) -> None:
-    """Show a figure as PNG, with a text that says what is seen, for readers who cannot see it.
+    """Show a figure as PNG, with an alt text for readers who cannot see it.
 
-    Each dot is two pixels wide and two high: most screens of phones and laptops have that many, or more. JupyterLab
-    takes the width in dots from the output's metadata, the book takes it from the picture.
+    The PNG has two pixels for each CSS pixel, in both directions, as most phone and laptop screens have or exceed.
+    JupyterLab takes the width in CSS pixels from the output's metadata, the book takes it from the PNG.
 
     Args:
         fig: the figure; it is closed.
-        alt: what the picture shows, in one to three sentences; becomes the page's alt text.
-        dpi: dots per inch.
+        alt: a description of the picture, in one to three sentences.
+        dpi: CSS pixels per inch.
 
     Raises:
         ValueError: the alt text is too short to say what is seen.
@@ -78,27 +78,27 @@ def show(fig: "Figure", alt: str, dpi: int = 120) -> None:
     png = io.BytesIO()
     fig.savefig(png, format="png", dpi=SHARP * dpi, facecolor="white")
     plt.close(fig)
-    width = Image.open(png).width // SHARP  # of the height nothing is said: it follows a narrow page's width
+    width = Image.open(png).width // SHARP  # no height, so that it scales with the width on a narrow page
     data = {"image/png": with_palette(png, SHARP), "text/plain": alt}
     publish_display_data(data, metadata={"image/png": {"width": width}})
 
 
 def check_text(name: str, text: str) -> None:
-    """Refuse a text too short to tell readers who cannot see a figure what it shows."""
+    """Reject a text that is too short to describe a figure."""
     if len(text) < 20:
         raise ValueError(f"{name} must say what is seen; got {text!r}. Name the curves, and what they do.")
 
 
 def with_palette(png: io.BytesIO, pixels: int = 1) -> bytes:
-    """The picture as PNG with so few colours that the eye sees no difference: a third of the bytes, or less.
+    """The picture as PNG with a small palette that looks the same: a third of the bytes, or less.
 
-    No dither: its noise would be seen on plain areas, and would cost more bytes than it saves. `pixels` are those of
-    one dot, at CSS's 96 dots per inch: the page shows the picture so many times smaller.
+    It is not dithered: the noise would show on plain areas, and would cost more bytes than it saves. `pixels` is the
+    number of image pixels for each CSS pixel, stored as the PNG's resolution.
     """
     drawn = Image.open(png).convert("RGB")
     for colours in (32, 64, 128, 256):
         few = drawn.quantize(colours, kmeans=1, dither=Image.Dither.NONE)
-        # the mean of each 16 x 16 pixels: edges of letters may change a little, plain areas may not
+        # compare means over 16 x 16 pixels: edges of letters may change a little, plain areas may not
         change = ImageChops.difference(drawn, few.convert("RGB")).reduce(16)
         if max(change.tobytes()) <= 2:  # of 255
             break

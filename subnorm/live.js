@@ -1,16 +1,16 @@
-// The live figures: subnorm/live.py writes their data, this draws them, in the book and in JupyterLab.
-// One renderer for all pictures: `markup` runs when the still one is stored, when the book is built, and in the browser.
-// A chart only shows rows of the table that the package computed. Only the two norms are computed here.
-// In JupyterLab every output brings this script; the first one stays.
+// The live figures: subnorm/live.py writes their data, this script draws them, in the book and in JupyterLab.
+// The same renderer draws the stored picture, the page in the book's build, and every change in the browser.
+// A chart shows rows of the table that the package computed. Only the two norms are computed here.
+// In JupyterLab every output includes this script; the first copy is used.
 globalThis.subnormLive ??= (() => {
   "use strict";
 
-  // --- the two norms, as in subnorm.numpy, of one token ---
+  // --- the two norms of one token, as in subnorm.numpy ---
 
   const mean = (x) => x.reduce((sum, v) => sum + v, 0) / x.length;
   const meanSquare = (x) => mean(x.map((v) => v * v));
 
-  /** What LayerNorm ("layer") or RMSNorm ("rms") does to x, step by step. */
+  /** The steps of LayerNorm ("layer") or RMSNorm ("rms") on x. */
   function steps(norm, x, gamma, beta, eps) {
     const shift = norm === "layer" ? mean(x) : 0;
     const centred = x.map((v) => v - shift);
@@ -26,7 +26,7 @@ globalThis.subnormLive ??= (() => {
   const superscript = (n) => String(n).replace(/./g, (c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c]));
   const minus = (text) => text.replace(/-/g, "−");
 
-  /** A number as a reader wants it: three digits, powers of ten beyond 0.001 and 100 000. */
+  /** A readable number: three digits, with a power of ten below 0.001 and from 100 000 on. */
   function short(v) {
     if (v === 0 || (Math.abs(v) >= 1e-3 && Math.abs(v) < 1e5)) return minus(String(Number(v.toPrecision(3))));
     const [digits, power] = v.toExponential(1).split("e");
@@ -61,7 +61,7 @@ globalThis.subnormLive ??= (() => {
     return powers.map((p) => ({ at: 10 ** p, label: plain(p) }));
   }
 
-  /** From data to pixels; what lies beyond the limits is drawn at the limit. */
+  /** From data to pixels; values beyond the limits are drawn at the limit. */
   function scale({ limits: [low, high], log, ticks }, start, end, most) {
     const f = log ? Math.log : (v) => v;
     const to = (v) => start + ((f(Math.min(Math.max(v, low), high)) - f(low)) / (f(high) - f(low))) * (end - start);
@@ -71,20 +71,20 @@ globalThis.subnormLive ??= (() => {
     return to;
   }
 
-  // --- shapes; colours are variables, so that they follow the page into the dark ---
+  // --- shapes; colours are CSS variables, so that they follow the dark mode ---
 
   const fixed = (v) => Number(v.toFixed(1));
   const text = (x, y, words, anchor = "start", more = "") =>
     `<text x="${fixed(x)}" y="${fixed(y)}" text-anchor="${anchor}"${more}>${escape(words)}</text>`;
   const rule = (x1, y1, x2, y2, name) =>
     `<line class="${name}" x1="${fixed(x1)}" y1="${fixed(y1)}" x2="${fixed(x2)}" y2="${fixed(y2)}"/>`;
-  const width = (words) => 7.7 * String(words).length; // of 13 px type, at most, roughly
+  const width = (words) => 7.7 * String(words).length; // rough upper bound at 13 px
   const colour = (name) => `var(--live-${name})`;
 
   const SIDE = { right: 14, top: 46, bottom: 42 };
   const ROW = 20; // a line of the legend
 
-  /** Legend: pairs of sample and name, in as many rows as they need. */
+  /** Legend: pairs of sample and label, wrapped into rows. */
   function legend(entries, x, y, right) {
     let [at, row] = [x, 0];
     const drawn = entries.map(({ sample, label }) => {
@@ -118,7 +118,7 @@ globalThis.subnormLive ??= (() => {
       `<polyline ${stroke(look)} points="${points(ks, y)}"/>`)).join("");
   }
 
-  /** The legend of a panel of curves that stands at x, y. */
+  /** The legend of a panel of curves at x, y. */
   function curveLegend(panel, data, { x, y, w }) {
     const entries = panel.curves.filter(({ name }) => data[name]).map((look) => ({
       label: look.label,
@@ -128,7 +128,7 @@ globalThis.subnormLive ??= (() => {
     return legend(entries, x, y + 34, x + w);
   }
 
-  /** A panel of curves over one pair of axes; its legend `key` gets `rows` rows, as its neighbours' do. */
+  /** A panel of curves; leaves room for `rows` rows of legend `key`, so that neighbouring panels line up. */
   function linesPanel(panel, data, { x, y, w, h }, key, rows) {
     const top = y + SIDE.top + Math.max(key.rows, rows) * ROW - 8;
     const bottom = y + h - SIDE.bottom;
@@ -148,7 +148,7 @@ globalThis.subnormLive ??= (() => {
     ].join("");
   }
 
-  /** Cells that touch; those of one shade are one path, so that a picture of many cells stays small. */
+  /** Adjacent cells; all cells of one shade form one path, which keeps a large picture small. */
   function mosaic(lines, paint, { left, top, cw, ch }) {
     const paths = new Map();
     const px = (c) => Math.round(left + c * cw);
@@ -165,7 +165,7 @@ globalThis.subnormLive ??= (() => {
     return `<g shape-rendering="crispEdges">${drawn.join("")}</g>`;
   }
 
-  /** A panel of cells; the stronger the colour, the larger the value. Two colours if there are two signs. */
+  /** A heat map; the stronger the colour, the larger the value. Two colours for two signs. */
   function heatPanel(panel, data, { x, y, w, h }) {
     const { rows, columns, limits: [low, high], colours, digits } = panel;
     const named = rows.some((label) => label);
@@ -180,7 +180,7 @@ globalThis.subnormLive ??= (() => {
       `<rect x="${fixed(left + c * cw)}" y="${fixed(top + r * ch)}" width="${fixed(cw - 1)}" height="${fixed(ch - 1)}" ` +
       `${paint(v)}/>` +
       text(left + (c + 0.5) * cw, top + (r + 0.5) * ch + 4, minus(v.toFixed(digits)), "middle");
-    // where some columns have no label on purpose, the others are all wanted
+    // if some labels are empty on purpose, draw all the others
     const every = columns.includes("") ? 1 : Math.ceil(Math.max(...columns.map((c) => width(c) + 8)) / cw);
     return [
       text(x, y + 14, panel.title, "start", ' class="title"'),
@@ -194,7 +194,7 @@ globalThis.subnormLive ??= (() => {
     ].join("");
   }
 
-  // --- the two kinds of figure: each gives its picture, its sentence and its numbers for a state ---
+  // --- the two kinds of figure: each returns its picture, sentence and numbers for a state ---
 
   const PANELS = { lines: linesPanel, heat: heatPanel };
 
@@ -203,7 +203,7 @@ globalThis.subnormLive ??= (() => {
       ? spec.panels.reduce((sum, panel) => sum + panel.height, 0)
       : Math.max(...spec.panels.map((panel) => panel.height)) * Math.ceil(spec.panels.length / spec.side),
 
-    /** The row of the table that belongs to the position of every control. */
+    /** The row of the table for a state of the controls. */
     frame(spec, state) {
       const k = spec.controls.reduce((at, control) => at * control.values.length + state[control.name], 0);
       return spec.frames[k];
@@ -229,7 +229,7 @@ globalThis.subnormLive ??= (() => {
     },
   };
 
-  const REACH = 14; // of a feature's bar; as far as its slider goes
+  const REACH = 14; // limit of a feature's bar and of its slider
   const ROW_HEIGHT = 190; // px
   const NAMES = { layer: "LayerNorm", rms: "RMSNorm" };
 
@@ -276,13 +276,13 @@ globalThis.subnormLive ??= (() => {
     },
   };
 
-  /** The size of a number below a bar: as in the style, or what keeps it from the next one. */
+  /** A smaller font for a number below a bar if it would touch its neighbour. */
   const inside = (label, step) => {
-    const size = 11 * Math.min(1, (step - 4) / (7 * label.length)); // no digit is wider than 7 of 11
+    const size = 11 * Math.min(1, (step - 4) / (7 * label.length)); // at 11 px no digit is wider than 7 px
     return size < 11 ? ` style="font-size:${fixed(size)}px"` : "";
   };
 
-  /** One bar for each feature; a hollow bar where it stood before shift and scale. */
+  /** One bar for each feature; a hollow bar for its value before shift and scale. */
   function bars({ norm, title, bars: values, ghost, reach, drag }, { x, y, w, h }, name) {
     const [top, bottom] = [y + 44, y + h - 26];
     const at = scale({ limits: [-reach, reach] }, bottom, top, 4);
@@ -304,8 +304,8 @@ globalThis.subnormLive ??= (() => {
   }
 
   const KINDS = { chart, norms };
-  const NARROW = 600; // px; panels are below each other, as live.css says of their height
-  const STILL = 608; // px, the width of a text column
+  const NARROW = 600; // px; below this panels are stacked. live.css uses the same width for the height
+  const STILL = 608; // px, the width of the book's text column
 
   /** The picture of a figure in a state, `w` pixels wide. */
   function picture(spec, state = start(spec), w = STILL) {
@@ -317,11 +317,11 @@ globalThis.subnormLive ??= (() => {
     return { ...shown, svg };
   }
 
-  /** The picture's text: its own for the first state; for any other the figure's title and its sentence there. */
+  /** The alt text: the given one for the first state; for any other, the title and the sentence. */
   const seen = (spec, state, say) => spec.controls.every(({ name, start }) => state[name] === start) ? spec.alt
     : `${spec.title}. ${say}`;
 
-  /** Where every control stands at first. */
+  /** The first state of every control. */
   const start = (spec) => Object.fromEntries(spec.controls.map(({ name, start }) => [name, start]));
 
   // --- the page ---
@@ -341,7 +341,7 @@ globalThis.subnormLive ??= (() => {
       `<output>${escape(label(control, control.start))}</output></label>`;
   }
 
-  /** Everything inside the figure but its data. Python stores it, so the page is complete before a script runs. */
+  /** The figure's contents except its data. Python stores them, so the page is complete without a script. */
   function markup(spec) {
     const { svg, say } = picture(spec);
     const kind = KINDS[spec.kind];
@@ -367,7 +367,7 @@ globalThis.subnormLive ??= (() => {
       figure.classList.add("live-on");
     }
 
-    /** Set the controls to the state; needed when the state comes from elsewhere than the controls. */
+    /** Set the controls to the state, for example after a drag. */
     function place() {
       for (const control of spec.controls) {
         const box = panel.querySelector(`[data-control="${control.name}"]`);
@@ -386,11 +386,11 @@ globalThis.subnormLive ??= (() => {
       place();
       draw();
     });
-    // who comes with the Tab key sees the picture, too
+    // bring the picture into view when the focus arrives by keyboard
     panel.addEventListener("focusin", ({ target, relatedTarget }) => {
       if (!panel.contains(relatedTarget) && target.matches(":focus-visible")) figure.scrollIntoView({ block: "nearest" });
     });
-    // a screen reader hears the sentence when the reader has let go, not at every step
+    // a screen reader announces the sentence on release, not at every step
     panel.addEventListener("change", () => (heard.textContent = said.textContent));
     panel.querySelector("button").addEventListener("click", () => {
       state = start(spec);
@@ -398,9 +398,9 @@ globalThis.subnormLive ??= (() => {
       draw();
       heard.textContent = said.textContent;
     });
-    figure.addEventListener("keydown", (event) => event.stopPropagation()); // JupyterLab takes the arrow keys
+    figure.addEventListener("keydown", (event) => event.stopPropagation()); // else JupyterLab takes the arrow keys
 
-    // a feature can be dragged by its bar; its slider does the same for the keyboard
+    // a feature's bar can be dragged; the slider does the same for the keyboard
     holder.addEventListener("pointerdown", (event) => {
       const area = event.target.closest(".drag");
       if (!area) return;
@@ -428,9 +428,9 @@ globalThis.subnormLive ??= (() => {
       holder.addEventListener("pointercancel", end, { once: true });
     });
 
-    place(); // a reload may bring back old positions
-    // Drawn when the reader comes near, after the page's own layout, and again at every change of its width. (Were it
-    // observed at once: a part of the page that is not laid out yet tells of no size, and may not tell of it later.)
+    place(); // a reload may restore old positions
+    // Draw when the reader comes near, and again at every change of width. A ResizeObserver that starts at once could
+    // miss the size of a part of the page that is not laid out yet.
     const near = new IntersectionObserver((entries) => {
       if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
       near.disconnect();
@@ -439,7 +439,7 @@ globalThis.subnormLive ??= (() => {
     near.observe(figure);
   }
 
-  const mounted = new WeakSet(); // in JupyterLab every output asks for all figures again
+  const mounted = new WeakSet(); // in JupyterLab every output mounts all figures again
   const mountAll = () => document.querySelectorAll("figure[data-live]").forEach((figure) => {
     if (!mounted.has(figure)) mount(figure);
     mounted.add(figure);

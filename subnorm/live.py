@@ -1,11 +1,11 @@
-"""Figures with controls: the package computes every picture beforehand, the page picks one.
+"""Figures with controls: the package computes every picture in advance, and the page picks one.
 
-A chart is a table with one row for each position of its controls; ``live.js`` draws the row that is asked for, in the
+A chart is a table with one row for each state of its controls; ``live.js`` draws the selected row, in the
 book and in JupyterLab. The figure of the norms is the one exception: its controls are continuous, so the script
-computes LayerNorm and RMSNorm itself, and a test holds it to ``subnorm.numpy``.
+computes LayerNorm and RMSNorm itself, and a test compares it with ``subnorm.numpy``.
 
-What is stored in a notebook is a still picture of the first state, with the table beside it; the book makes the live
-figure of both (``book/subnorm_book/live_figures.py``). In a kernel of your own the output brings its script with it.
+A notebook stores a still picture of the first state and the table; the book makes the live figure from both
+(``book/subnorm_book/live_figures.py``). When you run the notebook yourself, the output includes the script.
 """
 
 import functools
@@ -28,10 +28,10 @@ from subnorm import figures
 HERE = Path(__file__).parent
 SCRIPT = HERE / "live.js"
 STYLE = HERE / "live.css"
-#: The key under which an output's metadata keeps the table behind a live figure.
+#: The key for a live figure's table in an output's metadata.
 STORED = "live"
 
-#: The variables of ``live.css`` that stand for the colours of the still figures.
+#: The variables in ``live.css`` for the colours of the still figures.
 COLOURS = {
     figures.BLUE: "blue",
     figures.ORANGE: "orange",
@@ -67,18 +67,18 @@ def slider(name: str, label: str, values: Sequence[Any] | Mapping[str, Any], sta
 
     Args:
         name: the argument of ``frame`` that takes the value: lower-case letters, digits, underscores.
-        label: what the reader sees beside it.
-        values: at least two. A mapping {text: value} gives each the text that the reader sees.
-        start: one of the values, in whose picture the message already is.
+        label: the label that the reader sees.
+        values: at least two. A mapping {text: value} gives each a text for the reader.
+        start: one of the values, whose picture already shows the message.
 
     Raises:
-        ValueError: a name of another form, fewer than two values, or a start that is none of them.
+        ValueError: an invalid name, fewer than two values, or a start that is not among them.
     """
     return _control("slider", name, label, values, start)
 
 
 def choice(name: str, label: str, values: Sequence[Any] | Mapping[str, Any], start: Any) -> Control:
-    """A choice among a few values, all of them visible. Arguments and errors are those of :func:`slider`."""
+    """Radio buttons for a few values. Arguments and errors are those of :func:`slider`."""
     return _control("choice", name, label, values, start)
 
 
@@ -86,12 +86,12 @@ def _control(kind: str, name: str, label: str, values: Sequence[Any] | Mapping[s
     options = dict(values) if isinstance(values, Mapping) else {str(value): value for value in values}
     if not re.fullmatch("[a-z][a-z0-9_]*", name):
         raise ValueError(
-            f"a control's name is an argument of `frame`: lower-case letters, digits, underscores; got {name!r}."
+            f"a control's name must be an argument of `frame`: lower-case letters, digits, underscores; got {name!r}."
         )
     if len(options) < 2:
         raise ValueError(f"control {name!r} needs at least two values to choose from; got {list(options)}.")
     if start not in list(options.values()):
-        raise ValueError(f"control {name!r} starts at one of its values {list(options.values())}; got {start!r}.")
+        raise ValueError(f"control {name!r} must start at one of its values {list(options.values())}; got {start!r}.")
     return Control(kind, name, label, options, list(options.values()).index(start))
 
 
@@ -102,8 +102,8 @@ class Axis:
     Args:
         label: its quantity, with its unit.
         log: logarithmic; then all data must be above 0.
-        limits: what lies beyond is drawn at the limit. Not given, they hold the data of all states.
-        ticks: {place: label}. Not given, they are round numbers.
+        limits: values beyond are drawn at the limit. By default, the range of the data in all states.
+        ticks: {position: label}. By default, round numbers.
     """
 
     label: str
@@ -118,7 +118,7 @@ class Axis:
     def _around(self, data: Sequence[Array]) -> tuple[float, float]:
         seen = np.concatenate([np.zeros(0), *(values[np.isfinite(values)].ravel() for values in data)])
         if not seen.size:
-            raise ValueError(f"axis {self.label!r} has no data to take its limits from; got none that is finite.")
+            raise ValueError(f"axis {self.label!r} needs finite data to choose its limits; got none.")
         low, high = float(seen.min()), float(seen.max())
         if not self.log:
             room = 0.04 * (high - low) or 1.0
@@ -130,11 +130,11 @@ class Axis:
 
 @dataclass(frozen=True)
 class Curve:
-    """How a curve looks, in matplotlib's words, so that ``Curve("plain", **figures.LOOKS["plain"])`` works.
+    """The look of a curve, in matplotlib's terms, so that ``Curve("plain", **figures.LOOKS["plain"])`` works.
 
     Args:
         label: its name in the legend.
-        color: one of ``subnorm.figures``, so that it has a shade for dark pages too.
+        color: one of ``subnorm.figures``, which also have a shade for dark pages.
         linestyle: "-", "--", ":", "-." or (0, dashes).
         marks: "only" for dots without a line, "too" for dots on the line.
     """
@@ -152,7 +152,7 @@ class Curve:
                 f"(0, dashes); got {self.color!r}, {self.linestyle!r}."
             )
         if self.marks not in (None, "only", "too"):
-            raise ValueError(f'curve {self.label!r} has marks "only" or "too", or none; got {self.marks!r}.')
+            raise ValueError(f'curve {self.label!r} takes marks "only", "too" or None; got {self.marks!r}.')
         return {"name": name, "label": self.label, "colour": COLOURS[self.color], "dash": dash, "marks": self.marks}
 
 
@@ -160,12 +160,12 @@ class Curve:
 class Lines:
     """A panel of curves over one pair of axes.
 
-    A frame gives ``{name: (x, y)}`` for the curves that it draws, x of shape (n,) and y of shape (n,), or of shape
-    (seeds, n), drawn as median and range. ``nan`` interrupts a curve.
+    A frame gives ``{name: (x, y)}`` for the curves that it draws: x of shape (n,), and y of shape (n,) or
+    (seeds, n), which is drawn as median and range. ``nan`` interrupts a curve.
 
     Args:
-        x: the axis across.
-        y: the axis up.
+        x: the horizontal axis.
+        y: the vertical axis.
         curves: {name: :class:`Curve`}, in the order of the legend.
         height: in pixels.
     """
@@ -205,16 +205,16 @@ def _curve(name: str, x: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class Heat:
-    """A panel of coloured cells. A frame gives an array of shape (rows, columns); ``nan`` leaves a cell empty.
+    """A heat map. A frame gives an array of shape (rows, columns); ``nan`` leaves a cell empty.
 
     Args:
         title: what the cells show.
-        x: the axis of the columns, of which only the label is drawn.
-        rows: a label for each; an empty one is not drawn.
-        columns: as rows.
-        limits: the value without colour and the one with all of it.
-        colors: one; or two, for positive and for negative values, strongest at plus and minus the upper limit.
-        digits: decimals of the value that is written into each cell; None writes none.
+        x: the axis of the columns; only its label is drawn.
+        rows: row labels; an empty one is not drawn.
+        columns: column labels, likewise.
+        limits: the values at no colour and at full colour.
+        colors: one; or two, for positive and negative values, strongest at plus and minus the upper limit.
+        digits: decimals of the value written into each cell; None to write no values.
         height: in pixels.
     """
 
@@ -262,32 +262,32 @@ def chart(
     alt: str,
     side: int = 1,
 ) -> None:
-    """Show a figure whose controls choose among pictures that are all computed now.
+    """Show a figure whose controls choose among pictures, all computed by this call.
 
     Args:
         name: short name, unique on the page: lower-case words with dashes.
         title: what the figure shows, in one sentence; its caption.
-        controls: sliders and choices. With k and m values there are k m pictures.
-        panels: what is drawn, in order.
-        frame: called once for every position of the controls, with their values by name; returns the sentence under
+        controls: sliders and choices. Two controls with k and m values give k m pictures.
+        panels: the panels, in order.
+        frame: called once for every state of the controls, with their values by name; returns the sentence under
             the picture, and the data of each panel.
-        alt: what is seen in the first picture, for readers who cannot see it.
-        side: how many panels stand side by side where there is room.
+        alt: a description of the first picture, for readers who cannot see it.
+        side: how many panels to put side by side where there is room.
 
     Raises:
-        ValueError: a name or a text that is missing or too short, two controls of one name, or data that does not
-            fit its panel.
+        ValueError: a missing or short name or text, two controls of the same name, or data that does not fit its
+            panel.
     """
     names = [control.name for control in controls]
     if len(set(names)) < len(names):
-        raise ValueError(f"each control has a name of its own, the argument of `frame` that it sets; got {names}.")
+        raise ValueError(f"each control must have its own name, the argument of `frame` that it sets; got {names}.")
     states = list(itertools.product(*(control.options.values() for control in controls)))
     says: list[str] = []
     datas: list[list[Any]] = []
     for state in states:
         say, given = frame(**dict(zip(names, state, strict=True)))
         if len(given) != len(panels):
-            raise ValueError(f"a frame gives data for each of the {len(panels)} panels; got {len(given)}.")
+            raise ValueError(f"a frame must give data for each of the {len(panels)} panels; got {len(given)}.")
         says.append(say)
         datas.append([panel.data(data) for panel, data in zip(panels, given, strict=True)])
     spec = {
@@ -302,7 +302,7 @@ def chart(
 
 @dataclass(frozen=True)
 class _Dial:
-    """A control of the figure of the norms: continuous, or the power of ten of eps."""
+    """A continuous control of the figure of the norms; `log` for eps, given by its power of ten."""
 
     name: str
     label: str
@@ -312,26 +312,26 @@ class _Dial:
     log: bool = False
 
 
-#: The token that all chapters compute with.
+#: The example token of all chapters.
 TOKEN = (2.0, 4.0, 6.0, 12.0)
 
 
 def norms(name: str, title: str, rows: Sequence[str], alt: str, shift: float = 0.0, scale: float = 1.0) -> None:
-    """Show LayerNorm or RMSNorm or both step by step, for a token whose features can be dragged.
+    """Show LayerNorm, RMSNorm or both step by step, for a token whose features can be dragged.
 
     Args:
         name: as in :func:`chart`.
         title: as in :func:`chart`.
         rows: "layer", "rms", or both.
         alt: as in :func:`chart`.
-        shift: what is added to every feature at first.
-        scale: what every feature is multiplied by at first.
+        shift: initial value added to every feature.
+        scale: initial factor of every feature.
 
     Raises:
-        ValueError: a name or a text that is missing or too short, an unknown norm, or a start beyond its slider.
+        ValueError: a missing or short name or text, an unknown norm, or an initial value outside its slider.
     """
     if not rows or set(rows) - {"layer", "rms"}:
-        raise ValueError(f'rows are "layer", "rms" or both; got {list(rows)}.')
+        raise ValueError(f'rows must be "layer", "rms" or both; got {list(rows)}.')
     dials = [_Dial(f"x{k}", f"feature {k}", (-14.0, 14.0, 0.5), value) for k, value in enumerate(TOKEN, 1)]
     dials += [
         _Dial("shift", "shift, of all", (-8.0, 8.0, 0.5), shift),
@@ -344,7 +344,7 @@ def norms(name: str, title: str, rows: Sequence[str], alt: str, shift: float = 0
     for dial in dials:
         low, high, _ = dial.range
         if not low <= dial.start <= high:
-            raise ValueError(f"{dial.name} starts between {low:g} and {high:g}; got {dial.start:g}.")
+            raise ValueError(f"{dial.name} must start between {low:g} and {high:g}; got {dial.start:g}.")
     _publish(
         name, title, alt, {"kind": "norms", "rows": list(rows), "x": TOKEN, "controls": [asdict(d) for d in dials]}
     )
@@ -354,25 +354,25 @@ SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float) -> str:
-    """A measured number for a frame's sentence: two digits, with a power of ten below 0.001 and from 10 000 on.
+    """A number for a frame's sentence: two digits, with a power of ten below 0.001 and from 10 000 on.
 
     Raises:
         ValueError: the number is not finite.
     """
     if not np.isfinite(value):
-        raise ValueError(f"a number in a sentence must be finite; got {value}. Look at what was measured.")
+        raise ValueError(f"a number in a sentence must be finite; got {value}. Check the measurement.")
     rounded = float(f"{value:.1e}")
     if rounded == 0 or 1e-3 <= abs(rounded) < 1e4:
         return f"{rounded:g}".replace("-", "−")
     digits, power = f"{rounded:.1e}".split("e")
-    times_ten = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}10"  # else a line could end inside the number
+    times_ten = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}10"  # keeps the number on one line
     return digits.removesuffix(".0").replace("-", "−") + times_ten + str(int(power)).translate(SUPERSCRIPT)
 
 
 @functools.cache
 def renderer() -> Any:
-    """``live.js`` in a JavaScript engine that a wheel brings."""
-    from py_mini_racer import MiniRacer  # only the pages and what is stored need the engine
+    """``live.js``, loaded in a JavaScript engine from a Python wheel."""
+    from py_mini_racer import MiniRacer  # only pages and stored pictures need the engine
 
     engine = MiniRacer()
     engine.eval(SCRIPT.read_text("utf-8"))
@@ -380,7 +380,7 @@ def renderer() -> Any:
 
 
 def markup(spec: str) -> str:
-    """The HTML of a figure in its first state, complete before a script runs; ``spec`` is its table as JSON."""
+    """The complete HTML of a figure in its first state, needing no script; ``spec`` is its table as JSON."""
     inside = renderer().eval(f"subnormLive.markup({spec})")
     told = json.loads(spec)
     data = spec.replace("</", "<\\/")
@@ -391,14 +391,14 @@ def markup(spec: str) -> str:
 
 
 def stored(output: Mapping[str, Any]) -> str | None:
-    """The table behind a live figure that an output of a notebook stores, as JSON; None if it stores none."""
+    """The table of a live figure in a notebook's output, as JSON; None if there is none."""
     table: str | None = output.get("metadata", {}).get(STORED)
     return table
 
 
 def still(spec: str) -> bytes:
-    """The first state as a PNG: for code hosts and for notebooks that nobody has run yet."""
-    import matplotlib as mpl  # only what is stored needs these
+    """The first state as a PNG, for code hosts and for notebooks that have not been run."""
+    import matplotlib as mpl  # only stored pictures need these
     import resvg_py
 
     style = STYLE.read_text("utf-8")
@@ -409,7 +409,7 @@ def still(spec: str) -> bytes:
     png = resvg_py.svg_to_bytes(
         svg_string=_coloured(svg, light),
         style_sheet=_coloured("\n".join(rules), light),
-        sans_serif_family="DejaVu Sans",  # the last family of the style; without it there is no text, and no error
+        sans_serif_family="DejaVu Sans",  # the style's last family; without it the text silently disappears
         font_files=[str(fonts / "DejaVuSans.ttf"), str(fonts / "DejaVuSans-Bold.ttf")],
         skip_system_fonts=True,
         background="white",
@@ -419,13 +419,13 @@ def still(spec: str) -> bytes:
 
 
 def _coloured(text: str, values: Mapping[str, str]) -> str:
-    """Variables replaced by their values, which this renderer does not know."""
+    """Replace CSS variables by their values, because this renderer does not support them."""
     return re.sub(r"var\((--live-\w+)\)|(currentColor)", lambda match: values[match[1] or match[2]], text)
 
 
 def _publish(name: str, title: str, alt: str, spec: dict[str, Any]) -> None:
     if not re.fullmatch("[a-z][a-z0-9-]*", name):
-        raise ValueError(f"a figure's name is lower-case words with dashes, unique on its page; got {name!r}.")
+        raise ValueError(f"a figure's name must be lower-case words with dashes, unique on its page; got {name!r}.")
     figures.check_text("title", title)
     figures.check_text("alt", alt)
     spec = {"name": name, "title": title, "alt": alt, **spec}
@@ -439,7 +439,7 @@ def _publish(name: str, title: str, alt: str, spec: dict[str, Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Arrays as lists, numbers with few digits; what is not a number becomes null."""
+    """Arrays as lists, floats rounded; nan and infinity become null."""
     if isinstance(value, Mapping):
         return {key: _plain(child) for key, child in value.items()}
     if isinstance(value, list | tuple | np.ndarray):

@@ -1,6 +1,6 @@
-"""What a kept measurement says of its making: the day, the commit, the load, the machine, and the versions.
+"""Where a stored measurement comes from: day, commit, load, machine and versions.
 
-Importing this loads neither NumPy nor PyTorch: the build of the book and the measure of the course use it too.
+Importing this loads neither NumPy nor PyTorch, because the book's build and `course.py speed` use it too.
 """
 
 import os
@@ -20,7 +20,7 @@ def today() -> str:
 
 
 def is_day(text: str) -> bool:
-    """Whether a text is a day as `today` writes it."""
+    """Whether a text is a day in the format of `today`."""
     try:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:
@@ -28,10 +28,10 @@ def is_day(text: str) -> bool:
 
 
 def commit(file: Path, but: str = "") -> str | None:
-    """The commit of the checkout that has `file`, with "-dirty" if any file differs; None if no checkout has it.
+    """The commit of the checkout that tracks `file`, with "-dirty" if any file differs; None if no checkout tracks it.
 
     Args:
-        file: one that the checkout tracks; a copy installed inside another checkout is not of it.
+        file: the file; a copy installed inside another checkout is not tracked there.
         but: a path from the root of the checkout that may differ: the record itself.
     """
     git = ["git", "-C", str(file.parent)]
@@ -48,17 +48,17 @@ def commit(file: Path, but: str = "") -> str | None:
 
 
 def is_commit(text: str | None) -> bool:
-    """Whether a text is what `commit` gives."""
+    """Whether a text has the format of `commit`."""
     return text is None or re.fullmatch("[0-9a-f]{40}(-dirty)?", text) is not None
 
 
 def load() -> float | None:
-    """Processes that wanted a core in the last minute, on average; None on Windows, which does not count them."""
+    """The load average of the last minute; None on Windows, which has none."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 def made(record: dict[str, Any], version: str) -> str:
-    """The date, commit and load of a record as text; the version stands for a commit that is not known."""
+    """The date, commit and load of a record as text; the version replaces an unknown commit."""
     digits, _, dirty = (record["commit"] or "").partition("-")
     commit = f"commit {digits[:7]}" if digits else f"version {version}"
     changes = " with changes" if dirty else ""
@@ -67,7 +67,7 @@ def made(record: dict[str, Any], version: str) -> str:
 
 
 def cpu_model() -> str:
-    """The model as the operating system reports it, never the machine's own name."""
+    """The CPU model as the operating system reports it, never the host name."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text(encoding="utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""Carry what a cell measured to the page: a number that prose quotes, or a table."""
+"""Publish a cell's results for the page: a number that prose can quote, or a table."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 from IPython.display import publish_display_data
 
-#: The key under which an output's metadata keeps the numbers that it says.
+#: The key for quoted numbers in an output's metadata.
 SAID = "said"
 
 
@@ -14,14 +14,14 @@ def say(name: str, value: float, spec: str = ".2f", noise: float = 1e-6) -> None
     """Show ``name = value`` under the cell, rounded, so that prose can quote it with the role ``{val}``.
 
     Args:
-        name: how prose asks for the number: ``{val}`03:name``` in chapter 03.
+        name: the name by which prose quotes the number: ``{val}`03:name``` for chapter 03.
         value: the measured number.
         spec: format, as in :func:`format`.
         noise: relative error to expect on another machine: 1e-6 for plain arithmetic, 1e-4 for a trained value.
 
     Raises:
-        ValueError: the value is not finite; it is so small that only its sign or nothing is left of it; or within its
-            noise it could round to another text, so that it would not reproduce.
+        ValueError: the value is not finite; it rounds to zero; or its noise could change the rounded text, so that
+            another machine would not reproduce it.
     """
     value = float(value)
     text = format(value, spec)
@@ -29,29 +29,29 @@ def say(name: str, value: float, spec: str = ".2f", noise: float = 1e-6) -> None
         raise ValueError(f"a quoted number must be finite; {name} = {value}. Look at the cell that measured it.")
     if value and not any(digit in text for digit in "123456789"):
         raise ValueError(
-            f"a quoted number must keep a digit of what was measured; {name} = {value!r} became {text} with {spec!r}. "
-            f"Show more digits, or assert a bound and say that."
+            f"a quoted number must keep a significant digit; {name} = {value!r} became {text} with {spec!r}. "
+            f"Show more digits, or assert a bound and quote that."
         )
     if any(format(value * (1 + d), spec) != text for d in (-noise, noise)):
         raise ValueError(
-            f"a quoted number must not hang on its last digit; {name} = {value!r} rounds to {text} only by luck "
+            f"a quoted number must round the same on every machine; {name} = {value!r} rounds to {text} only by luck "
             f"with {spec!r} and noise {noise:g}. Show fewer digits."
         )
     publish_display_data({"text/plain": f"{name} = {text}"}, metadata={SAID: {name: text}})
 
 
 def said(output: Mapping[str, Any]) -> dict[str, str]:
-    """The numbers that an output of a notebook says, {name: text}."""
+    """The quoted numbers in an output of a notebook, {name: text}."""
     numbers: dict[str, str] = output.get("metadata", {}).get(SAID, {})
     return numbers
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Show a table, as Markdown where the page can draw it and as plain text elsewhere.
+    """Show a table, as Markdown where the page can render it and as plain text elsewhere.
 
     Args:
         columns: the headings.
-        rows: the cells; numbers come as rounded text, so that they mean the same on every machine.
+        rows: the cells; pass numbers as rounded text, so that they are the same on every machine.
     """
     lines = [[str(cell) for cell in row] for row in (columns, *rows)]
     markdown = ["| " + " | ".join(line) + " |" for line in lines]

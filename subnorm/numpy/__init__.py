@@ -1,4 +1,4 @@
-"""The operations of the course as pure functions on NumPy arrays: each is its equation."""
+"""The operations of the course as pure functions on NumPy arrays, each written as its equation."""
 
 from subnorm.numpy.attention import attention, multi_head_attention, softmax
 from subnorm.numpy.norms import (

@@ -1,4 +1,4 @@
-"""Multi-head attention, from the softmax up. Evaluation mode: there is no dropout here."""
+"""Multi-head attention, from the softmax up, in evaluation mode: without dropout."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ ATTENTION_PARAMS = ("in_proj_weight", "in_proj_bias", "out_proj.weight", "out_pr
 
 
 def softmax(x: npt.ArrayLike) -> Array:
-    """Weights that are positive and sum to one over the last axis: ``exp(x) / sum(exp(x))``.
+    """Positive weights that sum to one over the last axis: ``exp(x) / sum(exp(x))``.
 
     Args:
         x: scores, shape (..., T), float16, float32 or float64. ``-inf`` gets weight 0.
@@ -30,7 +30,7 @@ def softmax(x: npt.ArrayLike) -> Array:
 
     Source: the definition; deep dive 01a. Subtracting the largest score first changes nothing, but keeps exp finite.
 
-    Known mistake: a row that is ``-inf`` throughout has no weights that sum to one; it gives NaN.
+    Known mistake: a row with ``-inf`` everywhere, for which no weights sum to one; it gives NaN.
     """
     x, x_wide = _features(x)
     e = np.exp(x_wide - x_wide.max(axis=-1, keepdims=True))  # (..., T)
@@ -55,7 +55,7 @@ def attention(q: npt.ArrayLike, k: npt.ArrayLike, v: npt.ArrayLike, mask: Mask |
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, equation 1; deep dive 01a.
 
-    Known mistake: the opposite mask convention. In torch.nn.MultiheadAttention True blocks; here True lets through.
+    Known mistake: the opposite mask convention. In torch.nn.MultiheadAttention True blocks; here True allows.
     """
     q, k, v = _float_array("q", q), _float_array("k", k), _float_array("v", v)
     _rules.queries_keys_values(q.shape, k.shape, v.shape)
@@ -82,7 +82,7 @@ def multi_head_attention(
             the names and shapes of torch.nn.MultiheadAttention.
         num_heads: number of heads; divides d_model.
         mask: boolean, broadcasts to (..., num_heads, T, S); True where a query may look at a key. None for all.
-        memory: what is attended to, shape (..., S, d_model); None for x itself, and S is T.
+        memory: the sequence to attend to, shape (..., S, d_model); None for x itself, with S = T.
 
     Returns:
         y, shape (..., T, d_model), in the dtype of x.
@@ -94,7 +94,7 @@ def multi_head_attention(
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2; deep dive 01a.
 
-    Known mistake: reshaping (T, d_model) to (heads, T, d_head) without swapping axes, which mixes tokens.
+    Known mistake: reshaping (T, d_model) to (heads, T, d_head) directly, without swapping axes, which mixes tokens.
     """
     x = _float_array("x", x)
     params = _arrays(params, ATTENTION_PARAMS)
@@ -124,7 +124,7 @@ def multi_head_attention(
 
 
 def _arrays(params: Params, names: Sequence[str]) -> Params:
-    """The named parameters as checked arrays; a state_dict's tensors become arrays here."""
+    """The named parameters as checked arrays; converts the tensors of a state_dict."""
     _rules.keys("params", params, names)
     return {name: _float_array(f"params[{name!r}]", params[name]) for name in names}
 

@@ -1,8 +1,8 @@
-"""LayerNorm and RMSNorm on a few rows at a time, and if you like in place: forward, for arrays larger than a cache.
+"""LayerNorm and RMSNorm forward, a block of rows at a time and optionally in place, for arrays larger than a cache.
 
-The plain functions of `subnorm.numpy.norms` write every intermediate result to memory and read it back: at 64 MB none
-stays in the processor's cache, and the system has to find new pages for each. Here a block of rows goes through all
-the steps in one small array, and the result may take the place of x.
+The plain functions of `subnorm.numpy.norms` write every intermediate result to memory and read it back. At 64 MB none
+stays in the processor's cache, and the system must allocate new pages for each. Here a block of rows goes through all
+steps in one small work array, and the result may overwrite x.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from subnorm import _rules
 from subnorm.numpy.norms import Array, _float_array, _parameter
 
-#: Entries of a block. In float32 that is 256 KB: the block, the rows of x and those of y stay in a second-level cache.
+#: Entries in a block: 256 KB in float32, so that the block and its rows of x and y fit in a second-level cache.
 BLOCK = 2**16
 
 
@@ -26,14 +26,14 @@ def layer_norm(
 
     Args:
         x, gamma, beta, eps: as in the plain function.
-        out: a contiguous array that y is written to, of the shape and dtype of x; x itself to work in place. It must
-            not overlap x in any other way. None for a new array.
+        out: a contiguous array for y, of the shape and dtype of x. Pass x itself to work in place; any other overlap
+            with x is not allowed. None for a new array.
 
     Returns:
-        y, shape (..., d), in the dtype of x; this is out where it was given.
+        y, shape (..., d), in the dtype of x; this is out if it was given.
 
     Raises:
-        ValueError: out is not such an array. The other errors are those of the plain function.
+        ValueError: out has the wrong shape, dtype or layout. The other errors are those of the plain function.
 
     Source: loop tiling; chapter 08.
 
@@ -73,7 +73,7 @@ def _in_blocks(
         part = rows[start : start + num_rows]
         xhat = work[: len(part)]  # the last block may be shorter
         np.subtract(part, part.mean(axis=-1, keepdims=True, dtype=work.dtype) if centred else 0, out=xhat)
-        mean_square = np.einsum("nd,nd->n", xhat, xhat)[:, None] / d  # reads xhat once; (xhat * xhat) is not written
+        mean_square = np.einsum("nd,nd->n", xhat, xhat)[:, None] / d  # one read of xhat; xhat * xhat would be stored
         xhat *= 1 / np.sqrt(mean_square + eps)
         if gamma is not None:
             xhat *= gamma

@@ -1,9 +1,9 @@
 """LayerNorm, RMSNorm and BatchNorm: forward and backward, as pure functions.
 
-All three are the same two steps, along one axis or another: centre (subtract the mean), then divide by the root
-of the mean square. RMSNorm skips the first step. BatchNorm takes both along the rows instead of the features.
+All three take the same two steps: centre (subtract the mean), then divide by the root of the mean square.
+LayerNorm takes both steps over the features, RMSNorm only the second; BatchNorm takes both over the rows.
 
-Vocabulary, as in the book: x, mean, rstd (reciprocal standard deviation), xhat, gamma, beta, eps, dy, dx.
+Names, as in the book: x, mean, rstd (reciprocal standard deviation), xhat, gamma, beta, eps, dy, dx.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ Array = npt.NDArray[np.floating[Any]]
 Axis = int | tuple[int, ...]
 
 
-# The core: two steps, along the features unless an axis is given
+# The two steps, over the features unless an axis is given
 
 
 def _mean(x: Array, axis: Axis = -1) -> Array:
@@ -25,12 +25,11 @@ def _mean(x: Array, axis: Axis = -1) -> Array:
 
 
 def _centre(x: Array, axis: Axis = -1) -> Array:
-    """Subtract the mean."""
     return x - _mean(x, axis)
 
 
 def _unit_rms(x: Array, eps: float, axis: Axis = -1) -> tuple[Array, Array]:
-    """Divide by the root of the mean square: xhat and rstd."""
+    """x divided by the root of its mean square, and rstd."""
     rstd = 1 / np.sqrt(_mean(x * x, axis) + eps)
     return x * rstd, rstd
 
@@ -45,8 +44,8 @@ def layer_norm(
 
     ``y = gamma * (x - mean) / sqrt(var + eps) + beta``, with mean and var over the last axis.
 
-    The variance is the biased one (divided by d, not d - 1), and eps is inside the root. So the variance of
-    the result before gamma is ``var / (var + eps)``: a little under 1. Statistics are taken in at least float32,
+    The variance is the biased one (divided by d, not d - 1), and eps is inside the root, so the variance of
+    the result before gamma is ``var / (var + eps)``: a little under 1. Statistics are computed in at least float32,
     in two passes (mean first); the result has the dtype of x. With ``eps=0`` a constant row gives NaN.
 
     Args:
@@ -64,7 +63,7 @@ def layer_norm(
 
     Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450; chapter 03.
 
-    Known mistake: ``x.std(ddof=1) + eps`` as divisor, the unbiased deviation with eps outside the root.
+    Known mistake: dividing by ``x.std(ddof=1) + eps``, the unbiased standard deviation with eps outside the root.
     """
     x, x_wide = _features(x)
     _rules.small_constant(eps)
@@ -95,7 +94,7 @@ def layer_norm_backward(
 
     Source: the chain rule, line by line in deep dive 03a.
 
-    Known mistake: testing it with ``y.sum()``, for which dx is zero whatever the code does when gamma is 1.
+    Known mistake: testing it with ``y.sum()`` and gamma 1. The right dx is zero there, and so are many wrong ones.
     """
     dy, x, gamma, dtype = _backward_inputs(dy, x, gamma, eps)
     xhat, rstd = _unit_rms(_centre(x), eps)  # (..., d), (..., 1)
@@ -125,11 +124,11 @@ class LayerNorm:
 
 
 def rms_norm(x: npt.ArrayLike, gamma: npt.ArrayLike | None = None, eps: float = 1e-5) -> Array:
-    """Give every row root mean square 1, then scale each feature. The mean stays in.
+    """Give every row root mean square 1, then scale each feature. The mean is not subtracted.
 
     ``y = gamma * x / sqrt(mean(x**2) + eps)``, with the mean over the last axis.
 
-    Statistics are taken in at least float32, and gamma is applied before the result is cast to the dtype of x.
+    Statistics are computed in at least float32, and gamma is applied before the result is cast to the dtype of x.
     With ``eps=0`` a row of zeros gives NaN.
 
     Args:
@@ -146,7 +145,7 @@ def rms_norm(x: npt.ArrayLike, gamma: npt.ArrayLike | None = None, eps: float = 
 
     Source: Zhang and Sennrich 2019, arXiv:1910.07467; chapter 04.
 
-    Known mistake: calling it "LayerNorm without beta". What is dropped is the mean.
+    Known mistake: calling it "LayerNorm without beta". RMSNorm drops the mean.
     """
     x, x_wide = _features(x)
     _rules.small_constant(eps)
@@ -162,7 +161,7 @@ def rms_norm_backward(
     ``dxhat = dy * gamma``, then ``dx = rstd * (dxhat - xhat * mean(dxhat * xhat))``;
     ``dgamma = sum(dy * xhat)`` over all rows.
 
-    Arguments, results and errors are those of :func:`layer_norm_backward`, less dbeta.
+    Arguments, results and errors are those of :func:`layer_norm_backward`, without dbeta.
 
     Source: the chain rule, line by line in chapter 04.
 
@@ -200,14 +199,14 @@ def batch_norm(
 
     ``y = gamma * (x - mean) / sqrt(var + eps) + beta``, with mean and var over every axis but the last.
 
-    A row's result depends on the other rows. With a single row the variance is 0 and y is beta, whatever x was
+    A row's result depends on the other rows. With a single row the variance is 0 and y is beta for every x
     (NaN with ``eps=0``).
 
-    Arguments, result and errors are those of :func:`layer_norm`; also a ValueError where x has no rows.
+    Arguments, result and errors are those of :func:`layer_norm`, plus a ValueError if x has no rows.
 
     Source: Ioffe and Szegedy 2015, arXiv:1502.03167; deep dive 03b.
 
-    Known mistake: using these batch statistics at evaluation, where running averages belong.
+    Known mistake: using these batch statistics in evaluation, instead of running averages.
     """
     x, x_wide = _features(x)
     _rules.rows(x.shape)
@@ -242,11 +241,11 @@ def batch_norm_backward(
     return dx.astype(dtype), dgamma, dbeta
 
 
-# What they share at the door and at the end
+# Input checks and final steps that they share
 
 
 def _features(x: npt.ArrayLike) -> tuple[Array, Array]:
-    """x as it came, checked, and x in at least float32 for the statistics."""
+    """x, checked, and x in at least float32 for the statistics."""
     x = _float_array("x", x)
     _rules.features(x.shape)
     return x, _wide(x)
@@ -272,7 +271,7 @@ def _parameter(name: str, value: npt.ArrayLike | None, d: int) -> Array | None:
 
 
 def _affine(xhat: Array, gamma: npt.ArrayLike | None, beta: npt.ArrayLike | None) -> Array:
-    """gamma * xhat + beta, each left out where it is None."""
+    """gamma * xhat + beta; None leaves that parameter out."""
     gamma = _parameter("gamma", gamma, xhat.shape[-1])
     beta = _parameter("beta", beta, xhat.shape[-1])
     y = xhat if gamma is None else gamma * xhat

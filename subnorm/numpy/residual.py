@@ -1,6 +1,6 @@
-"""The residual connection, and the two places for a norm beside it.
+"""The residual connection, and the two placements of its norm.
 
-These lines use nothing but `+` and a call, so they serve NumPy arrays and PyTorch tensors alike.
+The functions use only `+` and calls, so they work for NumPy arrays and PyTorch tensors alike.
 """
 
 from collections.abc import Callable
@@ -12,18 +12,18 @@ Array = TypeVar("Array", bound=Any)
 
 
 def residual(x: Array, sublayer: Callable[[Array], Array]) -> Array:
-    """Add to x what the sublayer makes of it: ``y = x + F(x)``.
+    """Add the sublayer's output to its input: ``y = x + F(x)``.
 
     Args:
         x: input, any shape.
         sublayer: F, a function from arrays to arrays of the same shape.
 
     Returns:
-        y, in the shape of x. The Jacobian is ``I + J`` with J that of F.
+        y, in the shape of x. Its Jacobian is ``I + J``, where J is the Jacobian of F.
 
     Raises:
         TypeError: x is not an array, or the sublayer did not return one.
-        ValueError: the sublayer changed the shape, so that there is nothing to add to.
+        ValueError: the sublayer changed the shape.
 
     Source: He, Zhang, Ren, Sun 2015, arXiv:1512.03385; chapter 02.
 
@@ -33,7 +33,7 @@ def residual(x: Array, sublayer: Callable[[Array], Array]) -> Array:
 
 
 def pre_ln(x: Array, sublayer: Callable[[Array], Array], norm: Callable[[Array], Array]) -> Array:
-    """Normalise what the sublayer reads, and leave the skip path alone: ``y = x + F(norm(x))``.
+    """Normalise the sublayer's input, and leave the skip path alone: ``y = x + F(norm(x))``.
 
     Args:
         x: input, any shape.
@@ -41,13 +41,13 @@ def pre_ln(x: Array, sublayer: Callable[[Array], Array], norm: Callable[[Array],
         norm: LayerNorm, RMSNorm or another function that keeps the shape.
 
     Returns:
-        y, in the shape of x. It is not normalised, so a stack of these needs one more norm at its end.
+        y, in the shape of x. It is not normalised, so a Pre-LN stack needs a final norm.
 
     Raises:
         TypeError: x is not an array, or the sublayer did not return one.
         ValueError: the sublayer changed the shape.
 
-    Source: Xiong et al. 2020, arXiv:2002.04745, who compare it with Post-LN; it was in use before. Chapter 05.
+    Source: Xiong et al. 2020, arXiv:2002.04745, who compare it with Post-LN; others used it earlier. Chapter 05.
 
     Known mistake: taking the residual after the norm, ``norm(x) + F(norm(x))``.
     """
@@ -55,13 +55,13 @@ def pre_ln(x: Array, sublayer: Callable[[Array], Array], norm: Callable[[Array],
 
 
 def post_ln(x: Array, sublayer: Callable[[Array], Array], norm: Callable[[Array], Array]) -> Array:
-    """Normalise the sum, skip path and all: ``y = norm(x + F(x))``. The "Add & Norm" of the first transformer.
+    """Normalise the sum, skip path included: ``y = norm(x + F(x))``, the "Add & Norm" of the original transformer.
 
     Arguments and errors are those of :func:`pre_ln`; y is normalised.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762; chapter 05.
 
-    Known mistake: a docstring that says Post-LN above code that is Pre-LN.
+    Known mistake: a docstring that says Post-LN above Pre-LN code.
     """
     return norm(_add(x, sublayer(x)))
 

@@ -1,4 +1,4 @@
-"""The sublayers of a transformer, and the blocks they make. Evaluation mode: there is no dropout here.
+"""The sublayers of a transformer, and the blocks built from them, in evaluation mode: without dropout.
 
 Parameters come as a dictionary with the names of the PyTorch module's state_dict, for example
 ``{name: tensor.numpy() for name, tensor in subnorm.torch.TransformerBlock(64, 4, 256).state_dict().items()}``.
@@ -35,7 +35,7 @@ def feed_forward(x: npt.ArrayLike, params: Params) -> Array:
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, equation 2; chapter 06.
 
-    Known mistake: a ReLU after the second layer too, so that the branch can only add.
+    Known mistake: a ReLU after the second layer as well, so that the branch can never subtract.
     """
     x = _float_array("x", x)
     params = _arrays(params, FEED_FORWARD_PARAMS)
@@ -103,7 +103,7 @@ def transformer_block(
         x: input, shape (..., T, d_model).
         params: ``self_attn.…`` as in :func:`multi_head_attention`, ``feed_forward.…`` as in :func:`feed_forward`,
             and ``norm1.weight``, ``norm1.bias``, ``norm2.weight``, ``norm2.bias`` (no biases for RMSNorm).
-        num_heads, placement, norm, mask, eps: as in :func:`attention_sublayer`, like the result and the errors.
+        num_heads, placement, norm, mask, eps: as in :func:`attention_sublayer`, as are the result and the errors.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762; for "pre", Xiong et al. 2020, arXiv:2002.04745; chapter 06.
 
@@ -130,21 +130,21 @@ def decoder_block(
 ) -> Array:
     """One decoder block: self-attention, cross-attention to the memory, then feed-forward.
 
-    An encoder block is :func:`transformer_block` without a mask; the memory is what the encoder made of its sequence.
+    An encoder block is :func:`transformer_block` without a mask; the memory is the encoder's output.
 
     Args:
         x: input, shape (..., T, d_model).
-        memory: the encoder's output, shape (..., S, d_model). It goes into keys and values as it is, without a norm.
+        memory: the encoder's output, shape (..., S, d_model). Keys and values read it without a norm.
         params: ``self_attn.…`` and ``multihead_attn.…`` (the cross-attention) as in :func:`multi_head_attention`,
             ``feed_forward.…`` as in :func:`feed_forward`, and ``weight`` and ``bias`` of ``norm1``, ``norm2`` and
             ``norm3`` (no biases for RMSNorm): the names of torch.nn.TransformerDecoderLayer.
         mask: as in :func:`attention_sublayer`; usually causal.
         memory_mask: the same for keys of the memory, (..., num_heads, T, S). None for all.
-        num_heads, placement, norm, eps: as in :func:`attention_sublayer`, like the result and the errors.
+        num_heads, placement, norm, eps: as in :func:`attention_sublayer`, as are the result and the errors.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1; chapter 06.
 
-    Known mistake: a causal mask on the cross-attention, which hides from a token most of the memory.
+    Known mistake: a causal mask on the cross-attention, which hides most of the memory from early tokens.
     """
     x = _float_array("x", x)
     _rules.choice("placement", placement, PLACEMENTS)
@@ -161,7 +161,7 @@ def decoder_block(
 
 
 def _under(name: str, params: Params) -> Params:
-    """The parameters below one name, without it: ``self_attn.in_proj_bias`` becomes ``in_proj_bias``."""
+    """The parameters under one prefix, without it: ``self_attn.in_proj_bias`` becomes ``in_proj_bias``."""
     return {key.removeprefix(f"{name}."): value for key, value in params.items() if key.startswith(f"{name}.")}
 
 

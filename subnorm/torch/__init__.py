@@ -1,4 +1,4 @@
-"""Norms and placements on PyTorch tensors under the same names as in NumPy, and the rest as modules."""
+"""Norms and placements on PyTorch tensors, under the same names as in NumPy, and the rest as modules."""
 
 from subnorm.numpy.residual import PLACEMENTS, post_ln, pre_ln, residual
 from subnorm.torch.attention import MultiHeadAttention

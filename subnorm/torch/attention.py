@@ -31,7 +31,7 @@ class MultiHeadAttention(nn.Module):
         nn.init.zeros_(self.out_proj.bias)
 
     def forward(self, x: Tensor, mask: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
-        """x, (..., T, d_model), to the same shape; it attends to the memory, (..., S, d_model), or to itself."""
+        """Map x, (..., T, d_model), to the same shape; attend to the memory, (..., S, d_model), or to x itself."""
         d_model = self.out_proj.in_features
         _float_tensor("x", x)
         _rules.sequence(tuple(x.shape), d_model)

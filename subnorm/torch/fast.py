@@ -1,11 +1,11 @@
-"""The RMSNorm of the modules, as fast as PyTorch takes it: the same function as in `subnorm.torch.norms`.
+"""A fast RMSNorm for the modules, built from PyTorch operations: the same function as in `subnorm.torch.norms`.
 
-LayerNorm needs nothing here: PyTorch has a kernel of it for each direction.
+LayerNorm needs no such code: PyTorch has a kernel for each of its passes.
 
-What costs time in a norm is memory: reading and writing it, and above all asking the system for more of it, page by
-page. So both passes make no array besides their results, and what they keep for going back is there anyway.
-Each step goes over the whole array. Blocks of rows that stay in a cache, which pay in `subnorm.numpy.blocked`, do not
-here: PyTorch's backward kernel does the work of several such steps while it waits for memory.
+Memory limits a norm: reading it, writing it, and above all allocating it, page by page. So neither pass allocates a
+full-size array other than its results, and the forward pass saves only x, gamma and one rstd per row.
+Each step runs over the whole array. Cache-sized blocks of rows, which pay off in `subnorm.numpy.blocked`, do not pay
+off here: PyTorch's backward kernel does the work of several steps while it waits for memory.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 from torch.autograd.function import FunctionCtx
 
-#: From so many entries on, what :class:`_RMSNorm` saves is more than it costs autograd to call Python.
+#: From this many entries on, :class:`_RMSNorm` saves more time than its Python calls cost.
 MANY = 2**16
 
 WIDE = (torch.float32, torch.float64)
@@ -23,11 +23,11 @@ WIDE_AND_HALF = (*WIDE, torch.float16, torch.bfloat16)
 
 
 def covers(x: Tensor, dtype: torch.dtype, shape: torch.Size) -> bool:
-    """Whether PyTorch's kernels and the passes here do for x what the readable functions do, with gains like these.
+    """Whether the fast passes and kernels agree with the readable functions on x, for gains of this dtype and shape.
 
-    They do on the CPU and on CUDA, where x has the dtype of the gains and one feature for each. Half precision on the
-    CPU wants wider statistics, and mixed dtypes a wider result: the readable functions see to that. CUDA's kernels
-    widen by themselves. The readable functions also say what is wrong with any other input.
+    They do on the CPU and on CUDA if x has the dtype of the gains and one feature for each. Half precision on the
+    CPU needs wider statistics, and mixed dtypes need a wider result: the readable functions handle both. CUDA's
+    kernels widen by themselves. For any other input the readable functions raise the error.
     """
     return (
         isinstance(x, Tensor)
@@ -38,10 +38,10 @@ def covers(x: Tensor, dtype: torch.dtype, shape: torch.Size) -> bool:
 
 
 def rms_norm(x: Tensor, gamma: Tensor, eps: float) -> Tensor:
-    """:func:`subnorm.torch.rms_norm`, on the CPU from 65,536 entries on with both passes written out.
+    """:func:`subnorm.torch.rms_norm`, with both passes written out on the CPU from 65,536 entries on.
 
-    PyTorch has no kernel of it for the CPU: ``F.rms_norm`` is seven operations, and their backward passes as many
-    again, most with an array of their own.
+    PyTorch has no CPU kernel for it: ``F.rms_norm`` runs seven operations forward and as many backward, most of which
+    allocate an array.
     """
     if x.numel() < MANY or not x.is_cpu or _watched(x, gamma):
         return torch.rms_norm(x, gamma.shape, gamma, eps)
@@ -52,10 +52,10 @@ def rms_norm(x: Tensor, gamma: Tensor, eps: float) -> Tensor:
 
 
 def _watched(*tensors: Tensor) -> bool:
-    """Whether somebody looks inside: compilers, torch.func and forward derivatives want operations that they know."""
+    """Whether a compiler, torch.func or forward-mode autograd traces the call: they need operations that they know."""
     return (
         torch.compiler.is_compiling()
-        or torch._C._are_functorch_transforms_active()  # what autograd.Function itself asks; there is no public name
+        or torch._C._are_functorch_transforms_active()  # autograd.Function calls this too; it has no public name
         or any(unpack_dual(t).tangent is not None for t in tensors)
     )
 
@@ -78,7 +78,7 @@ class _RMSNorm(torch.autograd.Function):
 
 def _forward(x: Tensor, gamma: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """y, and rstd of shape (..., 1)."""
-    norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)  # reads x once, where x * x would be written first
+    norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)  # one read of x; x * x would be stored first
     rstd = norm.square_().div_(x.shape[-1]).add_(eps).rsqrt_()  # (..., 1)
     return (x * rstd).mul_(gamma), rstd
 
@@ -86,10 +86,10 @@ def _forward(x: Tensor, gamma: Tensor, eps: float) -> tuple[Tensor, Tensor]:
 def _backward(dy: Tensor, x: Tensor, gamma: Tensor, rstd: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """``dx = rstd * (dxhat - xhat * mean(dxhat * xhat))`` and ``dgamma = sum(dy * xhat)``, with ``dxhat = dy * gamma``.
 
-    LayerNorm's kernel computes just that when it is told that the mean is 0, less ``rstd * mean(dxhat)``, the term
-    that comes from subtracting a mean. RMSNorm subtracts none, so the term is added back.
+    Given a mean of 0, LayerNorm's kernel computes this dx minus ``rstd * mean(dxhat)``, the term that comes from
+    subtracting a mean. RMSNorm subtracts none, so we add the term back.
     """
-    if torch.is_grad_enabled():  # a second derivative is wanted: in operations that autograd can follow
+    if torch.is_grad_enabled():  # for a second derivative, use operations that autograd can differentiate
         rstd = torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + eps)  # (..., 1)
         xhat, dxhat = x * rstd, dy * gamma
         dx = rstd * (dxhat - xhat * (dxhat * xhat).mean(dim=-1, keepdim=True))
@@ -98,5 +98,5 @@ def _backward(dy: Tensor, x: Tensor, gamma: Tensor, rstd: Tensor, eps: float) ->
     dx, dgamma, _dbeta = torch.ops.aten.native_layer_norm_backward(
         dy, x, d, mean, rstd, gamma, None, [True, True, False]
     )
-    sums = (dy @ gamma).unsqueeze(-1)  # (..., 1), of dxhat
+    sums = (dy @ gamma).unsqueeze(-1)  # (..., 1), sums of dxhat
     return dx.add_(sums.mul_(rstd), alpha=1 / x.shape[-1]), dgamma

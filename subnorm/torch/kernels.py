@@ -1,14 +1,14 @@
-"""LayerNorm and RMSNorm as one fused kernel each way, for NVIDIA GPUs: forward, backward, and with a residual sum.
+"""Fused LayerNorm and RMSNorm for NVIDIA GPUs: one kernel forward and one backward, with or without a residual sum.
 
-Optional: this file needs Triton (the extra ``gpu``, or ``pip install triton`` on Linux; CUDA builds of PyTorch bring
+Optional: this file needs Triton (the extra ``gpu``, or ``pip install triton`` on Linux; CUDA builds of PyTorch include
 it), and nothing else in the package imports it. Import it by name: ``from subnorm.torch import kernels``.
 
-A norm does little arithmetic, so what it costs is the memory it moves. Written by hand, each operation reads its
-input from memory and writes its output back. Here a row is read once into registers, all the arithmetic happens
-there, and the result is written once:
+A norm does little arithmetic, so memory traffic sets its cost. In a chain of separate operations, each reads its
+input from memory and writes its output back. Here a kernel reads a row once into registers, does all the arithmetic
+there, and writes the result once:
 
 ======================  ==============================  ============================
-pass                    must move, in arrays of x        by a kernel for each step
+pass                    must move, in arrays of x        with one kernel per step
 ======================  ==============================  ============================
 norm, forward           2: x in, y out                  2
 sum and norm, forward   4: x and f in, h and y out      3 + 2
@@ -16,15 +16,15 @@ norm, backward          3: dy and h in, dx out          3
 sum and norm, backward  4: dy, dh and h in, dx out      3 + 3
 ======================  ==============================  ============================
 
-Both norms are the same two kernels. RMSNorm is the one without a mean: ``mean is None``, and Triton, which compiles
-a kernel anew for every argument that is None, leaves the lines about it out. So it does with f, gamma, beta and dh.
+Both norms share the same two kernels. For RMSNorm ``mean is None``: Triton compiles a separate kernel for every
+argument that is None, and leaves out the lines that use it. The same holds for f, gamma, beta and dh.
 
-Vocabulary, as in the book: x, mean, rstd, xhat, gamma, beta, eps, dy, dx; f is the output of the sub-layer, and
-h = x + f the residual stream that is normalised.
+Names, as in the book: x, mean, rstd, xhat, gamma, beta, eps, dy, dx; f is the sublayer's output, and h = x + f is the
+residual stream, which the norm reads.
 """
 
 # mypy: disable-error-code="import-not-found, import-untyped, no-untyped-def, no-untyped-call, untyped-decorator"
-# Triton has no types, and may be absent. To a kernel a tensor is a pointer to its first number.
+# Triton has no types, and may be absent. Inside a kernel a tensor is a pointer to its first number.
 
 from functools import cache
 from typing import Any
@@ -37,15 +37,15 @@ from torch.autograd.function import once_differentiable
 
 from subnorm import _rules
 
-#: The widest row that a kernel takes. Up to 8192 features of at most 32 bits, a row fits into the registers of one
-#: program. Beyond, the backward pass spills some of them to memory: it is right, and slower than it could be.
+#: The widest row that a kernel accepts. A row of up to 8192 features of at most 32 bits fits into the registers of one
+#: program. With more, the backward pass spills registers to memory: still correct, but slower.
 MAX_FEATURES = 16384
 
-# Threads for each streaming multiprocessor in the backward pass. With 64 registers each they fill its register file.
+# Threads for each streaming multiprocessor in the backward pass. With 64 registers each, they fill its register file.
 THREADS = 1024
 
 
-# The kernels. D, BLOCK, ROWS, EPS and WIDE are constants: Triton compiles a kernel for every value of them.
+# The kernels. D, BLOCK, ROWS, EPS and WIDE are constants: Triton compiles a kernel for each combination.
 
 
 @triton.jit
@@ -61,7 +61,7 @@ def _forward(
 
     value = tl.load(x + at, inside, 0).to(WIDE)
     if f is not None:
-        # Rounded to the dtype of h before it is normalised, because the backward pass will read that h.
+        # Round to the dtype of h before normalising: the backward pass reads this h.
         total = (value + tl.load(f + at, inside, 0).to(WIDE)).to(h.dtype.element_ty)
         tl.store(h + at, total, inside)
         value = total.to(WIDE)
@@ -86,10 +86,10 @@ def _backward(
     dy, dh, h, gamma, mean, rstd, dx, dgamma, dbeta, rows, D: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
     WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Every so many tiles: dx = rstd * (dxhat - mean(dxhat) - xhat * mean(dxhat * xhat)) + dh, with dxhat = dy * gamma.
+    """dx = rstd * (dxhat - mean(dxhat) - xhat * mean(dxhat * xhat)) + dh, with dxhat = dy * gamma.
 
-    Few programs take all tiles in turn, so that each sums its share of dgamma and dbeta in registers. It writes
-    them once, as one row of a small array that is added up afterwards: in a fixed order, unlike atomic additions.
+    A few programs share all tiles, so each can sum its part of dgamma and dbeta in registers. It writes the sums
+    once, as one row of a small array that is added up afterwards in a fixed order, unlike atomic additions.
     """
     program = tl.program_id(0)
     col = tl.arange(0, BLOCK)[None, :]
@@ -103,7 +103,7 @@ def _backward(
         inside = (row < rows)[:, None] & (col < D)
         at = row[:, None] * D + col
 
-        # Past the end dy is 0, and every sum below has dy as a factor: no other lane needs a mask.
+        # Past the end dy is 0, and every sum below has dy as a factor: nothing else needs a mask.
         grad = tl.load(dy + at, inside, 0).to(WIDE)
         xhat = tl.load(h + at, inside, 0).to(WIDE)
         scale = tl.load(rstd + row, row < rows, 0)[:, None]
@@ -131,24 +131,24 @@ def _backward(
         tl.store(dbeta + share, tl.sum(dbeta_sum, 0, keep_dims=True), col < D)
 
 
-# How a kernel is cut: so that nothing spills, which the compiler reports. What is fastest a GPU has yet to say.
+# Tile sizes, chosen so that no registers spill, according to the compiler's report. They are not yet tuned on a GPU.
 
 
 def forward_tile(d: int) -> tuple[int, int, int]:
-    """BLOCK, ROWS and warps: about 4096 numbers to a program, 8 to 32 of them to each thread."""
+    """BLOCK, ROWS and warps: about 4096 numbers per program, 8 to 32 of them per thread."""
     block = triton.next_power_of_2(d)
     return block, max(1, 4096 // block), max(4, block // 1024)
 
 
 def backward_tile(d: int) -> tuple[int, int, int]:
-    """BLOCK, ROWS and warps: 8 numbers to a thread, because each has up to six arrays of them in registers."""
+    """BLOCK, ROWS and warps: 8 numbers per thread, which holds up to six such arrays in registers."""
     block = triton.next_power_of_2(d)
     return block, max(1, 1024 // block), min(32, max(4, block // 256))
 
 
 @cache
 def _processors(device: torch.device) -> int:
-    """Streaming multiprocessors of the GPU; Triton's interpreter on a CPU plays one."""
+    """Streaming multiprocessors of the GPU; 1 for Triton's interpreter on a CPU."""
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
 
 
@@ -160,21 +160,21 @@ def add_norm_forward(
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
     """LayerNorm (centred) or RMSNorm of h = x + f, in one kernel.
 
-    ``y = gamma * (h - mean) * rstd + beta``, with ``rstd = 1 / sqrt(mean((h - mean)**2) + eps)``; RMSNorm takes 0
+    ``y = gamma * (h - mean) * rstd + beta``, with ``rstd = 1 / sqrt(mean((h - mean)**2) + eps)``; RMSNorm uses 0
     for the mean.
 
-    As in ``subnorm.numpy``, statistics are taken in at least float32, in two passes (over registers, not over
+    As in ``subnorm.numpy``, statistics are computed in at least float32, in two passes (over registers, not over
     memory). h is rounded to its dtype before it is normalised. With ``eps=0`` a constant row gives NaN.
 
     Args:
         x: the residual stream, shape (..., d), float16, bfloat16, float32 or float64, on a GPU.
-        f: what is added to it, shape (..., d); None for 0, and then h is x.
+        f: the sublayer's output, shape (..., d); None for 0, and then h is x.
         gamma, beta, eps: as in :func:`subnorm.numpy.layer_norm`.
         centred: True for LayerNorm, False for RMSNorm.
 
     Returns:
-        y and h, shape (..., d), in the dtype of x + f; and for the backward pass mean (None for RMSNorm) and rstd, one
-        entry for each row, in float32 (float64 for float64).
+        y and h, shape (..., d), in the dtype of x + f; and, for the backward pass, mean (None for RMSNorm) and rstd,
+        one entry for each row, in float32 (float64 for float64).
 
     Raises:
         TypeError: an input is not a floating-point tensor.
@@ -182,7 +182,7 @@ def add_norm_forward(
 
     Source: the layout is that of Triton's tutorial 05 and of Liger-Kernel, arXiv:2410.10989.
 
-    Known mistake: normalising the sum before it is rounded, so that the backward pass reads another h.
+    Known mistake: normalising the sum before rounding it, so that the backward pass reads a different h.
     """
     _check(x, f, gamma, beta, eps)
     d = x.shape[-1]
@@ -194,7 +194,7 @@ def add_norm_forward(
     mean = torch.empty(rows, dtype=wide, device=x.device) if centred else None
     rstd = torch.empty(rows, dtype=wide, device=x.device)
     block, tile, warps = forward_tile(d)
-    with torch.cuda.device_of(x):  # Triton launches on the current GPU, which need not be that of x
+    with torch.cuda.device_of(x):  # Triton launches on the current GPU, which may not be the one that holds x
         _forward[(triton.cdiv(rows, tile),)](
             x, _packed(f), _packed(gamma), _packed(beta), None if f is None else h, y, mean, rstd, rows,
             D=d, EPS=float(eps), BLOCK=block, ROWS=tile, WIDE=TYPES[wide], num_warps=warps,
@@ -208,24 +208,24 @@ def add_norm_backward(
     """Gradients of :func:`add_norm_forward`, in one kernel and one small sum.
 
     ``dxhat = dy * gamma``, then ``dx = rstd * (dxhat - mean(dxhat) - xhat * mean(dxhat * xhat)) + dh``, where RMSNorm
-    has no mean(dxhat); ``dgamma = sum(dy * xhat)`` and ``dbeta = sum(dy)`` over all rows. The same numbers on every
-    run: each is added up in a fixed order.
+    has no mean(dxhat); ``dgamma = sum(dy * xhat)`` and ``dbeta = sum(dy)`` over all rows, in a fixed order, so every
+    run gives the same numbers.
 
     Args:
         dy: gradient of the loss with respect to y, shape (..., d).
-        dh: gradient with respect to h, as it comes down the residual stream, shape (..., d); None for 0.
+        dh: gradient with respect to h from the rest of the residual stream, shape (..., d); None for 0.
         h: as the forward pass returned it.
         gamma: the gain of the forward pass, shape (d,); None for 1.
         mean: as the forward pass returned it, None for RMSNorm.
         rstd: as the forward pass returned it.
 
     Returns:
-        dx, which is the gradient with respect to f as well, shape (..., d), in the dtype of h; dgamma and dbeta (None
+        dx, which is also the gradient with respect to f, shape (..., d), in the dtype of h; dgamma and dbeta (None
         for RMSNorm), shape (d,), in the dtype of gamma (of h without one).
 
     Source: the chain rule, line by line in deep dive 03a.
 
-    Known mistake: forgetting dh. The sum hands the gradient on to both: the norm, and the stream behind it.
+    Known mistake: forgetting dh. The stream h feeds both the norm and the next sum, so both send a gradient back.
     """
     d = h.shape[-1]
     dx = torch.empty_like(h)
@@ -246,7 +246,7 @@ def add_norm_backward(
 class AddNorm(torch.autograd.Function):
     """The two passes joined for autograd: ``AddNorm.apply(x, f, gamma, beta, eps, centred)`` gives y and h.
 
-    It has no second derivative, and says so when one is asked for.
+    It raises an error for a second derivative.
     """
 
     @staticmethod
@@ -255,7 +255,7 @@ class AddNorm(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         y, h, mean, rstd = add_norm_forward(x, f, gamma, beta, eps, centred=centred)
         ctx.save_for_backward(h, gamma, mean, rstd)
-        ctx.set_materialize_grads(False)  # a gradient that did not come stays None, and is not read from memory
+        ctx.set_materialize_grads(False)  # a missing gradient stays None, so no zeros are read from memory
         return y, h
 
     @staticmethod
@@ -272,19 +272,19 @@ def _add_norm(*arguments: Any) -> tuple[Tensor, Tensor]:
     return y, h
 
 
-# What a model calls. torch.compile steps round them: it makes kernels of its own from the readable functions.
+# Functions for models. torch.compile skips them: it makes its own kernels from the readable functions.
 
 
 @torch.compiler.disable
 def layer_norm(x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, eps: float = 1e-5) -> Tensor:
-    """:func:`subnorm.torch.layer_norm` as one kernel each way. See :func:`add_norm_forward`."""
+    """:func:`subnorm.torch.layer_norm` as one kernel per pass. See :func:`add_norm_forward`."""
     y, _h = _add_norm(x, None, gamma, beta, eps, True)
     return y
 
 
 @torch.compiler.disable
 def rms_norm(x: Tensor, gamma: Tensor | None = None, eps: float = 1e-5) -> Tensor:
-    """:func:`subnorm.torch.rms_norm` as one kernel each way. See :func:`add_norm_forward`."""
+    """:func:`subnorm.torch.rms_norm` as one kernel per pass. See :func:`add_norm_forward`."""
     y, _h = _add_norm(x, None, gamma, None, eps, False)
     return y
 
@@ -293,26 +293,26 @@ def rms_norm(x: Tensor, gamma: Tensor | None = None, eps: float = 1e-5) -> Tenso
 def add_layer_norm(
     x: Tensor, f: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, eps: float = 1e-5
 ) -> tuple[Tensor, Tensor]:
-    """``h = x + f; y = layer_norm(h, gamma, beta, eps)`` as one kernel each way; returns y and h.
+    """``h = x + f; y = layer_norm(h, gamma, beta, eps)`` as one kernel per pass; returns y and h.
 
-    Post-LN goes on with y; Pre-LN feeds y to its next sub-layer and adds that one's output to h.
+    Post-LN continues with y. Pre-LN feeds y to the next sublayer and adds its output to h.
     """
     return _add_norm(x, f, gamma, beta, eps, True)
 
 
 @torch.compiler.disable
 def add_rms_norm(x: Tensor, f: Tensor, gamma: Tensor | None = None, eps: float = 1e-5) -> tuple[Tensor, Tensor]:
-    """``h = x + f; y = rms_norm(h, gamma, eps)`` as one kernel each way; returns y and h."""
+    """``h = x + f; y = rms_norm(h, gamma, eps)`` as one kernel per pass; returns y and h."""
     return _add_norm(x, f, gamma, None, eps, False)
 
 
-# What they share at the door
+# Input checks that they share
 
 TYPES = {torch.float32: tl.float32, torch.float64: tl.float64}
 
 
 def _packed(value: Tensor | None) -> Tensor | None:
-    """Rows side by side in memory, as the kernels count on."""
+    """The tensor with its rows contiguous in memory, as the kernels assume."""
     return None if value is None else value.contiguous()
 
 
@@ -330,12 +330,12 @@ def _check(x: Tensor, f: Tensor | None, gamma: Tensor | None, beta: Tensor | Non
     _rules.small_constant(eps)
     if (d := x.shape[-1]) > MAX_FEATURES:
         raise ValueError(
-            f"a fused kernel takes at most {MAX_FEATURES} features, a row that fits into registers; got {d}. "
+            f"a fused kernel takes at most {MAX_FEATURES} features, so that a row fits into registers; got {d}. "
             f"Use the function of the same name in subnorm.torch."
         )
     if not (x.is_cuda or triton.knobs.runtime.interpret):
         raise ValueError(
-            f"a Triton kernel takes tensors on a CUDA GPU; got one on {x.device}. Move it there, or use the function "
-            f"of the same name in subnorm.torch; to try the kernel on a CPU, set TRITON_INTERPRET=1 before Python "
-            f"starts."
+            f"a Triton kernel takes tensors on a CUDA GPU; got one on {x.device}. Move it to the GPU, or use the "
+            f"function of the same name in subnorm.torch. To try the kernel on a CPU, set TRITON_INTERPRET=1 before "
+            f"Python starts."
         )

@@ -1,8 +1,8 @@
 """LayerNorm, RMSNorm and BatchNorm as readable functions on tensors, and the modules.
 
-The lines are those of `subnorm.numpy.norms`; autograd supplies the backward passes. The modules compute the same and
-take `subnorm.torch.fast` where it covers their input. The Triton kernels of `subnorm.torch.kernels` are for you to
-ask for: they were tested in Triton's interpreter, never yet on a GPU.
+The code mirrors `subnorm.numpy.norms`; autograd supplies the backward passes. The modules compute the same functions,
+through `subnorm.torch.fast` where it covers their input. They never use the Triton kernels of `subnorm.torch.kernels`:
+import those yourself. They were tested in Triton's interpreter, not yet on a GPU.
 """
 
 import torch
@@ -15,12 +15,11 @@ Axis = int | tuple[int, ...]
 
 
 def _centre(x: Tensor, axis: Axis) -> Tensor:
-    """Subtract the mean."""
     return x - x.mean(dim=axis, keepdim=True)
 
 
 def _unit_rms(x: Tensor, axis: Axis, eps: float) -> Tensor:
-    """Divide by the root of the mean square."""
+    """x divided by the root of its mean square."""
     rstd = torch.rsqrt((x * x).mean(dim=axis, keepdim=True) + eps)
     return x * rstd
 
@@ -31,7 +30,7 @@ def layer_norm(x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = Non
     See :func:`subnorm.numpy.layer_norm` for the formula, the arguments, the errors and the source.
     ``torch.nn.functional.layer_norm`` is the same function.
 
-    Known mistake: ``x.std()``, which torch computes without bias (dividing by d - 1).
+    Known mistake: ``x.std()``, which torch divides by d - 1.
     """
     x_wide = _features(x)
     _rules.small_constant(eps)
@@ -58,12 +57,12 @@ def batch_norm(x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = Non
 
     See :func:`subnorm.numpy.batch_norm` for the formula, the arguments, the errors and the source.
 
-    Known mistake: feeding (B, T, d) to torch.nn.BatchNorm1d, which takes the second axis for the features.
+    Known mistake: feeding (B, T, d) to torch.nn.BatchNorm1d, which expects the features on the second axis.
     """
     x_wide = _features(x)
     _rules.rows(tuple(x.shape))
     _rules.small_constant(eps)
-    # A single row of shape (d,) is a batch of one: torch would read an empty tuple of axes as "all of them".
+    # Flatten to rows first: for x of shape (d,) torch would read an empty tuple of axes as all axes.
     rows = x_wide.reshape(-1, x.shape[-1])  # (N, d)
     xhat = _unit_rms(_centre(rows, 0), 0, eps).reshape(x.shape)  # (..., d)
     return _affine(xhat, gamma, beta).to(x.dtype)
@@ -72,9 +71,9 @@ def batch_norm(x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = Non
 class LayerNorm(nn.Module):
     """LayerNorm with its parameters: weight (gamma) starts at 1, bias (beta) at 0. See :func:`layer_norm`.
 
-    The names are those of ``torch.nn.LayerNorm``, so that its state_dict loads.
+    The names are those of ``torch.nn.LayerNorm``, so its state_dict loads.
     It runs PyTorch's kernel, ``F.layer_norm``, where x and the parameters share a dtype: float32 or float64 on the
-    CPU, these or half precision on CUDA. Else it runs the lines of the function.
+    CPU, these or half precision on CUDA. Otherwise it calls :func:`layer_norm`.
     """
 
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:
@@ -89,7 +88,7 @@ class LayerNorm(nn.Module):
         weight, bias = self.weight, self.bias
         dtype, shape = weight.dtype, weight.shape
         if fast.covers(x, dtype, shape) and bias.dtype is dtype:
-            return torch.layer_norm(x, shape, weight, bias, self.eps)  # what F.layer_norm calls
+            return torch.layer_norm(x, shape, weight, bias, self.eps)  # F.layer_norm calls this
         _float_tensor("x", x)
         _rules.width(tuple(x.shape), len(self.weight))
         return layer_norm(x, self.weight, self.bias, self.eps)
@@ -101,10 +100,10 @@ class LayerNorm(nn.Module):
 class RMSNorm(nn.Module):
     """RMSNorm with its parameter: weight (gamma) starts at 1. See :func:`rms_norm`.
 
-    The name is that of ``torch.nn.RMSNorm``, so that its state_dict loads. Mind its other default eps: None,
-    which stands for the machine epsilon of the dtype that it computes in: float32's for half precision as well.
+    The name is that of ``torch.nn.RMSNorm``, so its state_dict loads. But that module's default eps is None, the
+    machine epsilon of the dtype that it computes in: float32's for half precision as well.
     It runs ``F.rms_norm`` where x and the weight share a dtype: float32 or float64 on the CPU, these or half precision
-    on CUDA. On the CPU, from 65,536 entries on, it has passes of its own. Else it runs the lines of the function.
+    on CUDA. On the CPU, from 65,536 entries on, it runs its own passes. Otherwise it calls :func:`rms_norm`.
     """
 
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:
@@ -129,13 +128,13 @@ class RMSNorm(nn.Module):
 class AddRMSNorm(RMSNorm):
     """The residual sum and the norm that reads it: ``stream = x + branch``, ``y = rms_norm(stream)``.
 
-    In a stack of Pre-LN blocks every sum is read by a norm and goes on to the next sum, so both results are wanted.
-    The parameter is that of :class:`RMSNorm`, and so is what the norm runs. One pass over memory for both, instead of
-    one for each, takes a kernel: :func:`subnorm.torch.kernels.add_rms_norm`.
+    In a stack of Pre-LN blocks every sum feeds a norm and the next sum, so the module returns both results.
+    Parameter and computation are those of :class:`RMSNorm`. To do both in one pass over memory takes a fused kernel:
+    :func:`subnorm.torch.kernels.add_rms_norm`.
 
     Args:
         x: the stream so far, shape (..., d_model).
-        branch: what the sublayer adds to it, of the same shape.
+        branch: the sublayer's output, of the same shape.
 
     Returns:
         y and the stream, both (..., d_model).
@@ -146,7 +145,7 @@ class AddRMSNorm(RMSNorm):
 
     Source: the fused layer norms of FlashAttention's repository, Dao et al., which return the stream too; chapter 08.
 
-    Known mistake: handing y on as the stream, which makes the block Post-LN.
+    Known mistake: passing y on as the stream, which makes the block Post-LN.
     """
 
     def forward(self, x: Tensor, branch: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
@@ -162,7 +161,7 @@ NORMS: dict[str, type[LayerNorm] | type[RMSNorm]] = {"layer": LayerNorm, "rms": 
 
 
 def _features(x: Tensor) -> Tensor:
-    """Check x, and widen it to at least float32 for the statistics."""
+    """x, checked, in at least float32 for the statistics."""
     _float_tensor("x", x)
     _rules.features(tuple(x.shape))
     return x.to(torch.promote_types(x.dtype, torch.float32))
@@ -174,7 +173,7 @@ def _float_tensor(name: str, value: Tensor) -> None:
 
 
 def _affine(xhat: Tensor, gamma: Tensor | None, beta: Tensor | None) -> Tensor:
-    """gamma * xhat + beta, each left out where it is None."""
+    """gamma * xhat + beta; None leaves that parameter out."""
     for name, parameter in (("gamma", gamma), ("beta", beta)):
         if parameter is not None:
             _float_tensor(name, parameter)

@@ -1,4 +1,4 @@
-"""The sublayers of a transformer as modules, and the blocks they make."""
+"""The sublayers of a transformer as modules, and the blocks built from them."""
 
 import torch
 from torch import Tensor, nn
@@ -40,7 +40,7 @@ class AttentionSubLayer(nn.Module):
     Args:
         d_model: number of features.
         num_heads: number of heads; divides d_model.
-        dropout_p: share of the branch's output set to zero in training.
+        dropout_p: fraction of the branch's output set to zero in training.
         placement: "pre" or "post".
         norm: "layer" or "rms".
         eps: of the norm.
@@ -67,7 +67,7 @@ class AttentionSubLayer(nn.Module):
         self.dropout = nn.Dropout(dropout_p)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """x, (..., T, d_model), to the same shape; the mask as in NumPy."""
+        """Map x, (..., T, d_model), to the same shape; the mask as in NumPy."""
         return self.place(x, lambda h: self.dropout(self.self_attn(h, mask)), self.norm)
 
 
@@ -79,15 +79,15 @@ class TransformerBlock(nn.Module):
     "pre":  ``x = x + MHA(norm1(x))``, then ``x + FFN(norm2(x))``.
     "post": ``x = norm1(x + MHA(x))``, then ``norm2(x + FFN(x))``.
 
-    The same function as ``torch.nn.TransformerEncoderLayer`` with ReLU, norm_first=True and False, in evaluation
-    mode. Its state_dict loads after ``linear1`` and ``linear2`` have become ``feed_forward.linear1`` and so on.
+    In evaluation mode, the same function as ``torch.nn.TransformerEncoderLayer`` with ReLU and norm_first=True
+    ("pre") or False ("post"). Its state_dict loads after renaming ``linear1`` to ``feed_forward.linear1``, and so on.
 
     Args:
         d_model, num_heads, placement, norm, eps: as in :class:`AttentionSubLayer`.
         d_ff: width of the feed-forward's hidden layer.
-        dropout_p: share of each branch's output set to zero in training.
+        dropout_p: fraction of each branch's output set to zero in training.
 
-    Known mistake: a stack of "pre" blocks without one more norm at its end.
+    Known mistake: a stack of "pre" blocks without a final norm.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class TransformerBlock(nn.Module):
         self.dropout = nn.Dropout(dropout_p)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """x, (..., T, d_model), to the same shape; the mask as in NumPy."""
+        """Map x, (..., T, d_model), to the same shape; the mask as in NumPy."""
         x = self.place(x, lambda h: self.dropout(self.self_attn(h, mask)), self.norm1)
         return self.place(x, lambda h: self.dropout(self.feed_forward(h)), self.norm2)
 
@@ -123,10 +123,10 @@ class DecoderBlock(nn.Module):
     "pre":  ``x = x + MHA(norm1(x))``, ``x = x + MHA(norm2(x), memory)``, then ``x + FFN(norm3(x))``.
     "post": ``x = norm1(x + MHA(x))``, ``x = norm2(x + MHA(x, memory))``, then ``norm3(x + FFN(x))``.
 
-    Arguments are those of :class:`TransformerBlock`, which called without a mask is an encoder block. The same function
+    Arguments are those of :class:`TransformerBlock`, which without a mask is an encoder block. The same function
     as ``torch.nn.TransformerDecoderLayer`` under the same conditions; its state_dict loads after the same renaming.
 
-    Known mistake: a memory from "pre" encoder blocks without one more norm at their end.
+    Known mistake: a memory from a stack of "pre" encoder blocks without a final norm.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class DecoderBlock(nn.Module):
     def forward(
         self, x: Tensor, memory: Tensor, mask: Tensor | None = None, memory_mask: Tensor | None = None
     ) -> Tensor:
-        """x, (..., T, d_model), to the same shape, reading the memory, (..., S, d_model); masks as in NumPy."""
+        """Map x, (..., T, d_model), to the same shape; read the memory, (..., S, d_model); masks as in NumPy."""
         x = self.place(x, lambda h: self.dropout(self.self_attn(h, mask)), self.norm1)
         x = self.place(x, lambda h: self.dropout(self.multihead_attn(h, memory_mask, memory)), self.norm2)
         return self.place(x, lambda h: self.dropout(self.feed_forward(h)), self.norm3)

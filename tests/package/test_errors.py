@@ -133,7 +133,7 @@ def test_backward_checks_dy_as_the_forward_pass_checks_x(name: str) -> None:
             ValueError,
             f"dy must have the shape of x, (3, {D})",
             f"got shape {wrong.shape}",
-            "Nothing is broadcast here",
+            "It is not broadcast",
         )
     refuses(lambda: backward(np.ones((3, D), int), x), TypeError, "dy " + NOT_FLOAT[0], "int", NOT_FLOAT[1])
     refuses(lambda: backward(dy, np.ones((3, D), int)), TypeError, "x " + NOT_FLOAT[0], "int", NOT_FLOAT[1])
@@ -188,7 +188,7 @@ def test_a_mask_must_be_boolean(layer: str, make) -> None:
         "mask must be boolean, True where a query may look at a key",
         "float64",
         "mask = (additive == 0)",
-        "take ~mask",
+        "with ~mask",
     )
 
 
@@ -199,7 +199,7 @@ def test_a_mask_must_fit_the_scores(shape: tuple[int, ...], make) -> None:
         ValueError,
         f"broadcast to the scores' shape (..., heads, T, S) = {(3, HEADS, T, T)}",
         f"got shape {shape}",
-        "Give (T, S) for all sequences",
+        "Give (T, S) for one shared mask",
     )
 
 
@@ -232,7 +232,7 @@ def test_a_memory_must_fit_x(reader: str, shape: tuple[int, ...], make) -> None:
         ValueError,
         f"memory must have shape (..., S, d_model) with S at least 1 and the other axes of x, {(2, T, D)}",
         f"got shape {shape}",
-        "a memory of its own",
+        "its own memory",
     )
 
 
@@ -315,16 +315,14 @@ def test_placement_and_norm_must_be_known(build: str, make) -> None:
             "block": partial(sn.transformer_block, x, params, HEADS),
             "decoder": partial(sn.decoder_block, x, x, params, HEADS),
         }[build]
-    mend = "Choose a name from the list"
-    refuses(
-        lambda: call(placement="middle"), ValueError, "placement must be one of 'pre', 'post'", "got 'middle'", mend
-    )
-    refuses(lambda: call(norm="batch"), ValueError, "norm must be one of 'layer', 'rms'", "got 'batch'", mend)
+    fix = "Choose a name from the list"
+    refuses(lambda: call(placement="middle"), ValueError, "placement must be one of 'pre', 'post'", "got 'middle'", fix)
+    refuses(lambda: call(norm="batch"), ValueError, "norm must be one of 'layer', 'rms'", "got 'batch'", fix)
 
 
 @pytest.mark.parametrize("p", [1.0, -0.1, 1.5, float("nan"), None, "0.1"])
 def test_dropout_must_be_a_share(p: Any) -> None:
-    expected = ["dropout_p must lie in [0, 1)", f"got {p}", "0 switches dropout off"]
+    expected = ["dropout_p must lie in [0, 1)", f"got {p}", "0 turns dropout off"]
     refuses(lambda: st.AttentionSubLayer(D, HEADS, dropout_p=p), ValueError, *expected)
     refuses(lambda: st.TransformerBlock(D, HEADS, D_FF, dropout_p=p), ValueError, *expected)
     refuses(lambda: st.DecoderBlock(D, HEADS, D_FF, dropout_p=p), ValueError, *expected)
@@ -385,7 +383,7 @@ def test_a_misshapen_parameter_is_named(wrong: np.ndarray) -> None:
     ],
 )
 def test_queries_keys_and_values_must_fit(q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...]) -> None:
-    expected = ["q, k and v must have shapes", f"got {q}, {k} and {v}", "Give every key its value"]
+    expected = ["q, k and v must have shapes", f"got {q}, {k} and {v}", "Give each key one value"]
     refuses(lambda: sn.attention(np.ones(q), np.ones(k), np.ones(v)), ValueError, *expected)
 
 
