@@ -1,1 +1,1 @@
-"""What the chapters measure, one module for each question. Results are arrays and tables, never plots."""
+"""The chapters' experiments, one module for each question. Results are arrays and tables, never plots."""

@@ -1,14 +1,14 @@
-"""What does each part of a block do for training? A small language model with the parts taken out, one by one.
+"""What does each part of a block contribute to training? A small language model without some of the parts.
 
-A sublayer is ``s x + c F(N(x))``. An arm of the ablation says whether the skip path is there (s = 1 or 0), whether N is
-a norm or nothing, and whether the branch is scaled (c = 1 or 1 / sqrt(2 L)). Everything else is shared: sizes, weights
-at the start, batches, optimiser, learning rate.
+A sublayer is ``s x + c F(N(x))``. An arm of the ablation sets whether there is a skip path (s = 1 or 0), whether N is
+a norm or the identity, and whether the branch is scaled (c = 1 or 1 / sqrt(2 L)). All arms share sizes, initial
+weights, batches, optimiser and learning rate.
 
-The sweep over depths takes minutes, so it is measured once and kept as a record, with what it depends on:
+The sweep over depths takes minutes, so its results and settings are stored as a record:
 
     python -m subnorm.experiments.ablation
 
-writes ``records/ablation.json`` beside this file. Deep dive 06b reads it back, and measures a part of it anew.
+writes ``records/ablation.json`` beside this file. Deep dive 06b reads it, and repeats a part of it.
 """
 
 import math
@@ -34,11 +34,11 @@ LR = 5e-3
 STEPS = 100
 DEPTHS = (1, 2, 4, 8, 12)
 SEEDS = range(5)
-#: The deepest model once more, at other learning rates.
+#: Other learning rates for the deepest model.
 OTHER_RATES = (1e-3, 1e-2)
-#: Two blocks without a skip path once more, for longer.
+#: A longer run of the two-block models without a skip path.
 LATE_DEPTH, LATE_STEPS = 2, 400
-#: Characters of held-back text that judge a model: 32 windows, and the character after the last.
+#: Characters of held-back text for evaluation: 32 windows, and the character after the last.
 JUDGED = 32 * TASK.length + 1
 
 X = TypeVar("X", npt.NDArray[np.float64], Tensor)
@@ -49,9 +49,9 @@ class Arm:
     """One way to build a sublayer.
 
     Attributes:
-        residual: whether x itself is added.
+        residual: whether there is a skip path.
         norm: whether the branch reads ``norm(x)`` instead of x.
-        final_norm: whether one more norm follows the last block.
+        final_norm: whether a final norm follows the last block.
         scaled: whether the branch is divided by the root of the number of sublayers.
     """
 
@@ -68,7 +68,7 @@ class Arm:
         return x + y if self.residual else y
 
 
-#: The four ways; the residual stack with scaled branches; and the residual stack with a norm at its end alone.
+#: The four combinations; the residual stack with scaled branches; and the residual stack with only a final norm.
 ARMS = {
     "neither": Arm(residual=False, norm=False, final_norm=False),
     "residual": Arm(residual=True, norm=False, final_norm=False),
@@ -80,12 +80,12 @@ ARMS = {
 
 
 def build(arm: str, num_blocks: int, seed: int) -> LanguageModel:
-    """An untrained model. The same seed draws the same weights for every arm; "both" is Pre-LN as everywhere else.
+    """An untrained model. The same seed draws the same weights for every arm; "both" is the usual Pre-LN.
 
     Args:
         arm: a key of :data:`ARMS`.
         num_blocks: depth L.
-        seed: decides the weights.
+        seed: of the weights.
     """
     parts = ARMS[arm]
     model = LanguageModel(TASK.vocabulary, TASK.length, "pre", torch.Generator().manual_seed(seed), num_blocks)
@@ -107,8 +107,8 @@ def run(
     Args:
         arm: a key of :data:`ARMS`.
         num_blocks: depth L.
-        seed: decides the weights and the batches; all arms meet the same batches.
-        steps: number of updates. A shorter run is the beginning of a longer one.
+        seed: of the weights and the batches; all arms see the same batches.
+        steps: number of updates. A shorter run is the start of a longer one.
         lr: learning rate, constant.
 
     Returns:
@@ -129,22 +129,22 @@ def judge(model: LanguageModel) -> float:
 
 
 def blind_loss() -> float:
-    """What :func:`judge` gives to whoever knows the frequencies of the training text, and does not read.
+    """The loss of :func:`judge` for a model that predicts the character frequencies of the training text.
 
-    A character that the training text lacks would cost infinitely much; there is none.
+    It is finite because every character of the evaluated text occurs in the training text.
     """
     return float(-TASK.text.frequencies()[TASK.text.validation[1:JUDGED]].log().mean())
 
 
 @torch.no_grad()
 def write(model: LanguageModel, start: str, length: int, seed: int = 0) -> str:
-    """Let a model write: each character is drawn from what it predicts.
+    """Generate text: draw each character from the model's prediction.
 
     Args:
-        model: reads the last T characters written.
-        start: what it reads first, at least one character.
+        model: reads the last T characters.
+        start: the prompt, at least one character.
         length: number of characters to add.
-        seed: decides the draws; every model meets the same uniform numbers.
+        seed: of the draws; every model gets the same uniform numbers.
 
     Returns:
         the added characters.
@@ -159,7 +159,7 @@ def write(model: LanguageModel, start: str, length: int, seed: int = 0) -> str:
 
 
 def take() -> dict[str, Any]:
-    """Measure every arm at every depth, the deepest at other learning rates, and two arms for longer."""
+    """Measure every arm at every depth, the deepest models at other learning rates, and two arms for longer."""
     training: dict[str, list[list[list[float]]]] = {arm: [] for arm in ARMS}
     held_back: dict[str, list[list[float]]] = {arm: [] for arm in ARMS}
     other: dict[str, list[list[float]]] = {arm: [] for arm in ARMS}

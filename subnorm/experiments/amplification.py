@@ -1,4 +1,4 @@
-"""How much does the output of an untrained stack move when every weight moves by one per cent?"""
+"""How much does the output of an untrained stack change when every weight changes by one per cent?"""
 
 import numpy as np
 import numpy.typing as npt
@@ -12,20 +12,20 @@ STEP = 0.01
 
 @torch.no_grad()
 def output_change(kind: str, depths: tuple[int, ...], seeds: range) -> npt.NDArray[np.float64]:
-    """Squared change of the output in multiples of the squared change of the weights: ``E|dy|^2 / (E|y|^2 step^2)``.
+    """Relative squared change of the output over that of the weights: ``E|dy|^2 / (E|y|^2 step^2)``.
 
-    Every weight matrix W becomes W + step * std(W) * noise. The output is normalised, so its own size is fixed.
+    Every weight matrix W becomes W + step * std(W) * noise. The output is normalised, so its size is fixed.
 
     Args:
         kind: "pre", "post" or "deepnorm".
-        depths: numbers of blocks L. For "pre" and "post" a seed draws one stack, the deepest, and the others are its
-            lower parts; DeepNorm's weights depend on L, so it draws anew.
+        depths: numbers of blocks L. For "pre" and "post" a seed draws only the deepest stack, and the others are its
+            lower parts; DeepNorm's weights depend on L, so a seed draws each stack.
         seeds: one draw of weights, tokens and noise for each.
 
     Returns:
         shape (seeds, depths).
 
-    Source: Liu et al. 2020, arXiv:2004.08249, trace the instability of Post-LN to such an amplification.
+    Source: Liu et al. 2020, arXiv:2004.08249, who trace the instability of Post-LN to this amplification.
     """
     change = np.zeros((len(seeds), len(depths)))
     for row, seed in enumerate(seeds):

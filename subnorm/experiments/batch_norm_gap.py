@@ -1,11 +1,11 @@
-"""Does BatchNorm compute the same in training and in evaluation? A small language model whose norms are BatchNorms.
+"""Does BatchNorm compute the same in training and in evaluation? A small language model with BatchNorm for every norm.
 
-While it trains, BatchNorm takes the statistics of the batch; in evaluation it takes running averages of those.
-The gap is what the exchange costs on one and the same text. All batch sizes take minutes, so they are a record:
+In training, BatchNorm uses the statistics of the batch; in evaluation, running averages of them. The gap is the
+difference in loss on the same text. Measuring all batch sizes takes minutes, so the results are a record:
 
     python -m subnorm.experiments.batch_norm_gap
 
-writes ``records/batch_norm_gap.json`` beside this file. Deep dive 03b reads it back, and measures a part of it anew.
+writes ``records/batch_norm_gap.json`` beside this file. Deep dive 03b reads it, and repeats a part of it.
 """
 
 from collections.abc import Sequence
@@ -27,10 +27,10 @@ SEEDS = range(5)
 BATCH_SIZES = (1, 2, 4, 8, 32)
 TASK, BLOCKS, STEPS, LR = Characters(), 2, 150, 5e-3
 
-#: A longer training, to see what the gap does then.
+#: A longer training run, and its batch sizes.
 LONGER, LONGER_SIZES = 600, (1, 4)
 
-#: How many windows of the held-back text are read.
+#: Windows of held-back text for evaluation.
 WINDOWS = 64
 
 
@@ -45,9 +45,9 @@ def language_model(task: Task, norm: str, seed: int, num_blocks: int = BLOCKS) -
     """A Pre-LN language model whose norms are all of one kind; a seed draws the same weights for both kinds.
 
     Args:
-        task: gives the vocabulary and the length.
+        task: defines the vocabulary and the length.
         norm: "layer" or "batch".
-        seed: draws the weights.
+        seed: of the weights.
         num_blocks: depth L.
 
     Raises:
@@ -66,12 +66,12 @@ def language_model(task: Task, norm: str, seed: int, num_blocks: int = BLOCKS) -
 
 @torch.no_grad()
 def loss_in_batches(model: LanguageModel, text: Tensor, batch_size: int, training: bool) -> float:
-    """Mean loss, in nats, over a text read in batches, in one mode or the other. The model is left as it was.
+    """Mean loss, in nats, over a text in batches, in training or evaluation mode. The model does not change.
 
     Args:
-        model: what to judge.
+        model: the model to evaluate.
         text: tokens, shape (N,).
-        batch_size: windows in a batch; what does not fill one is dropped.
+        batch_size: windows in a batch; an incomplete last batch is dropped.
         training: True to normalise each batch by its own statistics, False to use the running averages.
     """
     mode, before = model.training, {name: value.clone() for name, value in model.state_dict().items()}
@@ -80,18 +80,18 @@ def loss_in_batches(model: LanguageModel, text: Tensor, batch_size: int, trainin
     full = len(tokens) // batch_size * batch_size
     batches = zip(tokens[:full].split(batch_size), targets[:full].split(batch_size), strict=True)
     losses = [loss(model, x, y).item() for x, y in batches]
-    model.load_state_dict(before)  # training mode has moved the running averages
+    model.load_state_dict(before)  # training mode changed the running averages
     model.train(mode)
     return float(np.mean(losses))
 
 
 def held_back(norm: str, batch_size: int, seed: int, steps: int = STEPS) -> tuple[float, float]:
-    """Train on the frozen text; then read the text held back in both modes.
+    """Train on the text, then evaluate the held-back text in both modes.
 
     Args:
         norm: "layer" or "batch".
-        batch_size: sequences in a batch, while training and afterwards.
-        seed: decides the weights and the batches; both norms meet the same ones.
+        batch_size: sequences in a batch, in training and evaluation.
+        seed: of the weights and the batches; both norms get the same ones.
         steps: number of updates.
 
     Returns:
@@ -136,7 +136,7 @@ def _losses(batch_sizes: Sequence[int], steps: int) -> dict[str, list[list[list[
 def recorded() -> dict[str, Any]:
     """The record; ``["losses"][norm]`` as an array of shape (seeds, batch sizes, 2): training mode, evaluation mode.
 
-    The same under ``["longer"]``, of the longer training.
+    The same under ``["longer"]``, for the longer runs.
     """
     record = stored.read(RECORD)
     for part in (record, record["longer"]):

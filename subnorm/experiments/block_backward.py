@@ -1,7 +1,7 @@
-"""The backward pass of a residual connection with a norm, in both placements, and what its skip path carries back.
+"""The backward pass of a residual connection with a norm, in both placements, and the gradient on its skip path.
 
-Each function takes the backward passes of its parts: ``sublayer_back(dh)`` and ``norm_back(dh)`` turn a gradient at
-the output of a part into the gradient at its input. With J_F and J_N for the Jacobians of sublayer and norm:
+Each function takes the backward passes of its parts: ``sublayer_back(dh)`` and ``norm_back(dh)`` turn the gradient at
+a part's output into the gradient at its input. With J_F and J_N for the Jacobians of sublayer and norm:
 
     Pre-LN:   dx = dy + J_N^T J_F^T dy
     Post-LN:  dx = (I + J_F)^T J_N^T dy
@@ -51,10 +51,10 @@ BACK = {"pre": pre_ln_back, "post": post_ln_back}
 
 
 def gradient_sizes(placement: str, depth: int, seeds: range, d: int = 64, tokens: int = 32) -> dict[str, Array]:
-    """Size of the gradient along a stack of sublayers, the whole of it and what comes by the skip path alone.
+    """Size of the gradient along a stack of sublayers: of the whole, and of the part on the skip path.
 
-    The branch is ``W2 relu(W1 h)`` with Var(W1) = 2/d and Var(W2) = 1/d: it neither shrinks nor grows the mean
-    square of what it reads. The skip path alone is the same backward pass with the branches' gradients left out.
+    The branch is ``W2 relu(W1 h)`` with Var(W1) = 2/d and Var(W2) = 1/d, so its output has the mean square of its
+    input. The part on the skip path comes from the same backward pass without the branches' gradients.
 
     Args:
         placement: "pre" or "post".
@@ -64,8 +64,8 @@ def gradient_sizes(placement: str, depth: int, seeds: range, d: int = 64, tokens
         tokens: number of rows.
 
     Returns:
-        "whole" and "skip", each of shape (seeds, depth + 1): the norm of the gradient before each sublayer, over its
-        norm at the end of the stack.
+        "whole" and "skip", each of shape (seeds, depth + 1): the norm of the gradient before each sublayer, divided by
+        its norm at the end of the stack.
 
     Raises:
         ValueError: an unknown placement.

@@ -12,23 +12,23 @@ from subnorm.torch import TransformerBlock
 
 
 def constants(num_blocks: int) -> tuple[float, float]:
-    """alpha and beta for a stack of N blocks that is an encoder alone or a decoder alone.
+    """alpha and beta for a stack of N blocks that is only an encoder or only a decoder.
 
     ``alpha = (2 N)^(1/4)``, ``beta = (8 N)^(-1/4)``.
 
     Source: Wang et al. 2022, arXiv:2203.00555.
 
-    Known mistake: ``norm(x + alpha F(x))``, alpha on the wrong term.
+    Known mistake: ``norm(x + alpha F(x))``, with alpha on the wrong term.
     """
     return (2 * num_blocks) ** 0.25, (8 * num_blocks) ** -0.25
 
 
 @torch.no_grad()
 def deep_norm(stack: Stack) -> Stack:
-    """Scale the weights of an untrained Post-LN stack in place, so that it becomes DeepNorm's stack at its init.
+    """Scale the weights of an untrained Post-LN stack in place, which makes it DeepNorm's stack at initialization.
 
     Args:
-        stack: Post-LN, just drawn.
+        stack: untrained Post-LN.
 
     Returns:
         the same stack.
@@ -45,7 +45,7 @@ def deep_norm(stack: Stack) -> Stack:
 
 
 def untrained(kind: str, num_blocks: int, generator: torch.Generator) -> Stack:
-    """An untrained stack by name: a placement of :class:`Stack`, or "deepnorm": "post" with its weights scaled."""
+    """An untrained stack by name: a placement of :class:`Stack`, or "deepnorm", which is "post" with scaled weights."""
     if kind == "deepnorm":
         return deep_norm(Stack(num_blocks, "post", generator))
     return Stack(num_blocks, kind, generator)

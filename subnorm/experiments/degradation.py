@@ -1,8 +1,8 @@
-"""Does a deeper network fit its training data worse? Plain against residual stacks, at several depths.
+"""Does a deeper network fit its training data worse? Plain and residual stacks at several depths.
 
 The networks map 8 numbers to 1 through L blocks of width 32, ``F(h) = W relu(h) + b`` each: plain ``h = F(h)``,
-residual ``h = h + F(h) / sqrt(L)``, or plain with BatchNorm, ``h = BN(W relu(h)) + b``. All seeds train side by side:
-every seed has its own weights, and Adam treats each entry alone, so that no seed feels another.
+residual ``h = h + F(h) / sqrt(L)``, or plain with BatchNorm, ``h = BN(W relu(h)) + b``. All seeds train in parallel:
+every seed has its own weights, and Adam updates each entry separately, so seeds do not affect each other.
 """
 
 import math
@@ -36,13 +36,13 @@ def batch(source: torch.Generator) -> tuple[Tensor, Tensor]:
 def train(
     stack: str, init: str, depth: int, steps: int = 250, lr: float = 1e-3, seeds: Sequence[int] = range(5)
 ) -> Array:
-    """Fit new examples at every step with Adam, and keep the loss. Nothing repeats, so nothing can be overfitted.
+    """Fit new examples at every step with Adam, and record the loss. No example repeats, so there is no overfitting.
 
-    In float64, because training amplifies rounding: in float32 another processor prints other digits.
+    It runs in float64, because training amplifies rounding: in float32 another processor would print other digits.
 
     Args:
         stack: "plain", "residual" or "batch". BatchNorm uses the statistics of each batch; it has a shift, b, but no
-            gain, which could as well be part of the next W.
+            gain, because the next W can absorb one.
         init: "he", "xavier" or "torch", the variance of the weights as in :mod:`subnorm.experiments.signal`;
             biases start at 0.
         depth: number of blocks L.
@@ -62,7 +62,7 @@ def train(
 def leave_one_out(
     stack: str, init: str, depth: int, steps: int = 250, lr: float = 1e-3, seeds: Sequence[int] = range(5)
 ) -> tuple[Array, Array]:
-    """Train as :func:`train` does, then leave out one block at a time, and train nothing further.
+    """Train as :func:`train` does, then leave out one block at a time, without further training.
 
     Args:
         as for :func:`train`.
@@ -109,7 +109,7 @@ def _fit(
             h = h + branch if stack == "residual" else branch
         return h @ last  # (seeds, examples, 1)
 
-    # fused goes over the parameters once instead of ten times, which saves a third of a deep run
+    # fused makes one pass over the parameters instead of ten, which saves a third of a deep run
     optimizer = torch.optim.Adam([first, inner, bias, last], lr=lr, fused=True)
     source = torch.Generator().manual_seed(0)
     losses = []
@@ -124,7 +124,7 @@ def _fit(
 
 
 def _ends(seeds: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """The first and the last map. They are no part of the stack, so their variance is 1 / inputs for every init."""
+    """The first and the last map. They are not part of the stack, so their variance is 1 / inputs for every init."""
     sources = [torch.Generator().manual_seed(1000 + seed) for seed in seeds]  # not the stream of the inner weights
     shapes = ((FEATURES, WIDTH), (WIDTH, 1))
     first, last = (

@@ -1,7 +1,7 @@
-"""What happens to the mean and the spread of the activations, layer by layer, in a plain stack nobody has trained?
+"""How do the mean and spread of the activations change, layer by layer, in an untrained plain stack?
 
-Every layer is ``h = f(W h)`` with a fresh square W. Three numbers describe a layer: the mean and the standard deviation
-over everything in it, and the share of its mean square that all examples have in common.
+Every layer is ``h = f(W h)`` with its own square W. Three numbers describe a layer: the mean and standard deviation of
+all its activations, and the share of their mean square that all examples have in common.
 """
 
 import math
@@ -37,11 +37,11 @@ def follow(
     examples: int = 64,
     seeds: Sequence[int] = range(8),
 ) -> Drift:
-    """Send independent unit-variance examples through a plain stack, and describe every layer.
+    """Send independent unit-variance examples through a plain stack, and measure every layer.
 
     Args:
         activation: "linear", "tanh" or "relu".
-        variance: of the weights, times d: 2 is He's, 1 is Xavier's. Uniform weights of mean zero, no biases.
+        variance: of the weights, times d: 2 for He's init, 1 for Xavier's. Uniform weights of mean zero, no biases.
         depth: number of layers.
         d: number of features.
         examples: number of rows. Independent rows of mean zero have about ``1 / examples`` in common.

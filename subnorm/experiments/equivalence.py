@@ -1,7 +1,7 @@
-"""When is RMSNorm as good as LayerNorm? Exactly: a Pre-LN stack is a Pre-RMSNorm stack with centred weights.
+"""Can RMSNorm replace LayerNorm exactly? Yes: a Pre-LN stack equals a Pre-RMSNorm stack with centred weights.
 
-Everything that a Pre-LN sublayer reads has lost its mean, and everything that is written to the residual stream
-can lose its mean beforehand. Then the stream has mean 0 everywhere, and LayerNorm has nothing left to subtract.
+LayerNorm subtracts the mean before a Pre-LN sublayer reads, so every layer that writes to the residual stream may
+subtract its mean first. Then the stream has mean 0 everywhere, and LayerNorm has nothing left to subtract.
 
 Source: Jiang et al. 2023, arXiv:2305.14858.
 """
@@ -28,9 +28,9 @@ def random_model(
         norm: "layer" or "rms", for all norms.
         num_blocks: depth L, in blocks.
         d_model: number of features.
-        vocabulary: number of tokens known.
+        vocabulary: number of different tokens.
         length: longest sequence, T.
-        seed: decides all weights.
+        seed: of all weights.
     """
     random = torch.Generator().manual_seed(seed)
     model = LanguageModel(vocabulary, length, "pre", random, num_blocks, d_model, norm)
@@ -43,10 +43,10 @@ def random_model(
 
 
 def writers(model: LanguageModel) -> Iterator[tuple[str, Tensor, int]]:
-    """What is added to the residual stream: name, parameter, and the axis along which its features lie.
+    """The parameters that write to the residual stream: name, parameter, and its feature axis.
 
-    The embeddings of tokens and positions, and in every block the output projection of attention and the second
-    layer of the feed-forward, each with its bias.
+    They are the embeddings of tokens and positions, and in every block the output projection of attention and the
+    second layer of the feed-forward, each with its bias.
     """
     yield "tokens", model.tokens, 1
     yield "positions", model.positions, 1
@@ -65,7 +65,7 @@ def tie_head(model: LanguageModel) -> LanguageModel:
 
 
 def untie_head(model: LanguageModel) -> LanguageModel:
-    """A copy that computes the same, whose head has a matrix of its own."""
+    """A copy that computes the same function, with a separate matrix for the head."""
     model = deepcopy(model)
     model.head.weight = nn.Parameter(model.head.weight.detach().clone())
     return model
@@ -73,10 +73,10 @@ def untie_head(model: LanguageModel) -> LanguageModel:
 
 @torch.no_grad()
 def centre_writers(model: LanguageModel) -> LanguageModel:
-    """A copy whose every write to the residual stream has mean 0: ``C W`` and ``C b`` with ``C = I - 11^T / d``.
+    """A copy in which every write to the residual stream has mean 0: ``C W`` and ``C b`` with ``C = I - 11^T / d``.
 
-    Untie the head first (:func:`untie_head`): a head that is tied to the embedding would be centred with it, although
-    it reads, and the logits would move.
+    Untie the head first (:func:`untie_head`): centring the embedding would also centre a tied head, which reads the
+    stream, and change the logits.
     """
     model = deepcopy(model)
     for _, parameter, axis in writers(model):
@@ -88,7 +88,8 @@ def centre_writers(model: LanguageModel) -> LanguageModel:
 def swap_norms(model: LanguageModel) -> LanguageModel:
     """A copy with RMSNorm for LayerNorm: gains and eps stay, shifts move into the bias of the layer that reads them.
 
-    A reader ``W (gamma * xhat + beta) + b`` is ``W (gamma * xhat) + (b + W beta)``. Only the means are lost.
+    A reader ``W (gamma * xhat + beta) + b`` equals ``W (gamma * xhat) + (b + W beta)``. The copy differs only in that
+    it keeps the means.
     """
     model = deepcopy(model)
     block: Any
@@ -111,7 +112,7 @@ def _without_shift(norm: nn.Module, weight: Tensor, bias: Tensor) -> nn.RMSNorm:
 
 
 def mean_share(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The share of a row's energy that its mean carries: ``d mean^2 / ||x||^2``, shape (...,) for x of (..., d).
+    """The mean's share of a row's energy: ``d mean^2 / ||x||^2``, shape (...,) for x of shape (..., d).
 
     LayerNorm removes this share, RMSNorm leaves it in. For independent features of mean 0 it is 1/d on average.
     """
@@ -121,8 +122,8 @@ def mean_share(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def mean_gradients(model: LanguageModel) -> dict[str, float]:
     """The part of each writer's gradient that would change the means it writes, relative to the whole gradient.
 
-    For the gradients at hand, after a backward pass. Under LayerNorm it is 0: no reader feels a mean, so that no loss
-    asks for another one.
+    Call it after a backward pass. Under LayerNorm the result is 0: no reader depends on the mean, so the loss does not
+    either.
 
     Returns:
         for each name of :func:`writers`, a number from 0 (none of the gradient) to 1 (all of it).

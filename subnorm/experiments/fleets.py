@@ -1,10 +1,10 @@
-"""Three fleets of machines that tell their wear in different ways, and what each pooling head learns of them.
+"""Three fleets of machines whose sensors show wear in different ways, and how well each pooling head learns it.
 
-How far a head comes depends on how long it is trained. Three lengths of training take minutes, so they are a record:
+A head's error depends on the length of training. Measuring three lengths takes minutes, so the results are a record:
 
     python -m subnorm.experiments.fleets
 
-writes ``records/fleets.json`` beside this file. Deep dive 06c reads it back, and measures a part of it anew.
+writes ``records/fleets.json`` beside this file. Deep dive 06c reads it, and repeats a part of it.
 """
 
 import math
@@ -26,16 +26,16 @@ STEPS = (150, 600, 2000)
 
 #: Steps in a window, and the standard deviation of the noise of a reading in *spread*.
 LENGTH, NOISE = 30, 0.5
-#: Standard deviation of the remaining life, in cycles: the unit of the targets.
+#: Standard deviation of the remaining life, in cycles: the scale of the targets.
 CYCLES = 100 / math.sqrt(12)
 
 
 def machines(fleet: str, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
-    """Draw machines whose wear is uniform between 0 and 1, and which live 100 (1 - wear) more cycles.
+    """Draw machines with wear uniform between 0 and 1, and 100 (1 - wear) remaining cycles of life.
 
     Args:
-        fleet: how the wear reaches the window. "spread": every reading is the wear plus noise. "last": the last reading
-            is the wear, the others mean nothing. "flagged": the same at a random step, which a second channel marks.
+        fleet: how the window shows the wear. "spread": every reading is the wear plus noise. "last": the last reading
+            is the wear, the others are random. "flagged": one random step has it, which a second channel marks.
         n: number of machines.
         generator: draws them.
 
@@ -62,7 +62,7 @@ def machines(fleet: str, n: int, generator: Generator) -> tuple[Tensor, Tensor]:
 
 
 def judged_machines(fleet: str) -> tuple[Tensor, Tensor]:
-    """The 1000 machines on which every model is judged."""
+    """The 1000 test machines, the same for every model."""
     return machines(fleet, 1000, Generator().manual_seed(99))
 
 

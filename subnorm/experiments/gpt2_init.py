@@ -1,7 +1,7 @@
-"""Why scale residual weights if we normalise anyway? The stream of a Pre-LN stack, drawn as GPT-2 draws it.
+"""Why scale residual weights if we normalise anyway? The stream of a Pre-LN stack with GPT-2's initialization.
 
-All weight matrices are normal with standard deviation 0.02. "Scaled" divides those that write to the stream, the last
-of each sublayer, by ``sqrt(N)``, with N = 2 L sublayers.
+All weight matrices are normal with standard deviation 0.02. "Scaled" divides the last matrix of each sublayer, which
+writes to the stream, by ``sqrt(N)``, with N = 2 L sublayers.
 """
 
 import math
@@ -29,10 +29,10 @@ def written(
     seeds: Sequence[int] = range(5),
     input_std: float = 1.0,
 ) -> npt.NDArray[np.float64]:
-    """Mean square of what all branches together wrote onto the stream: of ``x_L - x_0``.
+    """Mean square of the sum of all branches, ``x_L - x_0``.
 
-    A Pre-LN branch reads a normalised input, so it writes as much however large the stream is. Unscaled, the total
-    grows as L; divided by ``2 L`` in the mean square, it does not depend on L.
+    A Pre-LN branch reads a normalised input, so the size of its output does not depend on the stream. Unscaled, the
+    mean square of the sum grows as L; scaling divides it by ``2 L``, which makes it independent of L.
 
     Args:
         num_blocks: depth L; a block has two sublayers.
@@ -48,7 +48,7 @@ def written(
     Raises:
         ValueError: a size that is not a positive whole number.
 
-    Source: Radford et al. 2019, section 2.3, which says ``1 / sqrt(N)`` with N the number of residual layers.
+    Source: Radford et al. 2019, section 2.3: ``1 / sqrt(N)`` with N the number of residual layers.
     """
     _rules.size("num_blocks", num_blocks)
     results = []

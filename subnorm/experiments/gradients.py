@@ -16,8 +16,8 @@ from subnorm.torch import DecoderBlock, TransformerBlock
 CLASSES = 64
 SEQUENCES = 8
 
-#: Variance of a weight with so many inputs and outputs. "torch" is that of nn.Linear's own weights; "square" passes
-#: the mean square on as Xavier's rule does for square matrices.
+#: Variance of a weight matrix by its numbers of inputs and outputs. "torch" is the default of nn.Linear; "square"
+#: preserves the mean square for every shape, as Xavier's rule does for square matrices.
 INITS = {
     "xavier": lambda inputs, outputs: 2 / (inputs + outputs),
     "he": lambda inputs, outputs: 2 / inputs,
@@ -31,14 +31,14 @@ Sizes = dict[str, npt.NDArray[np.float64]]
 def last_layer(kind: str, depths: tuple[int, ...], seeds: range) -> Sizes:
     """Size of the gradient of the last feed-forward's second weight matrix, at init, by depth.
 
-    The loss is a cross-entropy with random targets, read off the normalised output by a random linear layer.
+    The loss is a cross-entropy with random targets, on a random linear layer of the normalised output.
     "one_token" is the loss of a single token, the root mean square over tokens (one in each sequence);
     "average" is the loss averaged over all tokens of the batch.
 
     Args:
         kind: "pre", "post" or "deepnorm".
-        depths: numbers of blocks L. For "pre" and "post" a seed draws one stack, the deepest, and the others are its
-            lower parts; DeepNorm's weights depend on L, so it draws anew.
+        depths: numbers of blocks L. For "pre" and "post" a seed draws only the deepest stack, and the others are its
+            lower parts; DeepNorm's weights depend on L, so a seed draws each stack.
         seeds: one draw of weights, tokens and targets for each.
 
     Returns:
@@ -83,9 +83,9 @@ def by_layer(
         kind: "pre", "post" or "deepnorm".
         num_blocks: depth L.
         seeds: one draw of weights, tokens and targets for each.
-        init: a key of :data:`INITS`, for every weight matrix of the stack. DeepNorm's is Xavier's.
+        init: a key of :data:`INITS`, for every weight matrix of the stack. DeepNorm uses Xavier's.
         sequences: number of sequences B, and of single tokens.
-        plain_average: with weights of zero for queries and keys, so that attention averages the tokens that it sees.
+        plain_average: set queries and keys to zero, so that attention takes the plain mean of the tokens that it sees.
 
     Returns:
         "one_token" and "average", each of shape (seeds, num_blocks): Frobenius norms, the bottom block first.
@@ -93,7 +93,7 @@ def by_layer(
     Raises:
         ValueError: an unknown init.
 
-    Source: Xiong et al. 2020, arXiv:2002.04745, section 3.3 and appendix F, which has ``init="square"`` and
+    Source: Xiong et al. 2020, arXiv:2002.04745, section 3.3 and appendix F, who use ``init="square"`` and
     ``plain_average=True``, but no causal mask.
     """
     _rules.choice("init", init, INITS)
@@ -117,15 +117,14 @@ def by_layer(
 def in_a_decoder(placement: str, num_blocks: int, seeds: range, encoder: bool = True, sequences: int = 2) -> Sizes:
     """Size of the gradient of every decoder block's second feed-forward matrix, at init.
 
-    The decoder reads a memory by cross-attention: the output of an encoder of the same placement and depth. All weights
-    are drawn by Xavier's rule; encoder and decoder start from independent random tokens. Losses as in
-    :func:`last_layer`.
+    By cross-attention the decoder reads the output of an encoder of the same placement and depth. All weights follow
+    Xavier's rule; encoder and decoder start from independent random tokens. Losses as in :func:`last_layer`.
 
     Args:
         placement: "pre" or "post".
         num_blocks: depth L of the decoder, and of the encoder.
         seeds: one draw of weights, tokens and targets for each.
-        encoder: if False, the memory is independent random tokens, as many.
+        encoder: if False, the memory is as many independent random tokens.
         sequences: number of sequences B, and of single tokens.
 
     Returns:
@@ -142,7 +141,7 @@ def in_a_decoder(placement: str, num_blocks: int, seeds: range, encoder: bool = 
         if encoder:
             with torch.no_grad():
                 for block in stack.blocks:
-                    memory = block(memory)  # without a mask: an encoder
+                    memory = block(memory)  # an encoder block has no mask
                 memory = stack.final_norm(memory)
         y, mask = x, causal_mask(x.shape[-2])
         for block in decoder:
@@ -157,7 +156,7 @@ def in_a_decoder(placement: str, num_blocks: int, seeds: range, encoder: bool = 
 
 
 def block_by_block(kind: str, depths: tuple[int, ...], seeds: range) -> dict[int, Sizes]:
-    """The stream, its tokens and the gradient at every height of untrained stacks.
+    """Size of the stream, similarity of its tokens and size of the gradient, block by block in untrained stacks.
 
     Args:
         kind: "pre", "post", "branch" or "deepnorm".
@@ -165,8 +164,8 @@ def block_by_block(kind: str, depths: tuple[int, ...], seeds: range) -> dict[int
         seeds: one draw of weights, tokens and targets for each.
 
     Returns:
-        for each depth "mean_square" and "token_cosine", shape (seeds, L + 1), at the input and after each block, and
-        "one_token", shape (seeds, L), as in :func:`by_layer`, of two sequences.
+        for each depth, "mean_square" and "token_cosine", shape (seeds, L + 1), at the input and after each block; and
+        "one_token", shape (seeds, L), as in :func:`by_layer`, from two sequences.
     """
     found = {
         depth: {
@@ -213,13 +212,13 @@ def _second_matrix(block: nn.Module) -> Tensor:
 
 
 def _unit(kind: str, depth: int) -> float:
-    """DeepNorm has a W2 that is alpha times as large for the same function, so its gradient is 1/alpha of ours."""
+    """DeepNorm's own W2 is alpha times as large as ours for the same function, so its gradient is 1/alpha of ours."""
     return 1 / constants(depth)[0] if kind == "deepnorm" else 1.0
 
 
 @torch.no_grad()
 def _redraw(stack: Stack, init: str) -> Stack:
-    """Scale the normal weights that Xavier's rule drew to the variance of another rule."""
+    """Scale weights drawn by Xavier's rule to the variance of another rule."""
     for parameter in stack.parameters():
         if parameter.ndim == 2:
             outputs, inputs = parameter.shape
@@ -236,7 +235,7 @@ def _silence_queries_and_keys(stack: Stack) -> None:
 
 
 def _head(x: Tensor, generator: torch.Generator) -> tuple[nn.Linear, Tensor]:
-    """A random linear layer to read classes off the output, and random targets, shape (B, T)."""
+    """A random linear classifier for the output, and random targets, shape (B, T)."""
     head = nn.Linear(x.shape[-1], CLASSES, dtype=x.dtype)
     draw_weights(head, generator)
     return head, torch.randint(CLASSES, x.shape[:-1], generator=generator)

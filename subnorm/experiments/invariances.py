@@ -1,7 +1,7 @@
-"""What can change before a norm without changing what comes after: Table 1 of the LayerNorm paper, cell by cell.
+"""Which changes of a norm's input leave its output the same: Table 1 of the LayerNorm paper, cell by cell.
 
-A linear layer makes ``a = W h`` and the norm makes y of it. The question for each change: is y the same?
-Rows of a are examples, columns are units (features). Everything in float64, with eps = 0, as in the paper.
+A linear layer computes ``a = W h``, and the norm computes y from a. For each change: does y stay the same?
+Rows of a are examples, columns are units (features). Everything is in float64, with eps = 0, as in the paper.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ import numpy as np
 from subnorm.numpy import batch_norm, layer_norm, rms_norm
 from subnorm.numpy.norms import Array
 
-#: What is changed, in the order of the paper's columns.
+#: The changes, in the order of the paper's columns.
 CHANGES = (
     "weight matrix scaled",
     "weight matrix shifted",

@@ -1,4 +1,4 @@
-"""Which directions a norm passes back, and how strongly: the Jacobian of one token, and its singular values."""
+"""Which directions the backward pass of a norm keeps: the Jacobian for one token, and its singular values."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ BACKWARD = {"layer": layer_norm_backward, "rms": rms_norm_backward}
 
 
 def jacobian(norm: Literal["layer", "rms"], x: Array, eps: float) -> Array:
-    """The matrix of dxhat / dx: row i is what the backward pass makes of the unit vector e_i.
+    """The matrix dxhat / dx: row i is the result of the backward pass for the unit vector e_i.
 
     Args:
         norm: LayerNorm or RMSNorm.

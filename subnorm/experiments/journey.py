@@ -1,6 +1,6 @@
-"""What becomes of one token on its way through an untrained stack: does it fade, does it blow up, does it arrive?
+"""One token on its way through an untrained stack: does it fade, blow up, or arrive?
 
-The stacks are those of :mod:`subnorm.experiments.signal`, which measures sizes; here is the hidden vector itself.
+The stacks are those of :mod:`subnorm.experiments.signal`. That module measures sizes, this one keeps the hidden vector.
 """
 
 import math
@@ -26,8 +26,8 @@ def travel(
 ) -> Array:
     """The hidden vector of one token before each block and after the last, in a stack for each seed.
 
-    Token and matrices depend on the seed only, so the stacks of one seed differ in nothing but their wiring. The
-    features are sorted by their value at the input, from the largest to the smallest.
+    Token and matrices depend only on the seed, so stacks of the same seed differ only in their wiring. The features
+    are sorted by their value at the input, from largest to smallest.
 
     Args:
         wiring: as in :func:`subnorm.experiments.signal.propagate`, but "batch" needs more than one token.

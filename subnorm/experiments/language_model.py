@@ -1,4 +1,4 @@
-"""A causal transformer small enough to train in seconds, and two tasks for it: copying, and reading real text."""
+"""A causal transformer that trains in seconds, and two tasks for it: copying, and predicting real text."""
 
 import math
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from subnorm import _rules
 from subnorm.experiments import text
 from subnorm.experiments.stack import Stack, draw_weights
 
-IGNORE = -100  # the target that torch's cross-entropy leaves out
+IGNORE = -100  # the target that torch's cross-entropy ignores
 
 
 class Task(Protocol):
-    """What a model is trained on: a vocabulary, and batches of tokens with their targets."""
+    """A training task: a vocabulary, and batches of tokens with their targets."""
 
     @property
     def vocabulary(self) -> int:
@@ -31,7 +31,7 @@ class Task(Protocol):
 
     @property
     def chance(self) -> float:
-        """The loss, in nats, of a model that ignores what it reads."""
+        """The loss, in nats, of a model that ignores its input."""
 
     def batch(self, batch_size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Tokens and targets, each of shape (B, T); a target of IGNORE is not scored."""
@@ -39,7 +39,7 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class Copy:
-    """Repeat a random string: ``b d a | b d a``. Only the second half is scored.
+    """Repeat a random string: ``b d a | b d a``. Only the second half counts.
 
     Attributes:
         symbols: number of different symbols; the separator is one more token.
@@ -72,7 +72,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Characters:
-    """Predict the next character of the frozen text.
+    """Predict the next character of the training text.
 
     Attributes:
         length: characters in a sequence.
@@ -103,10 +103,10 @@ class LanguageModel(nn.Module):
         vocabulary: number of different tokens.
         length: longest sequence, T.
         placement: "pre" or "post".
-        generator: draws the weights: Xavier-normal, token embeddings of standard deviation 1, those of positions 0.5.
+        generator: draws the weights: Xavier-normal; embeddings have standard deviation 1 for tokens, 0.5 for positions.
         num_blocks: depth L.
         d_model: number of features.
-        norm: "layer" or "rms"; the same generator draws the same weights for both.
+        norm: "layer" or "rms"; both start from the same weights.
 
     Raises:
         ValueError: an argument breaks its rule; the message says which.
@@ -132,11 +132,11 @@ class LanguageModel(nn.Module):
         self.positions = nn.Parameter(0.5 * torch.randn(length, d_model, generator=generator, dtype=torch.float64))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Tokens, shape (B, T), to scores of the next token, shape (B, T, vocabulary)."""
+        """Map tokens, shape (B, T), to scores of the next token, shape (B, T, vocabulary)."""
         return self.head(self.stack(self.embed(tokens)))
 
     def embed(self, tokens: Tensor) -> Tensor:
-        """The stream before the first block: token plus position, shape (B, T, d_model)."""
+        """The stream before the first block: token plus position embedding, shape (B, T, d_model)."""
         return self.tokens[tokens] + self.positions[: tokens.shape[1]]
 
     def states(self, tokens: Tensor) -> list[Tensor]:
@@ -145,7 +145,7 @@ class LanguageModel(nn.Module):
 
 
 def loss(model: LanguageModel, tokens: Tensor, targets: Tensor) -> Tensor:
-    """Mean cross-entropy, in nats, over the scored tokens."""
+    """Mean cross-entropy, in nats, over the tokens that count."""
     return F.cross_entropy(model(tokens).transpose(1, 2), targets, ignore_index=IGNORE)
 
 
@@ -168,15 +168,15 @@ def train(
     """Train a new model with Adam (betas 0.9 and 0.999, no weight decay, no clipping).
 
     Args:
-        task: what to learn.
+        task: the training task.
         placement: "pre" or "post".
-        seed: decides the weights and the batches; both placements and both norms meet the same batches.
+        seed: of the weights and the batches; both placements and both norms see the same batches.
         lr: learning rate after the warm-up.
         steps: number of updates.
         warmup: updates over which the learning rate rises linearly; 0 for none.
         num_blocks: depth L.
         batch_size: sequences in a batch.
-        norm: "layer" or "rms"; with the same seed both start from the same weights.
+        norm: "layer" or "rms"; both start from the same weights.
 
     Returns:
         the model, and the training loss before every update, shape (steps,).
@@ -189,12 +189,12 @@ def train(
 def fit(
     model: LanguageModel, task: Task, seed: int, lr: float, steps: int, warmup: int = 0, batch_size: int = 16
 ) -> npt.NDArray[np.float64]:
-    """Train a model that is already there, in place; otherwise as :func:`train`.
+    """Train an existing model in place; otherwise as :func:`train`.
 
     Args:
-        model: what to train.
-        task: what to learn.
-        seed: decides the batches.
+        model: the model to train.
+        task: the training task.
+        seed: of the batches.
         lr: learning rate after the warm-up.
         steps: number of updates.
         warmup: updates over which the learning rate rises linearly; 0 for none.

@@ -1,13 +1,13 @@
-"""Does a Post-LN model that is stuck after 100 steps learn if it is given 800?
+"""Does a Post-LN model that is stuck after 100 steps learn in 800?
 
-The runs are those of the map ``deep`` in :mod:`subnorm.experiments.warmup`, continued: same text, same seeds, same
-batches, with warm-ups of different lengths, and one of them with four blocks. They take twenty minutes:
+The runs continue those of the map ``deep`` in :mod:`subnorm.experiments.warmup`: same text, seeds and batches, with
+warm-ups of different lengths, and one part with four blocks. They take twenty minutes:
 
     python -m subnorm.experiments.longer_runs all
 
-measures them into ``records/longer_runs.json`` beside this file. The record is written after each run; without ``all``
-the command measures only the runs that the record lacks, so it can be stopped and started again. With names of parts,
-such as ``12-post-0.005-400``, it measures those anew. Deep dive 05b reads the record, and repeats some of its runs.
+writes the results to ``records/longer_runs.json`` beside this file, after each run. Without ``all`` the command
+measures only missing runs, so you can stop and resume it. With names of parts, such as ``12-post-0.005-400``, it
+repeats those. Deep dive 05b reads the record, and repeats some of its runs.
 """
 
 import sys
@@ -27,11 +27,10 @@ RECORD = stored.file("longer_runs")
 SETTING = warmup.MAPS["deep"]
 SEEDS = warmup.SEEDS
 
-#: Where a run is read: after so many steps. The last is its length.
+#: The steps after which the loss is recorded. The last one is the length of a run.
 STEPS = tuple(range(50, 801, 50))
 
-#: Blocks, placement, learning rate, and the updates over which the rate rises to it: 0 for no warm-up, or half of
-#: the run.
+#: Blocks, placement, learning rate, and updates of warm-up: none, or half of the run.
 PARTS = (
     "4-post-0.015-0",
     "12-post-0.001-0",
@@ -49,7 +48,7 @@ def run(part: str, seed: int, steps: int = STEPS[-1]) -> npt.NDArray[np.float64]
 
     Args:
         part: blocks, placement, learning rate and updates of warm-up, as in :data:`PARTS`.
-        seed: decides weights and batches; all parts meet the same ones.
+        seed: of weights and batches; all parts get the same ones.
         steps: updates in the run.
 
     Returns:
@@ -60,19 +59,19 @@ def run(part: str, seed: int, steps: int = STEPS[-1]) -> npt.NDArray[np.float64]
 
 
 def along(losses: npt.NDArray[np.float64]) -> list[float]:
-    """What is kept of a run: the mean of the last 20 losses after each number of :data:`STEPS`, in nats."""
+    """A run's recorded losses: the mean of the last 20 losses at each of :data:`STEPS`, in nats."""
     return [round(warmup.settled(losses[:step]), 4) for step in STEPS]
 
 
 def take(anew: list[str], path: Path) -> None:
-    """Measure what the record lacks, and write it after every run.
+    """Measure the missing runs, and write the record after each.
 
     Args:
-        anew: parts to forget first, or "all".
+        anew: parts to measure again, or "all".
         path: the record.
 
     Raises:
-        ValueError: a part has no such name, or other versions measured what would stay in the record.
+        ValueError: an unknown part, or a record measured with other versions.
     """
     if unknown := set(anew) - {*PARTS, "all"}:
         raise ValueError(f"no part is named {sorted(unknown)}. Parts: {', '.join(PARTS)}; or all.")

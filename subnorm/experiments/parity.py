@@ -1,10 +1,10 @@
-"""Is RMSNorm as good as LayerNorm? Pairs of small language models that differ in the norm and in nothing else.
+"""Is RMSNorm as good as LayerNorm? Pairs of small language models that differ only in the norm.
 
-Deep dive 04a trains the pairs for 130 steps. Longer trainings take minutes, so they are a record:
+Deep dive 04a trains the pairs for 130 steps. Longer runs take minutes, so they are a record:
 
     python -m subnorm.experiments.parity
 
-writes ``records/parity.json`` beside this file. Deep dive 04a reads it back, and compares the shortest with its own.
+writes ``records/parity.json`` beside this file. Deep dive 04a reads it, and compares the shortest runs with its own.
 """
 
 import math
@@ -26,19 +26,19 @@ SEEDS = range(8)
 LENGTHS = (130, 400, 800)
 TASK, BLOCKS, LR, BATCH_SIZE = Characters(), 2, 5e-3, 8
 
-#: Student's t: how many standard errors a 95 % interval reaches to either side, by degrees of freedom.
+#: Student's t: the half-width of a 95 % interval in standard errors, by degrees of freedom.
 T_95 = {4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 
 
 def windows(text: Tensor, length: int) -> tuple[Tensor, Tensor]:
-    """A text cut into windows side by side, and each character's successor.
+    """Cut a text into consecutive windows, with the next character of each as its target.
 
     Args:
         text: tokens, shape (N,), N greater than length.
         length: tokens in a window, T.
 
     Returns:
-        tokens and targets, each of shape (B, T), B = (N - 1) // T; what is left at the end is dropped.
+        tokens and targets, each of shape (B, T), B = (N - 1) // T; an incomplete last window is dropped.
     """
     rows = (len(text) - 1) // length
     cut = rows * length
@@ -47,12 +47,12 @@ def windows(text: Tensor, length: int) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def held_back_loss(model: LanguageModel, text: Tensor, shift: float = 0.0) -> float:
-    """Mean cross-entropy, in nats, over a whole text, in windows as long as the model reads.
+    """Mean cross-entropy, in nats, over a whole text, in windows of the model's length.
 
     Args:
-        model: what to judge.
+        model: the model to evaluate.
         text: tokens, shape (N,).
-        shift: added to every feature of the stream before the first block. A Pre-LN model does not feel it.
+        shift: added to every feature of the stream before the first block. It does not affect a Pre-LN model.
     """
     tokens, targets = windows(text, len(model.positions))
     scores = model.head(model.stack(model.embed(tokens) + shift))  # (B, T, vocabulary)
@@ -82,7 +82,7 @@ def paired_interval(one: npt.ArrayLike, other: npt.ArrayLike) -> tuple[float, fl
 
 
 def pair(seed: int, steps: int) -> list[float]:
-    """Held-back loss of the two models of a pair after so many steps, in nats, in the order of :data:`NORMS`."""
+    """Held-back loss of the two models of a pair after training, in nats, in the order of :data:`NORMS`."""
     models = [train(TASK, "pre", seed, LR, steps, 0, BLOCKS, BATCH_SIZE, norm)[0] for norm in NORMS]
     return [held_back_loss(model, TASK.text.validation) for model in models]
 

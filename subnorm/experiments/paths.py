@@ -1,6 +1,6 @@
-"""The 2^L ways through a residual stack: at every block the gradient goes through the branch or past it.
+"""The 2^L paths through a residual stack: at every block the gradient goes through the branch or past it.
 
-``(I + J_L) ... (I + J_2) (I + J_1)`` multiplied out is one product for each subset of the J's, in their order.
+Expanding ``(I + J_L) ... (I + J_2) (I + J_1)`` gives one product for each subset of the J's, in order.
 """
 
 import math
@@ -46,13 +46,13 @@ def branch_jacobians(
 
 
 def enumerate_paths(jacobians: Array) -> tuple[npt.NDArray[np.int64], Array]:
-    """Every path one by one: how many branches it goes through, and the product of their Jacobians.
+    """List every path: how many branches it goes through, and the product of their Jacobians.
 
     Args:
-        jacobians: shape (L, ..., d, d), first block first. All 2^L products are held, so keep L small.
+        jacobians: shape (L, ..., d, d), first block first. All 2^L products are stored, so keep L small.
 
     Returns:
-        lengths, shape (2^L,), and products, shape (2^L, ..., d, d). The products' sum is that of the whole stack.
+        lengths, shape (2^L,), and products, shape (2^L, ..., d, d). The products sum to the Jacobian of the stack.
 
     Source: Veit, Wilber, Belongie 2016, arXiv:1605.06431, section 3.
     """
@@ -65,7 +65,7 @@ def enumerate_paths(jacobians: Array) -> tuple[npt.NDArray[np.int64], Array]:
 
 
 def sum_by_length(jacobians: Array) -> Array:
-    """The paths of each length added up, without listing them, so that deep stacks are no trouble.
+    """Sum the paths of each length without listing them, which works for deep stacks too.
 
     Args:
         jacobians: shape (L, ..., d, d), first block first.
@@ -81,7 +81,7 @@ def sum_by_length(jacobians: Array) -> Array:
 
 
 def binomial(depth: int, gain: float) -> Array:
-    """The share of each path length to expect: all paths have independent weights, and each branch gain g.
+    """The expected share of each path length if paths have independent weights and every branch has gain g.
 
     ``C(L, k) g^k / (1 + g)^L``: the binomial distribution with L draws of probability ``g / (1 + g)``.
 

@@ -1,7 +1,7 @@
 """From a sequence to one number: three ways to pool the steps of a window, on the same small encoder.
 
-The encoder is one Pre-LN block with its final norm. With ``mixing=False`` it has no attention, so that nothing moves
-between the steps before the head. Everything is in float64.
+The encoder is one Pre-LN block with its final norm. With ``mixing=False`` it has no attention, so no information
+moves between the steps before the head. Everything is in float64.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from subnorm import _rules
 from subnorm.experiments.stack import draw_weights
 from subnorm.torch import FeedForward, MultiHeadAttention, pre_ln
 
-#: Draws n examples: windows, shape (n, T, sensors), and what to predict, shape (n,).
+#: Draws n examples: windows, shape (n, T, sensors), and targets, shape (n,).
 Sample = Callable[[int, torch.Generator], tuple[Tensor, Tensor]]
 
 
@@ -26,7 +26,7 @@ class MeanPool(nn.Module):
         super().__init__()
 
     def weights(self, h: Tensor) -> Tensor:
-        """What each step counts: (..., T, d) to (..., T), summing to 1."""
+        """The weight of each step: (..., T, d) to (..., T), summing to 1."""
         return torch.full_like(h[..., 0], 1 / h.shape[-2])
 
     def forward(self, h: Tensor) -> Tensor:
@@ -35,7 +35,7 @@ class MeanPool(nn.Module):
 
 
 class LastStep(MeanPool):
-    """The last step alone: ``h[..., -1, :]``."""
+    """Only the last step: ``h[..., -1, :]``."""
 
     def weights(self, h: Tensor) -> Tensor:
         weights = torch.zeros_like(h[..., 0])
@@ -44,11 +44,11 @@ class LastStep(MeanPool):
 
 
 class AttentionPool(MeanPool):
-    """A learned query asks every step: weights ``softmax(h q)`` over the steps, then the weighted mean.
+    """Attention with one learned query q: the mean over the steps with weights ``softmax(h q)``.
 
-    The query starts at 0, so that training starts from the mean.
+    The query starts at 0, so training starts from the plain mean.
 
-    Source: Ilse, Tomczak, Welling 2018, arXiv:1802.04712 (there with one more layer in the score).
+    Source: Ilse, Tomczak, Welling 2018, arXiv:1802.04712 (who use one more layer for the score).
     """
 
     def __init__(self, d_model: int) -> None:
@@ -69,7 +69,7 @@ class Regressor(nn.Module):
         sensors: readings at each step.
         length: steps in a window, T.
         head: "mean", "last" or "attention".
-        generator: draws the weights; all heads start from the same.
+        generator: draws the weights, the same for all heads.
         mixing: whether the block has attention.
         d_model: number of features.
 
@@ -115,7 +115,7 @@ def train(
     Args:
         sample: draws the examples.
         head: "mean", "last" or "attention".
-        seed: decides the weights and the examples; all heads meet the same.
+        seed: of the weights and the examples, which are the same for all heads.
         mixing: whether the block has attention.
         steps: number of updates.
         lr: learning rate at the start.
@@ -147,7 +147,7 @@ def error(model: Regressor, x: Tensor, y: Tensor) -> float:
 
 
 def linear_error(train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor]) -> float:
-    """Root mean squared error on the test examples of least squares on all readings of a window and a constant."""
+    """Test error (root mean squared) of a least-squares fit to all readings of a window and a constant."""
     (x, y), (x_test, y_test) = train, test
 
     def rows(x: Tensor) -> npt.NDArray[np.float64]:

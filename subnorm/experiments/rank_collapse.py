@@ -1,7 +1,7 @@
-"""What attention alone does to the tokens of a sequence: they become one token, doubly exponentially fast.
+"""Rank collapse: attention alone makes all tokens of a sequence equal, doubly exponentially fast.
 
-Every result is at initialization: queries, keys, values and output drawn with variance 1/d, the two feed-forward
-matrices with 2/d and 1/d_ff, so that each keeps the mean square of independent entries; no biases, no mask.
+Every result is at initialization: queries, keys, values and output have variance 1/d, the two feed-forward matrices
+2/d and 1/d_ff, so each preserves the mean square of independent entries; no biases, no mask.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,14 +20,14 @@ Layer = Mapping[str, Mapping[str, Array]]
 def draw_layers(
     num_layers: int, seed: int, d_model: int = 64, num_heads: int = 4, qk_gain: float = 1.0
 ) -> tuple[list[Layer], int]:
-    """Draw the weights of a stack, as ``subnorm.numpy`` takes them.
+    """Draw the weights of a stack, in the format of ``subnorm.numpy``.
 
     Args:
         num_layers: depth L; a layer is an attention sublayer and a feed-forward sublayer.
         seed: of the weights.
         d_model: number of features.
         num_heads: number of heads; divides d_model.
-        qk_gain: factor on the query and key matrices: the scores grow with its square.
+        qk_gain: factor of the query and key matrices; the scores grow with its square.
 
     Returns:
         the layers, each with "attention" and "feed_forward", and num_heads.
@@ -63,7 +63,7 @@ def draw_tokens(seed: int, length: int = 16, d_model: int = 64) -> Array:
 
 
 def token_residual(x: npt.ArrayLike) -> Array:
-    """How far the tokens are from being one token: ``r = ||x - mean over tokens|| / ||x||``, between 0 and 1.
+    """How much the tokens differ: ``r = ||x - mean over tokens|| / ||x||``, between 0 and 1.
 
     Args:
         x: shape (..., T, d).
@@ -90,11 +90,11 @@ def states(
         stack: from :func:`draw_layers`.
         feed_forward: whether a feed-forward sublayer follows each attention sublayer.
         skip: whether each sublayer has a skip path.
-        norm: "" for none, "pre" for LayerNorm on what a sublayer reads, "post" for LayerNorm on what comes out of it
-            (after the sum, where there is a skip path).
+        norm: "" for none, "pre" for LayerNorm on a sublayer's input, "post" for LayerNorm on its output (after the
+            sum, if there is a skip path).
 
     Returns:
-        x, and the main line after every layer: L + 1 arrays of x's shape.
+        x, and the stream after every layer: L + 1 arrays of x's shape.
 
     Raises:
         ValueError: an unknown norm.
@@ -124,7 +124,7 @@ def residual_by_layer(
     skip: bool = False,
     norm: str = "",
 ) -> Array:
-    """The token residual at the input and after every layer, in the wiring that :func:`states` describes.
+    """The token residual at the input and after every layer, for a wiring of :func:`states`.
 
     Args:
         tokens: one input for each stack, shape (T, d_model).
@@ -132,7 +132,7 @@ def residual_by_layer(
         feed_forward, skip, norm: the wiring.
 
     Returns:
-        r, shape (stacks, L + 1); never below 1e-15, where rounding hides it.
+        r, shape (stacks, L + 1), clipped at 1e-15, below which rounding dominates.
     """
     found = [
         token_residual(np.stack(states(x, stack, feed_forward, skip, norm)))
@@ -142,22 +142,22 @@ def residual_by_layer(
 
 
 def one_layer_exactly(mean: Array, spread: Array, layer: Layer, num_heads: int) -> tuple[Array, Array]:
-    """One attention sublayer, for tokens ``mean + spread``, with what they share and what they do not kept apart.
+    """One attention sublayer for tokens ``mean + spread``, which keeps mean and spread apart.
 
-    A score that is the same for all keys drops out of the softmax. So one row of weights ``a`` is common to all tokens,
-    and only ``spread Wq Wk^T spread^T`` makes the rows differ from it. With ``expm1`` the difference of the weights is
-    formed without subtracting nearly equal numbers, so that a spread of 1e-100 is as exact as one of 1.
+    A score that is the same for all keys drops out of the softmax. So all tokens share one row of weights ``a``,
+    and only ``spread Wq Wk^T spread^T`` makes their rows differ from it. ``expm1`` gives the difference of the weights
+    without subtracting nearly equal numbers, so a spread of 1e-100 is as accurate as a spread of 1.
 
     Args:
-        mean: what the tokens share, shape (1, d_model).
-        spread: what they do not, shape (T, d_model); it sums to 0 over the tokens.
+        mean: mean of the tokens, shape (1, d_model).
+        spread: the tokens minus their mean, shape (T, d_model); it sums to 0 over the tokens.
         layer: from :func:`draw_layers`; its biases must be 0.
         num_heads: number of heads.
 
     Returns:
         the mean and the spread of the output, in the same shapes.
 
-    Source: derived here, for what Dong et al. 2021, arXiv:2103.03404, prove as a bound.
+    Source: our derivation; Dong et al. 2021, arXiv:2103.03404, prove a bound.
     """
     weights = layer["attention"]
     d = mean.shape[-1]
@@ -167,12 +167,12 @@ def one_layer_exactly(mean: Array, spread: Array, layer: Layer, num_heads: int) 
     for head in range(num_heads):
         key = spread @ wk[head].T / np.sqrt(d // num_heads)  # (T, d_head)
         shared = mean @ wq[head].T @ key.T  # (1, T): scores that all queries have in common
-        own = spread @ wq[head].T @ key.T  # (T, T): what is left of the scores
+        own = spread @ wq[head].T @ key.T  # (T, T): the rest of the scores
         a = sn.softmax(shared)  # (1, T)
-        large = np.abs(own).max(axis=-1, keepdims=True) > 1  # (T, 1): nothing to lose there by plain subtraction
+        large = np.abs(own).max(axis=-1, keepdims=True) > 1  # (T, 1): where plain subtraction is accurate
         lift = np.expm1(np.where(large, 0, own))
         z = (a * lift).sum(axis=-1, keepdims=True)  # (T, 1)
-        differ = np.where(large, sn.softmax(shared + own) - a, a * (lift - z) / (1 + z))  # (T, T): each row, less a
+        differ = np.where(large, sn.softmax(shared + own) - a, a * (lift - z) / (1 + z))  # (T, T): each row minus a
         out = wo[:, head] @ wv[head]  # (d, d)
         new_mean += (mean + a @ spread) @ out.T
         new_spread += differ @ spread @ out.T
@@ -181,20 +181,20 @@ def one_layer_exactly(mean: Array, spread: Array, layer: Layer, num_heads: int) 
 
 
 def exact_residuals(x: Array, stack: tuple[Sequence[Layer], int]) -> Array:
-    """The token residual through pure attention, without the floor of rounding.
+    """The token residual through pure attention, not limited by rounding.
 
     Args:
         x: tokens, shape (T, d_model).
         stack: from :func:`draw_layers`.
 
     Returns:
-        r, shape (L + 1,); 0 where it is below the smallest float.
+        r, shape (L + 1,); 0 if it is below the smallest float.
     """
     layers, num_heads = stack
     mean = x.mean(axis=0, keepdims=True)
     spread, found = x - mean, []
     for layer in [*layers, None]:
-        largest = np.abs(spread).max()  # taken out first: the square of 1e-200 is 0
+        largest = np.abs(spread).max()  # scale first: the square of 1e-200 is 0
         size = largest * np.linalg.norm(spread / (largest or 1))
         found.append(size / np.hypot(size, np.sqrt(len(x)) * np.linalg.norm(mean)))
         if layer is not None:
@@ -205,19 +205,19 @@ def exact_residuals(x: Array, stack: tuple[Sequence[Layer], int]) -> Array:
 def attention_paths(
     x: Array, stack: tuple[Sequence[Layer], int], skip: bool = False
 ) -> tuple[npt.NDArray[np.int64], Array]:
-    """A stack of attention sublayers as a sum over paths: one head in every layer, or past it.
+    """A stack of attention sublayers as a sum over paths: through one head in every layer, or past the layer.
 
-    With each head's weights A as they are in the network, a path is ``A_L ... A_1 x W_1 ... W_L`` over the heads that
-    it goes through, W a head's value and output matrices in one.
+    For given attention weights A, a path contributes ``A_L ... A_1 x W_1 ... W_L`` over its heads, where W is the
+    product of a head's value and output matrices.
 
     Args:
         x: tokens, shape (T, d_model).
-        stack: from :func:`draw_layers`; all its paths are held, so keep it small.
+        stack: from :func:`draw_layers`; all its paths are stored, so keep it small.
         skip: whether each sublayer has a skip path.
 
     Returns:
-        lengths, shape (paths,), the number of heads on each path; and terms, shape (paths, T, d_model). With skip there
-        are (H + 1)^L paths, without H^L. The terms' sum is the network's output.
+        lengths, shape (paths,), the number of heads on each path; and terms, shape (paths, T, d_model). There are
+        (H + 1)^L paths with skip, and H^L without. The terms sum to the network's output.
 
     Source: Dong et al. 2021, arXiv:2103.03404.
     """
@@ -225,7 +225,7 @@ def attention_paths(
     d = x.shape[-1]
     lengths, terms = np.zeros(1, dtype=np.int64), x[None]
     for layer in layers:
-        h = terms.sum(axis=0)  # what the network carries here, (T, d)
+        h = terms.sum(axis=0)  # (T, d), the network's state at this layer
         weights = layer["attention"]
         wq, wk, wv = (w.reshape(num_heads, d // num_heads, d) for w in np.split(weights["in_proj_weight"], 3))
         wo = weights["out_proj.weight"].reshape(d, num_heads, d // num_heads)

@@ -1,21 +1,21 @@
-"""How small must a branch start, for a stack of a given depth? The published factors that depend on depth alone.
+"""How small must a branch start in a stack of a given depth? The published factors that depend only on depth.
 
-All are closed forms; each function says what the factor multiplies and what its paper counts as depth. DeepNorm for a
-stack that is an encoder alone or a decoder alone is in :mod:`subnorm.experiments.deepnorm`.
+All are closed forms; each docstring names the weights that the factor multiplies and the paper's measure of depth.
+DeepNorm for an encoder or a decoder on its own is in :mod:`subnorm.experiments.deepnorm`.
 """
 
 from subnorm import _rules
 
 
 def gpt2(num_blocks: int) -> float:
-    """GPT-2: the factor on the weights that write to the stream, at the start.
+    """GPT-2: the initial factor of the weights that write to the stream.
 
     ``1 / sqrt(N)`` with N residual layers; a block has two, so ``1 / sqrt(2 L)`` for L blocks.
 
     Raises:
         ValueError: a depth that is not a positive whole number.
 
-    Source: Radford et al. 2019, section 2.3. That N = 2 L is how implementations read it; the paper does not say it.
+    Source: Radford et al. 2019, section 2.3. N = 2 L is the reading of implementations; the paper does not state it.
     """
     _rules.size("num_blocks", num_blocks)
     return (2 * num_blocks) ** -0.5
@@ -44,8 +44,8 @@ def deep_norm_encoder_decoder(
 def t_fixup(num_blocks: int) -> tuple[float, float]:
     """T-Fixup: the factors for an encoder and a decoder of N blocks each, ``0.67 N^(-1/4)`` and ``(9 N)^(-1/4)``.
 
-    Each multiplies the value, output and feed-forward matrices of its side after Xavier's init, once; that of the
-    decoder the embeddings too. The model has no LayerNorm.
+    Each multiplies the value, output and feed-forward matrices of its side once, after Xavier's init; the decoder's
+    factor also multiplies the embeddings. The model has no LayerNorm.
 
     Raises:
         ValueError: a depth that is not a positive whole number.
@@ -57,30 +57,32 @@ def t_fixup(num_blocks: int) -> tuple[float, float]:
 
 
 def fixup(num_branches: int, layers: int = 2) -> float:
-    """Fixup: the factor on the weight layers inside a branch, but for its last one, which starts at zero.
+    """Fixup: the factor of the weight layers inside a branch, except the last, which starts at zero.
 
     ``L^(-1 / (2 m - 2))`` with L residual branches of m layers each.
 
     Raises:
-        ValueError: a number that is not positive and whole; a branch of one layer, which has none but its last.
+        ValueError: a number that is not positive and whole, or a branch of one layer, which has only a last layer.
 
-    Source: Zhang, Dauphin, Ma 2019, arXiv:1901.09321. Known mistake: the sign of the exponent gets lost in copies.
+    Source: Zhang, Dauphin, Ma 2019, arXiv:1901.09321.
+
+    Known mistake: losing the sign of the exponent.
     """
     _rules.size("num_branches", num_branches)
     _rules.size("layers", layers)
     if layers == 1:
         raise ValueError(
-            "Fixup scales the layers of a branch but for its last one, so there must be at least two; got 1. "
-            "The last layer starts at zero: with a single layer that is all of Fixup."
+            "Fixup scales the layers of a branch except the last one, so there must be at least two; got 1. "
+            "Start a single layer at zero: Fixup does nothing else to it."
         )
     return float(num_branches ** (-1 / (2 * layers - 2)))
 
 
 def layer_scale(num_blocks: int) -> float:
-    """LayerScale: the start of the learned factors, one for each feature of a branch's output.
+    """LayerScale: the initial value of the learned factors, one for each feature of a branch's output.
 
-    0.1 up to 18 blocks, 1e-5 up to 24, 1e-6 beyond. The paper names 18, 24 and "deeper"; public code fills the gap
-    between 18 and 24 with 1e-5, as here.
+    0.1 up to 18 blocks, 1e-5 up to 24, 1e-6 beyond. The paper names 18, 24 and "deeper"; between 18 and 24, public
+    code uses 1e-5, as we do.
 
     Raises:
         ValueError: a depth that is not a positive whole number.

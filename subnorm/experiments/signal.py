@@ -1,8 +1,8 @@
-"""How big are the signal and its gradient, layer by layer, in a stack that nobody has trained yet?
+"""How large are the signal and its gradient, layer by layer, in an untrained stack?
 
-Every stack is made of the same branch, ``F(x) = W relu(x)`` with a fresh square matrix W, so that only the wiring
-differs. Its **gain** g is the mean square that comes out per mean square that went in: ``g = d Var(W) / 2``, because
-the ReLU drops half of a symmetric input's square. All seeds run side by side as one batch of matrices.
+All stacks use the same kind of branch, ``F(x) = W relu(x)`` with its own square matrix W, and differ only in the
+wiring. The branch's **gain** g is its output's mean square divided by its input's: ``g = d Var(W) / 2``, because the
+ReLU removes half of a symmetric input's mean square. All seeds run in parallel as one batch of matrices.
 """
 
 import math
@@ -21,14 +21,14 @@ from subnorm.torch import layer_norm, post_ln, pre_ln, residual
 Array = npt.NDArray[np.float64]
 Branch = Callable[[Tensor], Tensor]
 
-#: Variance of the weights, times d. What nn.Linear draws is "torch", uniform between -1/sqrt(d) and 1/sqrt(d).
+#: Variance of the weights, times d. "torch" is nn.Linear's default, uniform between -1/sqrt(d) and 1/sqrt(d).
 INITS = {"he": 2.0, "xavier": 1.0, "torch": 1 / 3}
 
 #: One block, from its input and its branch to its output.
 WIRINGS: dict[str, Callable[[Tensor, Branch], Tensor]] = {
     "plain": lambda x, branch: branch(x),
     "residual": residual,
-    "batch": lambda x, branch: layer_norm(branch(x).mT).mT,  # on the transpose it is BatchNorm, for each seed alone
+    "batch": lambda x, branch: layer_norm(branch(x).mT).mT,  # on the transpose it is BatchNorm, separately per seed
     "pre": lambda x, branch: pre_ln(x, branch, layer_norm),
     "post": lambda x, branch: post_ln(x, branch, layer_norm),
 }
@@ -44,7 +44,7 @@ def _rectified(x: Tensor, w: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Trace:
-    """What went through a stack: one row for each seed, one column before each block and one after the last."""
+    """Measurements along a stack: one row for each seed, one column before each block and one after the last."""
 
     signal: Array  # (seeds, depth + 1), mean square of the stream
     mean: Array  # (seeds, depth + 1), its mean over tokens and features
@@ -52,7 +52,7 @@ class Trace:
 
 
 def gain(init: str) -> float:
-    """Mean square out of ``W relu(x)`` for each unit of mean square in: ``g = d Var(W) / 2``."""
+    """The mean square of ``W relu(x)`` divided by that of x: ``g = d Var(W) / 2``."""
     _rules.choice("init", init, INITS)
     return INITS[init] / 2
 
@@ -123,10 +123,10 @@ def propagate(
 
 
 def expected_signal(wiring: str, depth: int, gain: float) -> Array:
-    """The mean square after 0, 1, …, depth blocks when every branch is independent, with mean zero and this gain.
+    """The mean square after 0, 1, …, depth blocks if the branches are independent, with mean zero and this gain.
 
-    Plain ``g^l``; residual ``(1 + g)^l``, because the variances of independent terms add; Pre-LN ``1 + g l``, because
-    every branch reads a normalised input; BatchNorm and Post-LN 1. A branch scaled by s has gain ``s^2 g``.
+    Plain: ``g^l``. Residual: ``(1 + g)^l``, because the variances of independent terms add. Pre-LN: ``1 + g l``,
+    because every branch reads a normalised input. BatchNorm and Post-LN: 1. A branch scaled by s has gain ``s^2 g``.
 
     Returns:
         shape (depth + 1,).

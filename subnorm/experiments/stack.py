@@ -1,6 +1,6 @@
-"""A stack of transformer blocks at initialization, and what its stream carries at each depth.
+"""A stack of transformer blocks at initialization, and measures of its stream at each depth.
 
-The init is part of every result here: Xavier-normal weights, zero biases, gain 1 and shift 0 in every norm.
+All results depend on the initialization: Xavier-normal weights, zero biases, gain 1 and shift 0 in every norm.
 Everything is in float64: training multiplies a rounding error by a million, and processors round differently.
 """
 
@@ -12,20 +12,20 @@ from torch import Tensor, nn
 from subnorm import _rules
 from subnorm.torch import TransformerBlock, residual
 
-#: torch's own norms: the same functions as ours, and LayerNorm's in half the time.
+#: torch's own norms: the same functions as ours, and its LayerNorm takes half the time.
 BUILT_IN = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
 
 
 class Stack(nn.Module):
-    """Blocks on top of each other, with a causal mask. All but "post", which has just had one, end in one more norm.
+    """A stack of blocks with a causal mask. All placements but "post", whose blocks end in a norm, have a final norm.
 
     Args:
         num_blocks: depth L, in blocks; a block has two sublayers.
         placement: "pre", "post", or "branch" for ``x + norm(F(x))``.
-        generator: draws the weights; all placements get the same ones.
+        generator: draws the weights, the same for all placements and norms.
         d_model: number of features.
         num_heads: number of heads.
-        norm: "layer" or "rms", for all norms. Either way a generator draws the same weights.
+        norm: "layer" or "rms", for all norms.
 
     Raises:
         ValueError: an argument breaks its rule; the message says which.
@@ -55,11 +55,11 @@ class Stack(nn.Module):
         draw_weights(self.double(), generator)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., T, d_model) to the same shape, normalised."""
+        """Map (..., T, d_model) to the same shape, normalised."""
         return self.final_norm(self.states(x)[-1])
 
     def states(self, x: Tensor) -> list[Tensor]:
-        """What runs along the main line: x, then the output of every block, before the final norm."""
+        """The stream: x, then the output of every block, before the final norm."""
         mask = causal_mask(x.shape[-2])
         states = [x]
         for block in self.blocks:
@@ -72,12 +72,12 @@ def _norm_ends_the_branch(x: Tensor, sublayer: Callable[[Tensor], Tensor], norm:
 
 
 def causal_mask(length: int) -> Tensor:
-    """True where a token (row) may look at another (column): itself and those before it, shape (T, T)."""
+    """True where a token (row) may look at another (column): itself and earlier tokens, shape (T, T)."""
     return torch.ones(length, length, dtype=torch.bool).tril()
 
 
 def draw_weights(module: nn.Module, generator: torch.Generator) -> None:
-    """Draw every weight matrix anew by Xavier's rule, variance ``2 / (fan_in + fan_out)``, and zero every bias."""
+    """Redraw every weight matrix by Xavier's rule, variance ``2 / (fan_in + fan_out)``, and zero every bias."""
     for name, parameter in module.named_parameters():
         if parameter.ndim == 2:
             nn.init.xavier_normal_(parameter, generator=generator)
@@ -86,17 +86,17 @@ def draw_weights(module: nn.Module, generator: torch.Generator) -> None:
 
 
 def random_tokens(generator: torch.Generator, batch_size: int = 4, length: int = 32, d_model: int = 64) -> Tensor:
-    """Independent tokens of unit variance, shape (B, T, d_model): no two are alike."""
+    """Independent tokens of unit variance, shape (B, T, d_model)."""
     return torch.randn(batch_size, length, d_model, generator=generator, dtype=torch.float64)
 
 
 def mean_square(x: Tensor) -> float:
-    """The mean of x squared, over everything."""
+    """The mean of x squared, over all entries."""
     return float(x.square().mean())
 
 
 def token_cosine(x: Tensor) -> float:
-    """Mean cosine between two different tokens of the same sequence: 1 when all tokens point the same way.
+    """Mean cosine similarity of two different tokens in a sequence: 1 if all tokens point the same way.
 
     Args:
         x: shape (B, T, d), T at least 2.

@@ -1,4 +1,4 @@
-"""A measurement that takes minutes is kept: as a JSON file in ``records/``, with the command that repeats it."""
+"""Records of measurements that take minutes: JSON files in ``records/``, with the command that repeats each."""
 
 import json
 from importlib.resources import files
@@ -11,23 +11,23 @@ Record = dict[str, Any]
 
 
 def file(name: str) -> Path:
-    """Where the record of this name is kept."""
+    """The path of the record of this name."""
     return Path(str(files("subnorm.experiments"))) / "records" / f"{name}.json"
 
 
 def origin(command: str) -> Record:
-    """The first entries of a record: the day, the command that measures it again, the versions that it depends on."""
+    """The first entries of a record: the day, the command that repeats it, and the versions."""
     return {"date": today(), "command": command, "versions": versions()}
 
 
 def read(path: Path) -> Record:
-    """A record as it was written: its arrays are lists."""
+    """A record as stored, with lists for arrays."""
     record: Record = json.loads(path.read_text(encoding="utf-8"))
     return record
 
 
 def write(path: Path, record: Record) -> None:
-    """Write a record whole or not at all: an interruption leaves the one before."""
+    """Write a record atomically: an interruption leaves the previous one."""
     unfinished = path.with_suffix(".unfinished")
     unfinished.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8", newline="\n")
     unfinished.replace(path)

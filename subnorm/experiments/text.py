@@ -1,4 +1,4 @@
-"""The frozen text that the small language models read: characters as numbers, split, and cut into batches."""
+"""The training text of the small language models: encoded by character, split, and cut into batches."""
 
 from dataclasses import dataclass
 from importlib import resources
@@ -11,18 +11,18 @@ FILES = ("us-constitution.txt", "us-declaration.txt")
 
 
 def read(file: str) -> str:
-    """One of the :data:`FILES`, as it was frozen."""
+    """The content of one of the :data:`FILES`."""
     return (DATA / file).read_text(encoding="ascii")
 
 
 @dataclass(frozen=True)
 class Text:
-    """A text as numbers.
+    """An encoded text.
 
     Attributes:
-        characters: the vocabulary, sorted; token k stands for ``characters[k]``.
-        train: tokens to train on, shape (N,).
-        validation: tokens held back, shape (M,).
+        characters: the vocabulary, sorted; token k encodes ``characters[k]``.
+        train: training tokens, shape (N,).
+        validation: held-back tokens, shape (M,).
     """
 
     characters: str
@@ -38,7 +38,7 @@ class Text:
         return "".join(self.characters[k] for k in tokens.tolist())
 
     def unigram_loss(self) -> float:
-        """Mean loss, in nats, of whoever knows the training text's letter frequencies and nothing else."""
+        """Mean loss, in nats, on the training text of a model that predicts only its character frequencies."""
         share = self.frequencies()
         share = share[share > 0]
         return float(-(share * share.log()).sum())
@@ -60,7 +60,7 @@ def load() -> Text:
 
 
 def encode(characters: str, text: str) -> Tensor:
-    """Each character of the text as its place in the vocabulary, shape (len(text),)."""
+    """The vocabulary index of each character, shape (len(text),)."""
     number = {character: k for k, character in enumerate(characters)}
     return torch.tensor([number[character] for character in text])
 
@@ -72,7 +72,7 @@ def batch(tokens: Tensor, batch_size: int, length: int, generator: torch.Generat
         tokens: the text, shape (N,), N greater than length.
         batch_size: number of windows, B.
         length: tokens in a window, T.
-        generator: decides where the windows start.
+        generator: draws the starts of the windows.
 
     Returns:
         x and y, each of shape (B, T), with ``y[:, t]`` the token that follows ``x[:, t]``.

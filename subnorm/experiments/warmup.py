@@ -1,11 +1,11 @@
-"""When does warm-up decide? The final loss by learning rate, for Post-LN and Pre-LN with and without warm-up.
+"""When does warm-up matter? The final loss by learning rate, for Post-LN and Pre-LN with and without warm-up.
 
-Two maps: copying with 4 blocks in 200 steps, and real text with 12 in 100. They take minutes, so they are measured
-once and kept as a record, with what it depends on:
+Two maps: copying with 4 blocks in 200 steps, and real text with 12 blocks in 100 steps. They take minutes, so their
+results and settings are stored as a record:
 
     python -m subnorm.experiments.warmup
 
-writes ``records/warmup.json`` beside this file. Deep dive 05b reads it back, and measures some of its runs anew.
+writes ``records/warmup.json`` beside this file. Deep dive 05b reads it, and repeats some of its runs.
 """
 
 from dataclasses import dataclass
@@ -22,16 +22,16 @@ RECORD = stored.file("warmup")
 
 SEEDS = range(5)
 
-#: Placement of each curve on a map, and whether the first half of the run warms up.
+#: The placement of each curve on a map, and whether warm-up takes the first half of the run.
 ARMS = {"post": ("post", False), "post_warmup": ("post", True), "pre": ("pre", False), "pre_warmup": ("pre", True)}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What the runs of a map share.
+    """The settings shared by all runs of a map.
 
     Attributes:
-        task: what is learned.
+        task: the training task.
         steps: updates in a run; an arm with warm-up spends half of them on it.
         blocks: depth L.
         batch_size: sequences in a batch.
@@ -57,8 +57,8 @@ def run(setting: Setting, arm: str, lr: float, seed: int) -> tuple[LanguageModel
     Args:
         setting: task, depth and length of the run.
         arm: a key of :data:`ARMS`.
-        lr: learning rate; with warm-up the one that is reached.
-        seed: decides weights and batches; all arms meet the same ones.
+        lr: learning rate; with warm-up, its peak.
+        seed: of weights and batches; all arms get the same ones.
 
     Returns:
         the model, and the training loss before every update, shape (steps,).
@@ -69,12 +69,12 @@ def run(setting: Setting, arm: str, lr: float, seed: int) -> tuple[LanguageModel
 
 
 def settled(losses: npt.NDArray[np.float64]) -> float:
-    """Where a run ended: the mean of its last 20 losses, in nats."""
+    """The final loss of a run: the mean of its last 20 losses, in nats."""
     return float(losses[-20:].mean())
 
 
 def final_loss(setting: Setting, arm: str, lr: float, seed: int) -> float:
-    """Where the run of :func:`run` ended, in nats."""
+    """The final loss of :func:`run`, in nats."""
     return settled(run(setting, arm, lr, seed)[1])
 
 
