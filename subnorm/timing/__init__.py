@@ -1,8 +1,8 @@
-"""Time LayerNorm and RMSNorm beside rivals and a copy of the same bytes, keep the measurement, and read it back.
+"""Time LayerNorm and RMSNorm against rivals and a copy of the same bytes, record the measurement, and read it back.
 
 Run ``python -m subnorm.timing`` for every table of this machine, or name the tables: ``python -m subnorm.timing forward
-training``. With ``--record`` the measurement is kept as JSON. The order is always the same: a case is compared with
-float64 first, and only then timed; what is wrong is named, and has no time.
+training``. With ``--record`` it stores the measurement as JSON. Every case is first compared with float64; only
+correct cases are timed, and the others are listed with the error.
 """
 
 from subnorm.timing.cases import LABELS, RIVALS, TABLES, Case, build_cases

@@ -1,4 +1,4 @@
-"""Print every table of this machine, or those that are named; keep them as JSON with ``--record``."""
+"""Measure and print every table of this machine, or the named ones; ``--record`` stores them as JSON."""
 
 import argparse
 import sys
@@ -13,15 +13,15 @@ from subnorm.timing.replay import table
 def main(arguments: list[str]) -> None:
     plan = PLAN[device_here()]
     parser = argparse.ArgumentParser(prog="python -m subnorm.timing", description=__doc__)
-    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(plan)}; all if none is named")
-    parser.add_argument("--rounds", type=int, default=FEWEST, help=f"how often each case is timed (default: {FEWEST})")
-    parser.add_argument("--record", action="store_true", help="keep the measurement")
-    parser.add_argument("--folder", type=Path, default=Path(__file__).with_name("records"), help="where to keep it")
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"one of {', '.join(plan)} (default: all)")
+    parser.add_argument("--rounds", type=int, default=FEWEST, help=f"how often to time each case (default: {FEWEST})")
+    parser.add_argument("--record", action="store_true", help="store the measurement")
+    parser.add_argument("--folder", type=Path, default=Path(__file__).with_name("records"), help="where to store it")
     options = parser.parse_args(arguments)
     if unknown := set(options.tables) - set(plan):
         parser.error(f"no table {', '.join(sorted(unknown))} here; there are {', '.join(plan)}")
     if options.rounds < FEWEST:
-        parser.error(f"at least {FEWEST} rounds; fewer have no quartiles")
+        parser.error(f"--rounds must be at least {FEWEST}; fewer give no quartiles")
     wanted = {name: shapes for name, shapes in plan.items() if name in options.tables or not options.tables}
     rounds = [f"--rounds {options.rounds}"] if options.rounds != parser.get_default("rounds") else []
     command = " ".join(

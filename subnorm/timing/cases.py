@@ -1,6 +1,6 @@
-"""What is timed: both norms by every rival, and beside them roofs: the same bytes moved, and nothing computed.
+"""The cases to time: both norms by every rival, and roofs, which move the same bytes and compute nothing.
 
-The name of a table says what one call does, on arrays of the table's shape:
+The name of a table tells what one call does, on arrays of the table's shape:
 
 =================  ===========================  ==============================  ==============================
 table              one call                     must move, in arrays like x     roof
@@ -13,8 +13,8 @@ add_norm_backward  from dy and dh to dx         4: dy, dh and h in, dx out      
 add_norm_training  both                         8                               both
 =================  ===========================  ==============================  ==============================
 
-On one row of a GPU "host" and "host_training" are as "forward" and "training", and time how long it takes to call.
-A norm also moves gamma, beta and their gradients, each once. They are in its bytes, but not in its roof's.
+On a GPU, "host" and "host_training" time the host's call of "forward" and "training", on one row.
+A norm also moves gamma, beta and their gradients, each once. They count in its bytes, but not in its roof's.
 """
 
 from collections.abc import Callable, Container, Sequence
@@ -36,9 +36,9 @@ from subnorm.timing.exact import EPS, Inputs, Results, outputs_of
 
 NORMS = {"layer": ("LayerNorm", "layer_norm"), "rms": ("RMSNorm", "rms_norm")}
 
-# What a reader is shown. Records keep the short names.
+# Labels for readers. Records use the short names.
 COPIES = {"copy": "copy of the same bytes", "copy_numpy": "copy by NumPy", "copy_out": "copy, out="}
-#: Who can take part: at most these, by the names that rows end with.
+#: All possible rivals, by the last part of a row's name.
 RIVALS = {
     "hand": "{norm}, by hand",
     "builtin": "F.{function}",
@@ -64,16 +64,16 @@ LABELS = COPIES | {
 
 @dataclass(frozen=True)
 class Table:
-    """What the tables of one name time: which passes, and whether a residual sum comes before the norm."""
+    """A kind of table: which passes it times, and whether a residual sum comes before the norm."""
 
     forward: bool
     backward: bool
     residual: bool
 
     def bytes(self, norm: str, shape: tuple[int, int], dtype: torch.dtype) -> int:
-        """The least that one call must move: each array once, and for "layer" and "rms" their vectors of d numbers.
+        """The fewest bytes that one call must move: each array once, and for "layer" and "rms" their vectors.
 
-        Those are the parameters on the way forward, gamma and the gradients of all parameters on the way back.
+        Those are the parameters in the forward pass, and gamma and all parameters' gradients in the backward pass.
         """
         arrays = self.forward * (4 if self.residual else 2) + self.backward * (4 if self.residual else 3)
         parameters = {"layer": 2, "rms": 1}.get(norm, 0)
@@ -102,10 +102,10 @@ class Case:
     """One row of a table.
 
     Args:
-        prepare: gives the call to time, and makes what that finds ready: the graph, if only the way back is timed.
+        prepare: returns the call to time, after building the graph if only the backward pass is timed.
         bytes: how many bytes the call must move.
-        copy: the name of the roof it stands beside. That finds the memory for its results where this case does: with
-            PyTorch; with NumPy, which asks the system for larger pages; or in an array that is there already.
+        copy: the name of its roof, which allocates results in the same way: by PyTorch; by NumPy, which asks the system
+            for larger pages; or in an existing array.
         norm: "layer" or "rms"; "" for a roof.
     """
 
@@ -115,7 +115,7 @@ class Case:
     norm: str = ""
 
 
-# The rivals: of a norm and its parameters each makes the function of x that is called, or of x and f behind a sum.
+# The rivals: from a norm and its parameters each makes a function of x, or of x and f for a residual sum.
 
 Rival = Callable[..., Function]
 
@@ -146,7 +146,7 @@ def _with_parameters(module: type[nn.Module], parameters: Sequence[Tensor]) -> n
 
 def _compile(norm: str, *parameters: Tensor) -> Function:
     layer_norm, rms_norm = (_builtin(key, *parameters) for key in NORMS)
-    functions: dict[str, Function] = {  # a code object each: what is compiled for one is no guess at the other
+    functions: dict[str, Function] = {  # separate code objects, which torch.compile caches separately
         "layer": lambda x: layer_norm(x),
         "rms": lambda x: rms_norm(x),
     }
@@ -168,7 +168,7 @@ def _compile_sum(norm: str, *parameters: Tensor) -> Function:
 
 
 def _rivals(table: Table, norm: str, device: str) -> dict[str, Rival]:
-    """Who takes part, but for those that work on NumPy arrays."""
+    """The rivals that work on PyTorch tensors."""
     alone: dict[str, Rival] = {"hand": _hand, "builtin": _builtin, "compile": _compile}
     behind_sum: dict[str, Rival] = {"builtin": partial(_sum_then, _builtin), "compile": _compile_sum}
     if device == "cpu":
@@ -188,8 +188,8 @@ def build_cases(name: str, inputs: Inputs, rivals: Container[str] = tuple(RIVALS
 
     Args:
         name: one of `TABLES`.
-        inputs: what all cases get, tracked by autograd if the table goes back. NumPy and Numba take part in float32.
-        rivals: who takes part, of those that the device has and that are installed.
+        inputs: for all cases; tracked by autograd if the table has a backward pass. NumPy and Numba need float32.
+        rivals: the rivals to include, if the device supports them and they are installed.
 
     Returns:
         the cases by name, such as "rms_builtin".
@@ -207,7 +207,7 @@ def build_cases(name: str, inputs: Inputs, rivals: Container[str] = tuple(RIVALS
         for rival, make in _rivals(table, norm, device).items():
             prepare = _prepare(table, inputs, norm, make)
             if device == "cuda" and not table.forward:
-                # Autograd's own time hides a kernel that is shorter, so the kernel is called wherever it can be.
+                # Autograd's overhead hides a short kernel, so call the kernel directly where possible.
                 prepare = peers.backward(rival, norm, inputs, residual=table.residual) or prepare
             cases[f"{norm}_{rival}"] = Case(prepare, needed, norm=norm)
         for rival, copy, prepare in _on_arrays(norm, inputs) if on_arrays else ():
@@ -217,12 +217,12 @@ def build_cases(name: str, inputs: Inputs, rivals: Container[str] = tuple(RIVALS
 
 
 def _prepare(table: Table, inputs: Inputs, norm: str, make: Rival) -> Callable[[], Call]:
-    """Called through PyTorch: forward as it is, and back through autograd."""
+    """A case that calls PyTorch forward, and goes backward through autograd."""
     parameters = inputs.parameters(norm)
     arrays, gradients = [inputs.x, inputs.f], [inputs.dy, inputs.dh]
     if not table.residual:
         del arrays[1:], gradients[1:]
-    made = cache(lambda: make(norm, *parameters))  # not before it is asked for: what cannot be made must fail alone
+    made = cache(lambda: make(norm, *parameters))  # lazy, so that a rival that fails to build fails alone
 
     def both() -> Results:
         outputs = outputs_of(made()(*arrays))
@@ -233,7 +233,7 @@ def _prepare(table: Table, inputs: Inputs, norm: str, make: Rival) -> Callable[[
             return partial(made(), *arrays)
         if table.forward:
             return both
-        with functorch.patch(donated_buffer=False):  # or compiled code uses up what it is to go back on again
+        with functorch.patch(donated_buffer=False):  # else compiled code frees buffers that it needs again
             outputs = outputs_of(made()(*arrays))
         return partial(torch.autograd.grad, outputs, [*arrays, *parameters], gradients, retain_graph=True)
 
@@ -259,7 +259,7 @@ def _on_arrays(norm: str, inputs: Inputs) -> list[tuple[str, str, Callable[[], C
 
 
 def _roof(inputs: Inputs, table: Table) -> Results:
-    """As many arrays in and out as the table's cases need, with next to no arithmetic."""
+    """Read and write as many arrays as the table's cases, with almost no arithmetic."""
     x, f, dy, dh = inputs.x, inputs.f, inputs.dy, inputs.dh
     results: Results = ()
     if table.forward:

@@ -1,4 +1,4 @@
-"""Timing on a CUDA GPU. Nothing here can run without one, so the file is short and says what it does."""
+"""Timing on a CUDA GPU. The file is short because it cannot be tested without a GPU."""
 
 # mypy: disable-error-code="import-not-found, import-untyped"
 # Triton has no types, and may be absent.
@@ -9,15 +9,15 @@ import torch
 
 from subnorm.timing.cases import Case
 
-#: How long Triton warms up for a reading, and how long it reads.
+#: Triton's warm-up and measuring time for one reading.
 MILLISECONDS = {"warmup": 10, "rep": 40}
 
 
 def seconds(case: Case) -> float:
     """Median seconds of one call on the GPU's own clock, with its second-level cache flushed before every call.
 
-    Calls are queued while the flush still runs, so the time is work, not launching. Where the host takes longer to
-    call than the flush and the work take together, it is the host that is timed: compare with the table "host".
+    Calls are queued while the flush still runs, so the time covers the work and not the launch. If the host takes
+    longer for a call than the flush and the work together, the time is the host's: compare with the table "host".
     """
     from triton.testing import do_bench  # comes with PyTorch for CUDA
 
@@ -26,7 +26,7 @@ def seconds(case: Case) -> float:
 
 
 def description() -> dict[str, str | None]:
-    """The GPU's name, driver, CUDA version and clocks; "unknown" where nvidia-smi cannot be asked."""
+    """The GPU's name, driver, CUDA version and clocks; "unknown" if nvidia-smi does not answer."""
     fields = "driver_version,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem"
     query = ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"]
     driver = clocks = "unknown"

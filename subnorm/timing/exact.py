@@ -1,4 +1,4 @@
-"""What goes into a table, and what has to come out of every case before it is timed: the same in float64."""
+"""The inputs of a table, and the float64 results that every case must match before it is timed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -11,16 +11,16 @@ import subnorm.torch as st
 
 EPS = 1e-5
 
-#: Entries that are compared at a time: in float64 they are eight times as many bytes, and a GPU has no room for more.
+#: Entries to compare at a time: in float64 they take eight times as many bytes, and a GPU has no room for more.
 PIECE = 2**22
 
-#: What a call gives: y, behind a sum also h, then the gradients of x (and f), of gamma (and beta).
+#: The results of a call: y, with a residual sum also h, then the gradients of x (and f), gamma (and beta).
 Results = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The arrays of a table: x and f go in, dy and dh are what comes back for y and for h = x + f."""
+    """The arrays of a table: the inputs x and f, and the gradients dy and dh of y and h = x + f."""
 
     x: Tensor
     f: Tensor
@@ -31,15 +31,15 @@ class Inputs:
 
     @classmethod
     def draw(cls, shape: tuple[int, int], dtype: torch.dtype, device: str, *, tracked: bool, seed: int = 0) -> "Inputs":
-        """Random numbers: x with a mean that matters, a gain that is not 1, a shift that is not 0.
+        """Draw random arrays: x with a nonzero mean, and random gains and shifts.
 
-        All have one dtype, because with a wider gain the built-in RMSNorm leaves its fused kernel.
+        All have the same dtype, because with a wider gain the built-in RMSNorm does not use its fused kernel.
 
         Args:
-            shape: of x, f, dy and dh, rows and features.
+            shape: rows and features of x, f, dy and dh.
             dtype: of all arrays.
             device: "cpu" or "cuda".
-            tracked: whether autograd is to follow x, f, gamma and beta.
+            tracked: whether autograd tracks x, f, gamma and beta.
             seed: of the random numbers.
         """
         random = torch.Generator(device).manual_seed(seed)
@@ -64,17 +64,17 @@ def outputs_of(result: Any) -> Results:
 
 
 def expected(inputs: Inputs, norm: str, *, residual: bool, forward: bool, backward: bool) -> list[list[Tensor]]:
-    """What a case must give, by the readable functions of `subnorm.torch` in float64.
+    """The right results of a case, from the readable functions of `subnorm.torch` in float64.
 
     Args:
-        inputs: what the case gets.
+        inputs: the inputs of the case.
         norm: "layer" or "rms".
-        residual: whether h = x + f is normalised, and returned as well.
+        residual: whether h = x + f is normalised, and also returned.
         forward: whether y (and h) are results.
-        backward: whether the gradients of x (and f), gamma (and beta) are.
+        backward: whether the gradients of x (and f), gamma (and beta) are results.
 
     Returns:
-        for each result its pieces, some rows each, which follow one another.
+        for each result, its consecutive pieces of some rows each.
     """
     inputs = inputs.detach()
     parameters = [p.double().requires_grad_() for p in inputs.parameters(norm)]
@@ -98,7 +98,7 @@ def expected(inputs: Inputs, norm: str, *, residual: bool, forward: bool, backwa
 
 
 def max_error(results: Results, expected: Sequence[Sequence[Tensor]]) -> float:
-    """The largest error of any result, relative to the largest expected entry of that result; NaN if one is NaN."""
+    """The largest error of any result, relative to that result's largest expected entry; NaN if any result has NaN."""
     errors = []
     for got, pieces in zip(results, expected, strict=True):
         parts = torch.as_tensor(got).detach().split([len(piece) for piece in pieces])

@@ -1,4 +1,4 @@
-"""How it is timed: in rounds, so that a slow moment of the machine falls on every case alike."""
+"""Time cases in rounds, so that a slow moment of the machine affects every case alike."""
 
 import os
 import time
@@ -12,24 +12,24 @@ from torch.utils import benchmark
 from subnorm.timing import cuda
 from subnorm.timing.cases import Call, Case
 
-#: The thread's own processor time, which a busy neighbour does not lengthen. On Windows that clock ticks every 16 ms,
-#: whatever resolution it reports, so there it is wall time.
+#: The thread's own processor time, which other processes do not lengthen. On Windows that clock ticks only every 16 ms,
+#: whatever resolution it reports, so we use wall time there.
 CPU_CLOCK = "perf_counter" if os.name == "nt" else "thread_time"
 
-#: One reading of a clock here lasts about this long, and calls are repeated to fill it.
+#: One reading repeats the call for about this long.
 SECONDS_PER_READING = 0.01
 
 
 def clocks(cases: Mapping[str, Case], device: str, *, host: bool) -> dict[str, Callable[[], float]]:
-    """For each case a function that times it once more, in seconds per call.
+    """For each case, a function that times it once, in seconds per call.
 
-    On the CPU no cache is flushed: a call finds there what the call before it left. Only arrays that are larger than
-    the last cache come from memory. On a GPU the second-level cache is flushed before every call.
+    On the CPU no cache is flushed: a call finds the data that the previous call left there. Only arrays larger than
+    the last-level cache come from memory. On a GPU the second-level cache is flushed before every call.
 
     Args:
         cases: by name.
         device: "cpu" or "cuda".
-        host: on a GPU, whether to time the calling and not the work, which is done in the background.
+        host: on a GPU, whether to time the call on the host instead of the work, which runs in the background.
     """
     if device == "cuda" and not host:
         return {name: partial(cuda.seconds, case) for name, case in cases.items()}
@@ -44,7 +44,7 @@ def _clock(call: Call, timer: Callable[[], float]) -> Callable[[], float]:
 
 
 def interleave(clocks: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Read every clock once a round; each round begins one clock later than the round before.
+    """Read every clock once per round; each round starts one clock later than the previous one.
 
     Args:
         clocks: by name, a function that times its case once and returns seconds per call.
@@ -63,12 +63,12 @@ def interleave(clocks: Mapping[str, Callable[[], float]], rounds: int) -> dict[s
 
 
 def share_of_copy(seconds: Sequence[float], copy: Sequence[float]) -> list[float]:
-    """The copy's time over the case's in the same round: 1 for a case that does nothing but move its bytes."""
+    """The copy's time over the case's in the same round: 1 for a case that only moves its bytes."""
     return [c / s for s, c in zip(seconds, copy, strict=True)]
 
 
 def quartiles(values: Sequence[float]) -> dict[str, float]:
-    """Median and quartiles, to four digits: a timing has no more."""
+    """Median and quartiles, to four digits: a timing is no more precise."""
     q1, median, q3 = (float(f"{q:.4g}") for q in np.quantile(values, (0.25, 0.5, 0.75)))
     return {"q1": q1, "median": median, "q3": q3}
 

@@ -1,11 +1,11 @@
 """Rivals from other packages, each called as its authors call it: Numba on a CPU; Liger-Kernel and quack on a GPU.
 
-None of them is needed. Who is installed takes part; ``requirements-peers.txt`` has the versions this was written for.
-quack and the GPU side of Liger-Kernel were written from their sources, and have not run here.
+All are optional: those that are installed take part. ``requirements-peers.txt`` has the versions that we wrote this
+for. We wrote the calls of quack and of Liger-Kernel on a GPU from their sources, and have not run them.
 """
 
 # mypy: disable-error-code="import-not-found, import-untyped, no-untyped-def, untyped-decorator"
-# Their types are their own, and they may be absent.
+# These packages may be absent.
 
 import math
 from collections.abc import Callable
@@ -19,12 +19,12 @@ from torch import Tensor
 
 from subnorm.timing.exact import EPS, Inputs, Results
 
-#: The packages whose versions a record names; Triton compiles and times what runs on a GPU.
+#: The packages whose versions a record names; Triton compiles GPU kernels and times them.
 PACKAGES = ("triton", "numba", "liger-kernel", "quack-kernels")
 
 
 def version(package: str) -> str | None:
-    """The installed version, None without one."""
+    """The installed version; None if not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -33,10 +33,10 @@ def version(package: str) -> str | None:
 
 @cache
 def numba_norm(norm: str) -> Callable[..., np.ndarray[Any, Any]]:
-    """The norm as two loops over each row, which Numba compiles for this processor, in float32.
+    """The norm in float32 as two or three loops over each row, compiled by Numba for this processor.
 
-    The row stays in the first-level cache between the loops, so memory is read once. Sums may be reordered, which
-    PyTorch's and NumPy's are too; NaN and infinity keep their meaning.
+    The row stays in the first-level cache between the loops, so memory is read once. Numba may reorder sums, as
+    PyTorch and NumPy do; NaN and infinity keep their meaning.
     """
     import numba
 
@@ -79,9 +79,9 @@ def numba_norm(norm: str) -> Callable[..., np.ndarray[Any, Any]]:
 
 
 def on_gpu(norm: str, *, residual: bool, autograd: bool) -> dict[str, Callable[..., Callable[..., Any]]]:
-    """Who takes part on a GPU: of a norm and its parameters each makes the function of x, or of x and f.
+    """The rivals on a GPU, each of which makes a function of x, or of x and f, from a norm and its parameters.
 
-    Behind a sum neither Liger-Kernel nor quack has LayerNorm; quack's is without autograd.
+    Neither Liger-Kernel nor quack has LayerNorm with a residual sum; quack's LayerNorm has no autograd.
     """
     found: dict[str, Callable[..., Callable[..., Any]]] = {}
     if version("liger-kernel") and (norm == "rms" or not residual):
@@ -100,7 +100,7 @@ def _liger(norm: str, *parameters: Tensor) -> Callable[..., Any]:
         return lambda x: LigerLayerNormFunction.apply(x, *parameters, EPS)
     from liger_kernel.ops.rms_norm import LigerRMSNormFunction
 
-    # A float for the offset; "gemma" rounds once, after the gain. In place, its default, writes dx where dy was.
+    # The offset must be a float; "gemma" rounds once, after the gain. The default, in place, would overwrite dy by dx.
     return lambda x: LigerRMSNormFunction.apply(x, *parameters, EPS, 0.0, "gemma", False)
 
 
@@ -114,7 +114,7 @@ def _quack(norm: str, *parameters: Tensor) -> Callable[..., Any]:
     from quack import rmsnorm
 
     if norm == "layer":
-        wide = [p.float() for p in parameters]  # it takes no others
+        wide = [p.float() for p in parameters]  # it requires float32
         return lambda x: rmsnorm.layernorm_fwd(x, *wide, eps=EPS)
     return lambda x: rmsnorm.rmsnorm(x, *parameters, eps=EPS)
 
@@ -141,13 +141,13 @@ def _named(parameters: tuple[Tensor, ...]) -> dict[str, Any]:
     return {"eps": EPS, **dict(zip(("gamma", "beta"), parameters, strict=False))}
 
 
-# The way back, without autograd: what goes forward and what is kept of it, then the call that is timed.
+# Backward passes without autograd: run the forward pass, save its results, and return the call to time.
 
 
 def backward(rival: str, norm: str, inputs: Inputs, *, residual: bool) -> Callable[[], Callable[[], Results]] | None:
-    """For a rival that has a function for the backward pass: what runs the forward pass and gives that call."""
+    """A function that runs the forward pass and returns the backward call; None if the rival has no such function."""
     back = {"builtin": _builtin_back, "liger": _liger_back, "quack": _quack_back, "triton": _triton_back}.get(rival)
-    if back is None or (rival, residual) == ("builtin", True):  # PyTorch has none for the sum and the norm
+    if back is None or (rival, residual) == ("builtin", True):  # PyTorch has none for sum and norm
         return None
     return partial(back, norm, inputs.detach(), residual)
 
@@ -179,7 +179,7 @@ def _liger_back(norm: str, inputs: Inputs, residual: bool) -> Callable[[], Resul
     from liger_kernel.ops.rms_norm import rms_norm_backward, rms_norm_forward
 
     _y, rows, rstd, block, warps, mode = rms_norm_forward(x, gamma, EPS, 0.0, "gemma", None)
-    own = dy.clone()  # in place, or it would write dx twice: once as zeros
+    own = dy.clone()  # work in place: otherwise it would write dx twice, first as zeros
     return lambda: rms_norm_backward(own, rows, gamma, rstd, 0.0, mode, block, warps, True, None)
 
 

@@ -1,4 +1,4 @@
-"""Keep a measurement with everything that it depends on, check it, and read it back."""
+"""Take a measurement, store it with everything that it depends on, validate it, and read it back."""
 
 import json
 import math
@@ -25,7 +25,7 @@ Shape = tuple[int, int]
 _CPU_SHAPES = [(1, 4096), (16, 4096), (4096, 512), (4096, 4096)]
 _CUDA_SHAPES = [(rows, d) for rows in (4096, 16384, 65536) for d in (1024, 2048, 4096, 8192, 16384)]
 _ONE_ROW = [(1, 4096)]
-#: By device the tables that are taken, and their shapes.
+#: The tables to measure on each device, and their shapes.
 PLAN: dict[str, dict[str, list[Shape]]] = {
     "cpu": dict.fromkeys(("forward", "training", "add_norm", "add_norm_training"), _CPU_SHAPES),
     "cuda": dict.fromkeys(("forward", "backward", "add_norm", "add_norm_backward"), _CUDA_SHAPES)
@@ -33,13 +33,13 @@ PLAN: dict[str, dict[str, list[Shape]]] = {
 }
 DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
 
-#: A case may be off by so many roundings of its dtype, measured at the largest entry of each result; see also `_limit`.
+#: Allowed error of a case, in machine epsilons of its dtype at the largest entry of each result; see also `_limit`.
 ROUNDINGS = 8
 
-#: With fewer rounds a quartile says nothing.
+#: Fewer rounds would give meaningless quartiles.
 FEWEST = 5
 
-#: A share of the copy's speed beyond which a row is flagged: no case can do its work in less time than its bytes take.
+#: Rows above this share of the copy's speed are flagged: no case can take less time than moving its bytes.
 ROOF = 1.05
 
 
@@ -54,13 +54,13 @@ def take(
 
     Args:
         plan: the shapes of each table, by its name; None for the `PLAN` of the device.
-        rounds: how many times each case is timed; with 4k + 1 the quartiles are rounds, not values between two.
-        rivals: who takes part, of those that the device has and that are installed.
-        command: what was typed, for whoever wants to repeat it.
-        tell: gets a line at the start of each table.
+        rounds: how many times to time each case; with 4k + 1 rounds no quartile falls between two rounds.
+        rivals: the rivals to time, if the device supports them and they are installed.
+        command: the command that repeats the measurement.
+        tell: called with a line at the start of each table.
 
     Returns:
-        the record: who, when and how, then one table for each name and shape.
+        the record: device, date and settings, then one table for each name and shape.
     """
     device = device_here()
     busy = load()  # before the measurement adds to it
@@ -84,16 +84,16 @@ def take(
 
 
 def apart(call: Callable[..., Record], *arguments: Any) -> Record:
-    """Call it in a new process. Where memory was used and given back, some arrays find it again, and others do not:
-    after other tables a case took three quarters of its time in every second round.
+    """Call it in a new process. In a process that has freed memory, some arrays reuse it and others do not: after
+    other tables, a case took three quarters of its usual time in every second round.
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(call, *arguments).result()
 
 
 def measure(name: str, shape: Shape, device: str, rounds: int, rivals: Container[str]) -> Record:
-    """One table: every case is compared with float64, and those that are right are timed."""
-    torch._dynamo.reset()  # type: ignore[no-untyped-call]  # compiled for this shape, not for shapes in general
+    """One table: compare every case with float64, and time the correct ones."""
+    torch._dynamo.reset()  # type: ignore[no-untyped-call]  # compile for this shape, not for dynamic shapes
     dtype = getattr(torch, DTYPES[device])
     inputs = Inputs.draw(shape, dtype, device, tracked=TABLES[name].backward)
     cases = build_cases(name, inputs, rivals)
@@ -112,7 +112,7 @@ def measure(name: str, shape: Shape, device: str, rounds: int, rivals: Container
     return {"name": name, "shape": list(shape), "dtype": DTYPES[device], "rows": rows}
 
 
-#: The error of a case, None if there is no telling; and why it is not timed, None if it is.
+#: The error of a case, None if unknown; and why it is not timed, None if it is.
 Checked = tuple[float | None, str | None]
 
 
@@ -121,7 +121,7 @@ def _check(cases: Mapping[str, Case], wanted: list[list[Tensor]], limit: float) 
 
 
 def _compare(case: Case, wanted: list[list[Tensor]], limit: float) -> Checked:
-    """A wrong answer has no speed. Nor has one that does not come, for which a rival may have any reason of its own."""
+    """Compare one case. A wrong result is not timed, nor is a call that fails, for whatever reason of the rival."""
     try:
         error = max_error(outputs_of(case.prepare()()), wanted)
     except Exception as failure:
@@ -132,7 +132,7 @@ def _compare(case: Case, wanted: list[list[Tensor]], limit: float) -> Checked:
 
 
 def _limit(name: str, shape: Iterable[int], dtype: torch.dtype) -> float:
-    """What a case may be off by. Going back it sums over rows, and n roundings at random add up to the root of n."""
+    """The allowed error. A backward pass sums over rows, and n random rounding errors add up to the root of n."""
     rows, _d = shape
     sums = math.sqrt(rows) * torch.finfo(torch.float32).eps if TABLES[name].backward else 0
     limit: float = ROUNDINGS * torch.finfo(dtype).eps + sums
@@ -140,7 +140,7 @@ def _limit(name: str, shape: Iterable[int], dtype: torch.dtype) -> float:
 
 
 def _summary(name: str, seconds: list[float], copy: list[float]) -> dict[str, Any]:
-    """What the rounds say; how long it takes to call has no roof."""
+    """Quartiles of the rounds, and whether they exceed the roof; a host table has none."""
     if not seconds:
         return {"seconds": None, "share": None, "above_roof": False}
     share = quartiles(share_of_copy(seconds, copy))
@@ -155,10 +155,10 @@ def _describe(device: str) -> dict[str, Any]:
 
 
 def validate(record: Record) -> None:
-    """Refuse a record that is incomplete or edited by hand.
+    """Reject a record that is incomplete or edited by hand.
 
     Raises:
-        ValueError: with the place, the rule, and what stands there.
+        ValueError: with the place, the rule, and the value found.
     """
     keys = {"schema", "date", "command", "commit", "load", "device", "versions", "clock", "cache", "tables"}
     _keys("the record", record, keys)
@@ -173,7 +173,7 @@ def validate(record: Record) -> None:
     _keys("device", device, {"kind", "name", "threads", "driver", "cuda", "clocks"})
     _must(device["kind"] in PLAN, "device.kind must be cpu or cuda", device["kind"])
     on_gpu = device["kind"] == "cuda"
-    _must(bool(device["name"]), "device.name must say what was measured on", device["name"])
+    _must(bool(device["name"]), "device.name must name the device", device["name"])
     _must(device["threads"] == (None if on_gpu else 1), "device.threads must be 1 on a CPU, null on a GPU", device)
     for key in ("driver", "cuda", "clocks"):
         _must(bool(device[key]) == on_gpu, f"device.{key} must be given for a GPU, and only there", device[key])
@@ -187,7 +187,7 @@ def validate(record: Record) -> None:
 
     _must(bool(record["tables"]), "there must be a table", record["tables"])
     places = [(table.get("name"), *table.get("shape", [])) for table in record["tables"]]
-    _must(len(places) == len(set(places)), "no table must be there twice", places)
+    _must(len(places) == len(set(places)), "no table may occur twice", places)
     for table in record["tables"]:
         _validate_table(table, device["kind"])
 
@@ -223,12 +223,12 @@ def _validate_table(table: Record, kind: str) -> None:
             _must(len(rounds) == len(copy), f"{key}.rounds must be as many as its roof's, {len(copy)}", len(rounds))
             _must(all(0 < s < math.inf for s in rounds), f"{key}.rounds must be positive seconds", rounds)
         for part, value in _summary(name, rounds, copy).items():
-            _must(row[part] == value, f"{key}.{part} must be {value}, as the rounds say", row[part])
+            _must(row[part] == value, f"{key}.{part} must be {value}, to match the rounds", row[part])
 
 
 def _must(kept: bool, rule: str, got: object) -> None:
     if not kept:
-        raise ValueError(f"{rule}; got {got!r}. Records are made by `python -m subnorm.timing --record`, not by hand.")
+        raise ValueError(f"{rule}; got {got!r}. Make records with `python -m subnorm.timing --record`, not by hand.")
 
 
 def _keys(where: str, mapping: Mapping[str, object], expected: set[str]) -> None:
@@ -236,19 +236,19 @@ def _keys(where: str, mapping: Mapping[str, object], expected: set[str]) -> None
 
 
 def write(record: Record, folder: Path) -> Path:
-    """Check the record and write it as JSON, one file for each device."""
+    """Validate the record and write it as JSON, one file for each device."""
     validate(record)
     slug = "-".join("".join(c if c.isalnum() else " " for c in record["device"]["name"].lower()).split())
     path = folder / f"{record['device']['kind']}-{slug}.json"
     text = json.dumps(record, indent=1)
-    # A list of numbers and three quartiles belong on one line each: then a reader finds his way in the file.
+    # Put a list of numbers, and three quartiles, on one line each: this keeps the file readable.
     text = re.sub(r"\[[^][{}]+\]|\{[^][{}]*\"q1\"[^][{}]+\}", lambda part: re.sub(r"\s+", " ", part[0]), text)
     path.write_text(text + "\n", encoding="utf-8", newline="\n")
     return path
 
 
 def read_records() -> list[Record]:
-    """The records that come with the package, each checked, CPUs before GPUs."""
+    """The records in the package, validated, CPUs before GPUs."""
     folder = files("subnorm.timing").joinpath("records")
     found = [json.loads(f.read_text(encoding="utf-8")) for f in folder.iterdir() if f.name.endswith(".json")]
     for record in found:

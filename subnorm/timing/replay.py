@@ -1,4 +1,4 @@
-"""Read a record: as rows for a figure, as text, and beside it a measurement of the machine at hand."""
+"""Read a record, as rows for a figure or as text, or measure the machine at hand."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from subnorm.timing.cases import LABELS, TABLES
 from subnorm.timing.measure import device_here
 from subnorm.timing.record import Record, Shape, take
 
-#: What `live` times, by device: a large array, and one so small that the cost of calling shows.
+#: Shapes for `live`, by device: a large array, and one so small that the cost of the call shows.
 LIVE: dict[str, list[Shape]] = {"cpu": [(4096, 512), (1, 4096)], "cuda": [(4096, 4096), (1, 4096)]}
 
 
@@ -17,15 +17,15 @@ class Row:
     """One case of a table.
 
     Args:
-        label: what to call it.
+        label: its name for the reader.
         bytes: how many bytes one call must move.
-        copy: the key of the roof that it stands beside: the same arrays, moved and not computed with.
+        copy: the key of its roof, which moves the same arrays and computes nothing.
         max_error: its largest error, relative to the largest entry of the result; None for a roof.
-        note: why it was not timed, None if it was.
-        rounds: seconds of one call in each round. Round i of all rows was measured together.
-        seconds: their quartiles, by the names q1, median and q3; None without rounds.
+        note: why it was not timed; None if it was.
+        rounds: seconds per call in each round. Round i of all rows was measured together.
+        seconds: their quartiles, named q1, median and q3; None without rounds.
         share: quartiles of the roof's time over the case's, round by round; None without rounds.
-        above_roof: whether the median share is more than `ROOF`, which no work can reach: look for the reason.
+        above_roof: whether the median share exceeds `ROOF`, which should be impossible and needs an explanation.
     """
 
     label: str
@@ -40,12 +40,12 @@ class Row:
 
 
 def names(record: Record) -> list[str]:
-    """The names of its tables, in their order."""
+    """The names of its tables, in order."""
     return list(dict.fromkeys(table["name"] for table in record["tables"]))
 
 
 def shapes(record: Record, name: str) -> list[Shape]:
-    """The shapes that the table of this name was taken at."""
+    """The shapes of the tables of this name."""
     return [tuple(table["shape"]) for table in record["tables"] if table["name"] == name]
 
 
@@ -70,7 +70,7 @@ def _row(name: str, key: str, row: dict[str, Any]) -> Row:
 
 
 def heading(record: Record) -> str:
-    """Where, with what and when it was measured."""
+    """The device, date and versions of the measurement."""
     device, found = record["device"], record["versions"]
     where = device["name"] + (", one thread" if device["threads"] else f", driver {device['driver']}")
     packages = ", ".join(f"{package} {version}" for package, version in found.items() if version)
@@ -78,7 +78,7 @@ def heading(record: Record) -> str:
 
 
 def table(record: Record, name: str | None = None) -> str:
-    """The record as text, or its tables of one name: time, share of the roof's speed, and what to be wary of."""
+    """The record as text, or its tables of one name: time, share of the roof's speed, and warnings."""
     lines = [heading(record)]
     for one in names(record) if name is None else [name]:
         for shape in shapes(record, one):
@@ -102,7 +102,7 @@ def _line(row: Row) -> str:
 
 
 def live() -> str:
-    """A few seconds' measurement of the machine at hand, as text: the norms by hand, built in and, on a CPU, ours."""
+    """Measure the machine at hand for a few seconds: the norms by hand, built in and, on a CPU, ours. Returns text."""
     device = device_here()
     no_gpu = "no GPU here: timed on one thread of the CPU\n" if device == "cpu" else ""
     record = take({"forward": LIVE[device]}, 5, ("hand", "builtin", "module"), "subnorm.timing.live()")

@@ -1,4 +1,4 @@
-"""What a call does to memory: the operations that it is made of, and the bytes that they read and write."""
+"""Memory traffic of a call: its tensor operations, and the bytes that they read and write."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +15,7 @@ class Operation:
     """One tensor operation of a call.
 
     Args:
-        name: PyTorch's, as ``native_layer_norm``.
+        name: PyTorch's name, such as ``native_layer_norm``.
         bytes: every operand read once and every result written once, as if nothing stayed in a cache.
     """
 
@@ -24,18 +24,18 @@ class Operation:
 
 
 def operations(run: Callable[[], object]) -> list[Operation]:
-    """The operations on data that a call is made of, in order; one if it is one kernel.
+    """The operations of a call, in order; just one if the call is a single kernel.
 
-    They are seen below the call, where PyTorch has taken its composite functions apart, and those of a backward pass
-    are among them. Making a view or an empty array moves nothing, and is left out.
+    PyTorch reports them after it has decomposed composite functions, including those of a backward pass. Views and
+    empty arrays move no data, and are left out.
 
     Args:
-        run: the call; it is made once.
+        run: the call, which is made once.
 
     Returns:
         the operations, each with its bytes.
 
-    Known mistake: taking the sum for what leaves the cache. An operation on a small array finds it there.
+    Known mistake: taking the sum for traffic to memory. A small array stays in the cache.
     """
     with _Listen() as listen:
         run()
@@ -57,7 +57,7 @@ class _Listen(TorchDispatchMode):
 
 
 def _bytes(operands: Any) -> int:
-    """Of all tensors in any nesting. In x * x the array is read once; so is what a broadcast repeats."""
+    """The bytes of all tensors in nested operands. x * x reads x once; a broadcast reads each entry once."""
     tensors = {id(leaf): leaf for leaf in tree_leaves(operands) if isinstance(leaf, Tensor)}.values()
     return sum(_entries(tensor) * tensor.itemsize for tensor in tensors)
 
