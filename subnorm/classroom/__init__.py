@@ -1,4 +1,4 @@
-"""The teacher's side of the exercises: ``python -m subnorm.classroom`` releases sheets, and grades what comes back.
+"""The teacher's side of the exercises: ``python -m subnorm.classroom`` releases sheets and grades submissions.
 
-It works in a checkout of the course, where the source notebooks are.
+It needs a checkout of the course, which has the source notebooks.
 """

@@ -1,4 +1,4 @@
-"""``python -m subnorm.classroom release ex01`` makes a student's sheet; ``grade ex01 work/`` gives the points."""
+"""``python -m subnorm.classroom release ex01`` makes a student's sheet; ``grade ex01 work/`` grades submissions."""
 
 import argparse
 import sys
@@ -13,17 +13,17 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     to_release = commands.add_parser("release", help="write the student notebook of a set, and dist/SET.zip")
     to_release.add_argument("sets", nargs="*", metavar="set", help="ex01, ex02, …; all sets if none is given")
-    to_release.add_argument("--check", action="store_true", help="write nothing; say which student notebook is stale")
-    to_release.add_argument("--nbgrader", type=Path, metavar="FOLDER", help="write a course for nbgrader there, too")
+    to_release.add_argument("--check", action="store_true", help="write nothing; list stale student notebooks")
+    to_release.add_argument("--nbgrader", type=Path, metavar="FOLDER", help="also write a course for nbgrader there")
     to_draft = commands.add_parser("draft", help="put cells for new exercises into the source notebook of a set")
     to_draft.add_argument("set", help="ex01, ex02, …")
     to_grade = commands.add_parser("grade", help="run the notebooks that students handed in, and write grades.csv")
     to_grade.add_argument("set", help="ex01, ex02, …")
     to_grade.add_argument("submissions", type=Path, help="a folder, or the zip of a learning platform")
-    to_grade.add_argument("-o", "--out", type=Path, default=Path("grades"), help="where to write (grades/)")
-    to_grade.add_argument("--seed", type=int, help="of an earlier run, from its log.json: the same inputs again")
-    to_grade.add_argument("--no-sandbox", action="store_true", help="run what students wrote as you, not isolated")
-    to_grade.add_argument("--jobs", type=int, help="how many at a time; all cores if it is not given")
+    to_grade.add_argument("-o", "--out", type=Path, default=Path("grades"), help="output folder (default: grades)")
+    to_grade.add_argument("--seed", type=int, help="seed of an earlier run, from its log.json, for the same inputs")
+    to_grade.add_argument("--no-sandbox", action="store_true", help="run student code as you, without isolation")
+    to_grade.add_argument("--jobs", type=int, help="how many notebooks to run at a time (default: all cores)")
     options = parser.parse_args(arguments)
     wanted = options.sets if options.command == "release" else [options.set]
     for name in wanted:
@@ -50,5 +50,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 if __name__ == "__main__":
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # a file on Windows is in a code page without …
+        sys.stdout.reconfigure(errors="replace")  # output redirected on Windows may use a code page without "…"
     sys.exit(main())

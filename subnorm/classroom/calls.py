@@ -1,14 +1,14 @@
-"""The system calls that a submission may not make, as a filter that the kernel enforces.
+"""A seccomp filter for the system calls of a submission.
 
-Refused are the calls
+The kernel refuses calls
 
 - that reach into another process: ptrace, process_vm_readv, process_vm_writev, pidfd_getfd;
-- that take memory which no process's size shows: shmget, semget, msgget, memfd_create, memfd_secret, vmsplice, and mmap
-  with MAP_SHARED;
+- that allocate memory which does not count towards any process's size: shmget, semget, msgget, memfd_create,
+  memfd_secret, vmsplice, and mmap with MAP_SHARED;
 - that no answer needs: keys, bpf, perf_event_open, userfaultfd, io_uring_setup, and sockets other than AF_UNIX, because
-  not every family (AF_VSOCK) is closed off by a network namespace.
+  a network namespace does not isolate every family (AF_VSOCK).
 
-chmod, chown and setxattr do nothing: where root grades, the devices in /dev are the machine's own.
+chmod, chown and setxattr have no effect: if root grades, the devices in /dev are those of the machine.
 """
 
 import ctypes
@@ -19,12 +19,12 @@ import sys
 from dataclasses import dataclass
 
 AF_UNIX = 1
-MAP_SHARED = 1  # a bit that MAP_SHARED_VALIDATE has, too
+MAP_SHARED = 1  # MAP_SHARED_VALIDATE has this bit too
 
 
 @dataclass(frozen=True)
 class Calls:
-    """The numbers of one machine."""
+    """The system call numbers of one architecture."""
 
     machine: int
     mmap: int
@@ -52,7 +52,7 @@ MACHINES = {
 
 
 def program() -> bytes:
-    """The filter, as the kernel and ``bwrap --seccomp`` take it; empty where the calls of the machine are not known."""
+    """The filter, for the kernel and ``bwrap --seccomp``; empty if the architecture's call numbers are not known."""
     calls = MACHINES.get(os.uname().machine) if sys.platform == "linux" else None
     if calls is None:
         return b""
@@ -61,7 +61,7 @@ def program() -> bytes:
     error = 0x00050000
     no, nothing, yes = error | errno.EPERM, error, 0x7FFF0000
     steps = [(load, 0, 0, machine), (equal, 1, 0, calls.machine), (give, 0, 0, no)]
-    steps += [(load, 0, 0, number), (at_least, 0, 1, 0x40000000), (give, 0, 0, no)]  # other numbers of the same calls
+    steps += [(load, 0, 0, number), (at_least, 0, 1, 0x40000000), (give, 0, 0, no)]  # x32: the same calls, renumbered
     for numbers, result in ((calls.refused, no), (calls.ignored, nothing)):
         for call in numbers:
             steps += [(equal, 0, 1, call), (give, 0, 0, result)]
@@ -75,13 +75,13 @@ def program() -> bytes:
 
 
 def refuse_calls() -> None:
-    """Put the filter on this process and its children, for good."""
+    """Install the filter on this process and its children, permanently."""
     steps = program()
     if not steps:
         return
     code = ctypes.create_string_buffer(steps, len(steps))
     filtered = ctypes.create_string_buffer(struct.pack("HP", len(steps) // 8, ctypes.addressof(code)))
     call = ctypes.CDLL(None, use_errno=True).prctl
-    for arguments in ((38, 1, 0, 0, 0), (22, 2, ctypes.addressof(filtered), 0, 0)):  # no new privileges, the filter
+    for arguments in ((38, 1, 0, 0, 0), (22, 2, ctypes.addressof(filtered), 0, 0)):  # PR_SET_NO_NEW_PRIVS, _SECCOMP
         if call(*map(ctypes.c_ulong, arguments)):
             raise OSError(ctypes.get_errno(), "the system calls of a submission cannot be limited")

@@ -1,4 +1,4 @@
-"""Before anything is graded: right answers must be judged right on this machine, and wrong ones wrong."""
+"""The grader's self-test: on this machine, right answers must be judged right, and wrong ones wrong."""
 
 import json
 from collections.abc import Sequence
@@ -52,15 +52,15 @@ def check(
     solved: Sequence[Cell] | None,
     in_torch: bool,
 ) -> None:
-    """Refused if right answers are not judged right here, or wrong ones are: then no mark would mean anything.
+    """Raise Refused if a right answer is not judged right, or a wrong one is: then the marks would be meaningless.
 
     Args:
-        box: where answers run.
+        box: the sandbox.
         exercises: of the sheet.
         cases: of each exercise, by its name.
         seed: of the cases.
-        solved: the cells of the sheet with its solutions, if they are here.
-        in_torch: whether PyTorch must work inside, too.
+        solved: the cells of the sheet with its solutions, if available.
+        in_torch: whether to test PyTorch in the sandbox too.
     """
     for ex in exercises:
         sent = [unpack_case(json.loads(json.dumps(pack_case(case)))) for case in cases[ex.name]]

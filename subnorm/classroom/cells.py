@@ -1,4 +1,4 @@
-"""The code cells of a notebook that was handed in, and what a reading of them shows without running any."""
+"""Read the code cells of a submitted notebook, and flag suspicious code without running it."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from subnorm.classroom.sandbox import PACKAGE
 
-IMPORT = re.compile(r"\b(?:import|from)[ \t]([^\n#]*)")  # each line is read once, however long it is
+IMPORT = re.compile(r"\b(?:import|from)[ \t]([^\n#]*)")  # linear in the length of a line
 
 WATCHED = "os sys io inspect socket subprocess ctypes gc importlib builtins pathlib shutil signal threading pickle"
 
@@ -22,7 +22,7 @@ FLAGS = {
 
 @dataclass(frozen=True)
 class Cell:
-    """A code cell: its place in the notebook, counted from 1 over all cells, its useful tags, its source."""
+    """A code cell: its number (from 1, counting all cells), the tags that matter here, and its source."""
 
     number: int
     tags: tuple[str, ...]
@@ -34,7 +34,7 @@ class BrokenNotebook(Exception):
 
 
 def cells_of(data: bytes, set_name: str, names: Sequence[str]) -> list[Cell]:
-    """The code cells of a notebook; BrokenNotebook if it is none, or that of another sheet."""
+    """The code cells of a notebook; BrokenNotebook if the file is not one, or belongs to another sheet."""
     if data.count(b"[") + data.count(b"{") > 500_000:
         raise BrokenNotebook("too_large")
     try:
@@ -62,7 +62,7 @@ def cells_of(data: bytes, set_name: str, names: Sequence[str]) -> list[Cell]:
 
 
 def flags_of(cells: Sequence[Cell]) -> list[str]:
-    """What a person may want to look at; it changes no mark."""
+    """Flags for a person to review; they change no mark."""
     source = "\n".join(cell.source for cell in cells)
     imported = {word for line in IMPORT.findall(source) for word in re.findall(r"\w+", line)}
     found = [f"imports {name}" for name in WATCHED.split() if name in imported]
@@ -70,20 +70,20 @@ def flags_of(cells: Sequence[Cell]) -> list[str]:
 
 
 def solution_of(set_name: str) -> list[Cell] | None:
-    """The code cells of the sheet with its solutions, if the course is here and not the package alone."""
+    """The code cells of the sheet with its solutions; None if only the package is installed, not the course."""
     for path in sorted((PACKAGE.parent / "notebooks/exercises").glob(f"{set_name}-*.ipynb")):
         cells = cells_of(path.read_bytes(), set_name, [])
-        return [cell for cell in cells if "solution-only" not in cell.tags]  # as students have it
+        return [cell for cell in cells if "solution-only" not in cell.tags]  # students do not get those
     return None
 
 
 def defines(name: str, cell: Cell) -> bool:
-    """Whether a cell gives a name its meaning: by def, class, an assignment or an import."""
+    """Whether a cell defines a name by def, class, assignment or import."""
     pattern = rf"\b(?:def|class)\s+{re.escape(name)}\b|^[ \t]*{re.escape(name)}[ \t]*=[^=]"
     imported = any(re.search(rf"\b{re.escape(name)}\b", line) for line in IMPORT.findall(cell.source))
     return imported or bool(re.search(pattern, cell.source, re.MULTILINE))
 
 
 def longest(name: str, cells: Sequence[Cell]) -> int:
-    """How many lines the longest cell has in which an answer is defined: no line of an answer has a larger number."""
+    """The number of lines of the longest cell that defines an answer: the largest possible line number of an answer."""
     return max((cell.source.count("\n") + 1 for cell in cells if defines(name, cell)), default=0)

@@ -1,8 +1,8 @@
-"""Runs a student's cells, then their functions on the cases, and sends what came out. It forms no verdict.
+"""The program inside the sandbox: run a student's cells, call their functions on the cases, and send the outcomes.
 
-This is the program inside the sandbox. It gets its job as JSON on standard input and writes one JSON object a line to
-what was standard output. There are no right answers in its memory or within its reach: a student's code owns this
-process from the first cell on, and may forge every line, which are then only other answers to be compared.
+It reads its job as JSON from standard input and writes one JSON object per line to the original standard output. It
+makes no verdict and cannot reach the right answers. A student's code controls this process from the first cell on and
+may forge every line, but a forged line is only another answer to compare.
 """
 
 import __future__
@@ -51,11 +51,11 @@ def main() -> None:
         else:
             say(none=name, found=name in space)
     say(at="end")
-    os._exit(0)  # threads and exit handlers of the student have no say
+    os._exit(0)  # do not wait for the student's threads and exit handlers
 
 
 def take_streams() -> Say:
-    """A function that sends one object; all that is printed goes nowhere."""
+    """Discard everything printed, and return a function that sends one JSON object."""
     out = os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -70,7 +70,7 @@ def take_streams() -> Say:
 
 
 def limit_myself(limits: dict[str, int]) -> None:
-    """What the kernel enforces for each process, hard. The grader watches the rest from outside."""
+    """Set hard limits that the kernel enforces for each process. The grader watches the rest from outside."""
     try:
         import resource
     except ImportError:  # Windows
@@ -87,7 +87,7 @@ def limit_myself(limits: dict[str, int]) -> None:
 
 
 class Stub(types.ModuleType):
-    """`subnorm.checks` while grading: whatever is called there does nothing."""
+    """`subnorm.checks` during grading: calls to it do nothing."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -96,20 +96,20 @@ class Stub(types.ModuleType):
 
 
 class Absent(importlib.abc.MetaPathFinder):
-    """Says why a module of the package cannot be imported here."""
+    """An importer that explains why a module of the package is not available."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
         if fullname.split(".")[0] == "subnorm":
-            # with a name, "from subnorm import numpy" would hide it
+            # not as name=: "from subnorm import numpy" would then swallow the error
             error = ModuleNotFoundError(f"{fullname} {NOT_HERE}")
             error.absent = fullname  # type: ignore[attr-defined]
             raise error
 
 
 def hide_package() -> None:
-    """Only a stub of the package is left, and the stand-ins of `collect`, which some sheets use.
+    """Replace the package by a stub, except the stand-ins of `collect`, which some sheets use.
 
-    The files of the package are not in the sandbox; this gives the clear message.
+    The sandbox does not contain the package's files anyway; this gives a clear message.
     """
     stand_ins = sys.modules["subnorm.checks.collect"]
     for name in [name for name in sys.modules if name.split(".")[0] == "subnorm"]:
@@ -123,7 +123,7 @@ def hide_package() -> None:
 
 
 def fresh_main() -> dict[str, Any]:
-    """The namespace of the notebook, with what IPython adds to one."""
+    """A namespace for the notebook, with the names that IPython adds."""
     module = types.ModuleType("__main__")
     shell = Shell(module.__dict__)
     known = {"display": lambda *args, **kwargs: None, "get_ipython": lambda: shell}
@@ -136,7 +136,7 @@ def fresh_main() -> dict[str, Any]:
 
 
 class Anything(float):
-    """What a magic gives here, such as the result of %timeit -o: one second, and all its attributes are the same."""
+    """The result of a magic, such as %timeit -o: one second, as are all its attributes."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "Anything":
         return super().__new__(cls, 1.0)
@@ -151,7 +151,7 @@ class Anything(float):
 
 
 class Shell:
-    """What `get_ipython()` gives: magics of timing run their code once, and the others do nothing."""
+    """The result of `get_ipython()`: timing magics run their code once, and the others do nothing."""
 
     TIMED = ("time", "timeit", "capture")
 
@@ -174,10 +174,10 @@ class Shell:
         return Anything()
 
     def getoutput(self, command: str, *args: Any, **kwargs: Any) -> list[str]:
-        return []  # of a program, which there is not
+        return []  # no program runs
 
 
-#: features of __future__ that a cell has switched on hold for the cells after it, as in a notebook
+#: __future__ features stay on for later cells, as in a notebook
 FUTURE = {"flags": ast.PyCF_ALLOW_TOP_LEVEL_AWAIT}
 EVERY_FEATURE = functools.reduce(
     operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
@@ -185,7 +185,7 @@ EVERY_FEATURE = functools.reduce(
 
 
 def run_cell(number: int, source: str, piecewise: bool, space: dict[str, Any], say: Say) -> None:
-    """Run one cell; what it raises is sent. In a setup cell, one failed line does not take the others with it."""
+    """Run one cell and send its errors. In a setup cell, the other statements run even if one fails."""
 
     def tell(error: BaseException) -> None:
         say(cell_error=number, error=type(error).__name__, message=str(error)[:300], module=missing(error))
@@ -208,18 +208,18 @@ def run_source(source: str, name: str, space: dict[str, Any]) -> None:
 
 
 def run_part(part: list[ast.stmt], name: str, space: dict[str, Any]) -> None:
-    """Run some statements of a cell, and wait for what they await."""
+    """Run some statements of a cell, including top-level await."""
     code = compile(ast.Module(part, []), name, "exec", FUTURE["flags"], dont_inherit=True)
     FUTURE["flags"] |= code.co_flags & EVERY_FEATURE
     result = eval(code, space)
     if code.co_flags & inspect.CO_COROUTINE:
-        import asyncio  # which few cells need, and all would wait for
+        import asyncio  # slow to import, and few cells need it
 
         asyncio.run(result)
 
 
 def parse(source: str, name: str) -> ast.Module:
-    """A cell as Python; what only IPython understands becomes calls of `get_ipython()`, as IPython itself does it."""
+    """Parse a cell; IPython syntax becomes calls of `get_ipython()`, as in IPython itself."""
     try:
         return ast.parse(source, name)
     except SyntaxError:
@@ -227,7 +227,7 @@ def parse(source: str, name: str) -> ast.Module:
 
 
 def transformed(source: str) -> str:
-    """A cell through IPython's own input transformer; where IPython is not installed, without its lines."""
+    """A cell after IPython's own input transformer; if IPython is not installed, without its magic lines."""
     with contextlib.suppress(Exception):
         from IPython.core.inputtransformer2 import TransformerManager
 
@@ -235,7 +235,7 @@ def transformed(source: str) -> str:
     first = source.lstrip().split("\n", 1)[0]
     if first.startswith("%%"):
         if first.split()[0][2:] not in Shell.TIMED:
-            return ""  # of a shell, or of another language
+            return ""  # shell code, or another language
         source = source.replace(first, "", 1)
     return "\n".join("" if is_magic(line.strip()) else line for line in source.split("\n"))
 

@@ -1,11 +1,11 @@
-"""Grade a class: every notebook runs in a process of its own, and its answers are compared here.
+"""Grade a class: run every notebook in its own process, and compare its answers in this one.
 
-The inputs come from a secret seed, so an answer that knows the inputs of class is worth nothing. A student's process
-gets code and inputs and gives outcomes; the right answers and the verdict never leave this process. (Whether an input
-was written to, or a function called twice, is counted inside, and taken on trust; values are not.)
+The inputs come from a secret seed, so knowing the class inputs earns nothing. A student's process receives code and
+inputs and sends outcomes; the right answers and the verdict never leave this process. (The student's process also
+reports changed inputs and counts of calls, which the grader trusts; it does not trust values.)
 
-What is written is the same, byte for byte, when the same notebooks are graded with the same seed. Each student's
-record is written as soon as it is known, so that a run that was cut off goes on where it stopped.
+The same notebooks and seed give the same output, byte for byte. Each student's record is written at once, so an
+interrupted run can resume.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ from subnorm.classroom.verdict import SAYS, failed_imports, verdict, why_missing
 
 NO_SANDBOX = """
   NO SANDBOX. The code of every submission runs as you, on this machine, with your files and your network.
-  It can read, change and delete what you can, read other submissions and the solutions, and leave programs running.
+  It can read, change and delete whatever you can, read other submissions and the solutions, and leave programs running.
   Only time and memory are limited. Use a machine that holds nothing else.
 """
 
@@ -60,17 +60,15 @@ def grade(
     jobs: int | None = None,
     limits: Limits | None = None,
 ) -> int:
-    """Grade the submissions of a class; 0 if that is done, 1 if it was refused, 130 if it was stopped by hand.
-
-    Why it was refused is said on standard error.
+    """Grade the submissions of a class; return 0 when done, 1 if refused (see standard error), 130 on Ctrl-C.
 
     Args:
         set_name: "ex02".
-        source: folder or zip of a learning platform.
+        source: folder or zip from a learning platform.
         out: folder for grades.csv, totals.csv, feedback/, students/ and log.json.
-        seed: of the inputs; drawn if it is None, or taken from the log of a run that was cut off.
+        seed: of the inputs; None takes it from the log of an earlier run, or draws one.
         sandbox: False runs the submissions without isolation.
-        jobs: how many run at the same time; as many as there are processors if it is None.
+        jobs: how many to run at the same time; None for one per processor.
         limits: of time, memory and processes.
     """
     try:
@@ -78,9 +76,9 @@ def grade(
         if exercises is None:
             raise Refused(f"a set is one of {', '.join(SETS)}; got {set_name}")
         if not source.exists():
-            raise Refused(f"submissions are a folder or a zip file; there is no {source}")
+            raise Refused(f"submissions must be a folder or a zip file; there is no {source}")
         if source.is_dir() and out.resolve().is_relative_to(source.resolve()):
-            raise Refused(f"the grades may not lie among the submissions; give another folder than {out}")
+            raise Refused(f"the grades must not be inside the submissions; choose a folder other than {out}")
         if not sandbox:
             print(NO_SANDBOX, file=sys.stderr)
         with writes_to(out):
@@ -91,7 +89,7 @@ def grade(
         print(f"grade: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\ngrade: stopped. The same command goes on where this one stopped.", file=sys.stderr)
+        print("\ngrade: stopped. Run the same command again to continue.", file=sys.stderr)
         return 130
     return 0
 
@@ -106,12 +104,12 @@ class Grading:
         self.submissions = read_all(source)
         self.log = read_json(out / "log.json")
         if self.log.get("set", name) != name:
-            raise Refused(f"{out} holds the grades of {self.log['set']}; give another folder: -o {out / name}")
+            raise Refused(f"{out} holds the grades of {self.log['set']}; choose another folder: -o {out / name}")
         kept = self.log.get("seed")
         if seed is None and (out / "log.json").exists() and (type(kept) is not int or kept < 0):
             raise Refused(
-                f"{out / 'log.json'} is damaged, and with it the seed of the grades there is lost. Give that seed with "
-                "--seed if you have it. If not, remove the file: a new seed is drawn, and everybody is graded again"
+                f"{out / 'log.json'} is damaged, and the seed of its grades is lost. If you have the seed, pass it "
+                "with --seed. If not, remove the file to draw a new seed and grade everybody again"
             )
         self.seed: int = seed if seed is not None else secrets.randbits(64) if kept is None else kept
         self.cases = {ex.name: draw(ex, self.seed) for ex in exercises}
@@ -122,11 +120,11 @@ class Grading:
             "numpy": np.__version__,
         }
         self.solved = solution_of(name)
-        self.usual = flags_of(self.solved or [])  # the sheet itself has them
+        self.usual = flags_of(self.solved or [])  # flags of the sheet itself
         self.names = file_names([submission.student for submission in self.submissions])
 
     def run(self, jobs: int | None) -> None:
-        """Grade everybody, and write what was found."""
+        """Grade everybody, and write the results."""
         settings = {"set": self.name, "seed": self.seed, "isolated": self.box.isolated, "versions": self.version}
         write(self.out / "log.json", as_json({**settings, "finished": False, "students": {}}))
         canary.check(self.box, self.exercises, self.cases, self.seed, self.solved, self.runs_torch())
@@ -153,15 +151,15 @@ class Grading:
         write(self.out / "log.json", as_json({**settings, "finished": True, "students": students}))
         self.summary(ordered)
         if gone:
-            print(f"  removed, for they are not among the submissions any more: {', '.join(gone)}")
+            print(f"  removed, because they are no longer among the submissions: {', '.join(gone)}")
 
     def remove_others(self) -> list[str]:
-        """Remove what an earlier run wrote of students who are not in this one; their names."""
+        """Remove an earlier run's results of students who are not in this one; return their names."""
         gone = []
         kept = {f"{name}.json" for name in self.names.values()}
         for path in sorted((self.out / "students").glob("*.json")):
             record = read_json(path) if path.name not in kept else {}
-            if {"student", "key", "results"} <= set(record):  # ours, and no file that somebody put there
+            if {"student", "key", "results"} <= set(record):  # written by the grader
                 with writes_to(path):
                     (self.out / "feedback" / f"{path.name.removesuffix('.json')}.md").unlink(missing_ok=True)
                     path.unlink()
@@ -177,10 +175,10 @@ class Grading:
             more = f", and {len(problems) - 20} more in totals.csv" if len(problems) > 20 else ""
             print(f"  {len(problems)} without a notebook to grade: {', '.join(problems[:20])}{more}")
         if flagged := [record["student"] for record in records if record["flags"]]:
-            print(f"  {len(flagged)} with something to look at: see flags in {self.out / 'log.json'}")
+            print(f"  {len(flagged)} flagged for review: see flags in {self.out / 'log.json'}")
 
     def student(self, submission: Submission) -> Record:
-        """The record of one student: from an earlier run of the same, or graded now."""
+        """The record of one student, from an earlier run if nothing has changed since."""
         path, data, problem = submission.notebook(self.name)
         sha = hashlib.sha256(data).hexdigest() if data else ""
         key = digest(json.dumps([self.name, self.seed, self.version, self.box.isolated, str(self.box.limits), sha]))
@@ -205,7 +203,7 @@ class Grading:
         return record
 
     def results(self, cells: Sequence[Cell]) -> list[Record]:
-        """One for each exercise."""
+        """The results, one for each exercise."""
         work = run(self.box, cells, self.exercises, self.cases)
         found = []
         for ex in self.exercises:
@@ -224,7 +222,7 @@ class Grading:
         return {"exercise": ex.name, "points": points, "max_points": ex.level, "diagnosis": diagnosis, "says": says}
 
     def runs_torch(self) -> bool:
-        """Whether PyTorch is here, and an exercise or a notebook may use it: to load it takes seconds."""
+        """Whether PyTorch is installed, and an exercise or a notebook may use it. (Testing it takes seconds.)"""
         if importlib.util.find_spec("torch") is None:
             return False
         notebooks = (submission.notebook(self.name)[1] for submission in self.submissions)
@@ -232,5 +230,5 @@ class Grading:
 
 
 def code_digest() -> str:
-    """Of the whole package: whatever decides a mark is in it."""
+    """The digest of the whole package, which contains all code that decides a mark."""
     return digest("".join(path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))))

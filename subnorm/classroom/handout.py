@@ -1,4 +1,4 @@
-"""What leaves the checkout: dist/SET.zip for students, and a course for nbgrader. The same bytes on every run."""
+"""Pack dist/SET.zip for students, and a course for nbgrader: the same bytes on every run."""
 
 import base64
 import hashlib
@@ -18,40 +18,40 @@ HOW_TO = """\
 1. In this folder: `python3 -m venv .venv`, then `.venv/bin/python -m pip install -r requirements.txt`
    (on Windows `.venv\\Scripts\\python`). {torch}
 2. `.venv/bin/python -m jupyter lab {notebook}` opens the sheet.
-3. Replace each `raise NotImplementedError` by your code, and run the check below it. It says what it saw.
-   `checks.progress()` in a cell of your own lists what is right and what is left.
-4. At the end: Kernel > Restart Kernel and Run All Cells. A cell that needs another one must stand below it.
+3. Replace each `raise NotImplementedError` with your code, and run the check below it to get feedback.
+   `checks.progress()` in a cell of your own lists which exercises are right and which are left.
+4. At the end: Kernel > Restart Kernel and Run All Cells. A cell that needs another one must come after it.
 5. Save, and hand in {notebook}, under this name, in the way your teacher told you.
 
-Your teacher's grader runs your functions on other inputs than the checks do. It reads your functions only: extra cells
-do no harm, and a check that you changed or deleted changes nothing. A function is right or it is not; there are no
-points for a part of it.
+Your teacher's grader runs your functions on other inputs than the checks do. It looks only at your functions: extra
+cells do no harm, and changing or deleting a check makes no difference. A function is right or it is not; there is no
+partial credit.
 """
 WITH_TORCH = """\
-On Linux, pip takes PyTorch with CUDA, which is several GB; for the
+On Linux, pip installs PyTorch with CUDA, which is several GB; for the
    CPU build add `--extra-index-url https://download.pytorch.org/whl/cpu`."""
 WITHOUT_TORCH = """\
-It installs no PyTorch, which no exercise needs. If you want
+It does not install PyTorch, because no exercise needs it. If you want
    to answer in PyTorch, add `torch` to that command."""
 REQUIREMENTS = """\
-# What the sheet needs, at the versions it was tested with. Run pip in this folder.
+# The sheet's requirements, at the versions it was tested with. Run pip in this folder.
 -c constraints.txt
 jupyterlab
 ./{wheel}{extras}
 """
-#: what an exercise needs beside NumPy, by the way in which its answer is called: an extra of the package, and its name
+#: requirements besides NumPy, by the way an exercise calls its answer: an extra of the package, and its name
 EXTRAS = {"module": ("torch", "PyTorch")}
 NBGRADER = '''\
 """A course for nbgrader, written by `python -m subnorm.classroom release --nbgrader`. Run nbgrader in this folder."""
 
 import os
 
-os.environ["SUBNORM_CHECKS"] = "raise"  # the kernels inherit it: a check of a wrong answer then costs its points
+os.environ["SUBNORM_CHECKS"] = "raise"  # inherited by the kernels: a wrong answer raises, and loses its points
 
 c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = "subnorm"
 c.ClearSolutions.code_stub = {"python": "raise NotImplementedError  # your code here"}
-c.OverwriteCells.add_missing_cells = True  # else a deleted check waits for a mark by hand
+c.OverwriteCells.add_missing_cells = True  # otherwise a deleted check needs manual grading
 '''
 
 
@@ -61,8 +61,8 @@ def write(root: Path, name: str, notebook: str, text: str, exercises: Sequence[E
     Args:
         root: of the checkout.
         name: of the set.
-        notebook: the file's name of the sheet.
-        text: the sheet itself.
+        notebook: the file name of the sheet.
+        text: the content of the sheet.
         exercises: of the set.
     """
     wheel, content = wheel_of(root)
@@ -82,7 +82,7 @@ def write(root: Path, name: str, notebook: str, text: str, exercises: Sequence[E
 
 
 def needs(exercises: Sequence[Exercise]) -> str:
-    """What a sheet says of what to install: more than NumPy only for an exercise that needs it."""
+    """The sentence about what to install: PyTorch only if an exercise needs it."""
     more = [f"{EXTRAS[e.way][1]} for exercise {k}" for k, e in enumerate(exercises, 1) if e.way in EXTRAS]
     return (
         "You need Python 3.11 or newer, with JupyterLab, NumPy and the package `subnorm`"
@@ -92,7 +92,7 @@ def needs(exercises: Sequence[Exercise]) -> str:
 
 
 def write_nbgrader(folder: Path, name: str, notebook: str, text: str) -> list[Path]:
-    """Put one set into a course for nbgrader; a config that is there already stays."""
+    """Add one set to a course for nbgrader; an existing config stays as it is."""
     source = folder / "source" / name / notebook
     source.parent.mkdir(parents=True, exist_ok=True)
     source.write_bytes(text.encode())
@@ -103,18 +103,18 @@ def write_nbgrader(folder: Path, name: str, notebook: str, text: str) -> list[Pa
 
 
 def zipped(files: dict[str, bytes]) -> bytes:
-    """A zip with fixed times, and not compressed: what zlib writes depends on its version."""
+    """A zip with fixed times, not compressed, because zlib's output depends on its version."""
     result = io.BytesIO()
     with zipfile.ZipFile(result, "w", zipfile.ZIP_STORED) as archive:
         for name, content in files.items():
-            entry = zipfile.ZipInfo(name)  # of 1980
-            entry.create_system, entry.external_attr = 3, 0o100644 << 16  # as on Unix, also from Windows
+            entry = zipfile.ZipInfo(name)  # dated 1980
+            entry.create_system, entry.external_attr = 3, 0o100644 << 16  # Unix attributes on every system
             archive.writestr(entry, content)
     return result.getvalue()
 
 
 def wheel_of(root: Path) -> tuple[str, bytes]:
-    """(name, content) of the package as pip installs it: a sheet needs no other place to get it from."""
+    """(name, content) of the package's wheel, so that a sheet needs no package index for it."""
     settings = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
     project = settings["project"]
     kinds = {".py", *(pattern[1:] for pattern in settings["tool"]["setuptools"]["package-data"]["*"])}

@@ -1,4 +1,4 @@
-"""Markdown of the book as plain Markdown: JupyterLab and Colab know no roles, admonitions or macros."""
+"""Convert the book's Markdown to plain Markdown: JupyterLab and Colab have no roles, admonitions or macros."""
 
 import json
 import re
@@ -15,11 +15,11 @@ ROLE = re.compile(r"\{([a-z][a-z:.-]*)\}`([^`]+)`")
 
 
 def plain(text: str, notebooks: Path) -> str:
-    """The same text; a box that is folded in the book is a <details> here.
+    """The text as plain Markdown; a folded box becomes <details>.
 
     Args:
         text: of one Markdown cell.
-        notebooks: the folder of the chapters, whose titles stand for links to them.
+        notebooks: the folder of the chapters, whose titles replace links to them.
 
     Raises:
         ValueError: a role or a directive that has no plain form.
@@ -41,7 +41,7 @@ def blocks(lines: list[str], notebooks: Path) -> Iterator[str]:
                 break
             inside.append(inner)
         else:
-            raise ValueError(f"{line.strip()!r} is never closed: end it with a line {fence}")
+            raise ValueError(f"{line.strip()!r} is never closed: add a line {fence}")
         if not name:  # code
             yield from [line, *inside, fence]
         elif name in BOXES:
@@ -60,7 +60,7 @@ def box(title: str, inside: list[str], notebooks: Path) -> Iterator[str]:
 
 
 def words(line: str, notebooks: Path) -> str:
-    """A line without roles, macros, and labels of equations."""
+    """A line without roles, macros and equation labels."""
     line = re.sub(r"(\$\$)\s*\([\w-]+\)\s*$", r"\1", line)
     for macro, meaning in MACROS.items():
         line = re.sub(re.escape(macro) + r"(?![A-Za-z])", lambda _, meaning=meaning: meaning, line)  # type: ignore[misc]
@@ -87,9 +87,9 @@ def role(name: str, text: str, notebooks: Path) -> str:
 def title_of(path: Path, target: str) -> str:
     """The first heading of a notebook."""
     if not path.is_file():
-        raise ValueError(f"{{doc}}`{target}` names no chapter: there is no {path.name}")
+        raise ValueError(f"{{doc}}`{target}` must name a chapter: there is no {path.name}")
     cells = json.loads(path.read_text("utf-8"))["cells"]
     found = re.search(r"^# (.+)$", "".join(cells[0]["source"]), re.MULTILINE)
     if not found:
-        raise ValueError(f"{path.name} does not begin with a heading")
+        raise ValueError(f"{path.name} must begin with a heading")
     return found[1]

@@ -1,7 +1,7 @@
-"""From the source notebook of a set to the sheet of a student: the same bytes on every run.
+"""Turn the source notebook of a set into a student's sheet: the same bytes on every run.
 
-What lies between the two markers becomes ``raise NotImplementedError``, cells tagged solution-only go, and nothing
-that a run has stored stays. A source that breaks a rule is refused, with everything that is wrong with it.
+The lines between the two markers become ``raise NotImplementedError``; cells tagged solution-only and all outputs are
+removed. A source that breaks rules is rejected, with a list of its faults.
 """
 
 import ast
@@ -25,18 +25,18 @@ ROOT = Path(subnorm.__file__).resolve().parents[1]
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 STUB = "raise NotImplementedError  # your code here"
 FOLDED = "```{{admonition}} {}\n:class: dropdown\nTODO\n```"
-TRIVIAL = 20  # characters: a shorter line gives nothing away, and stands in many cells
+TRIVIAL = 20  # characters: a shorter line reveals nothing, and occurs in many cells
 
 Notebook = dict[str, Any]
 Cell = dict[str, Any]
 
 
 class SheetError(ValueError):
-    """What is wrong with a source notebook, one line each."""
+    """The faults of a source notebook, one per line."""
 
 
 def release(names: Sequence[str], check: bool = False, nbgrader: Path | None = None) -> int:
-    """Write the student notebooks of some sets and what is handed out; 1 if a source is wrong, or a sheet is stale."""
+    """Write the student notebooks and zips of some sets; return 1 if a source has faults or a sheet is stale."""
     status = 0
     for name in names:
         try:
@@ -51,7 +51,7 @@ def release(names: Sequence[str], check: bool = False, nbgrader: Path | None = N
         text = as_json(sheet)
         if check:
             if not target.is_file() or target.read_bytes() != text.encode():
-                print(f"{name}: {shown(target)} is not what release gives; run: {command(name)}", file=sys.stderr)
+                print(f"{name}: {shown(target)} is out of date; run: {command(name)}", file=sys.stderr)
                 status = 1
             continue
         target.parent.mkdir(exist_ok=True)
@@ -68,7 +68,7 @@ def command(name: str) -> str:
 
 
 def shown(path: Path) -> str:
-    """A path from the root of the checkout, if it is in there."""
+    """A path relative to the root of the checkout, if it is inside."""
     return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
 
 
@@ -78,12 +78,12 @@ def source_of(name: str) -> Path:
     found = sorted(folder.glob(f"{name}-*.ipynb"))
     if len(found) != 1:
         names = ", ".join(path.name for path in found) or "none"
-        raise SheetError(f"a set has one notebook {folder}/{name}-….ipynb; found {names}")
+        raise SheetError(f"a set must have one notebook {folder}/{name}-….ipynb; found {names}")
     return found[0]
 
 
 def read(path: Path) -> Notebook:
-    """A notebook whose cells hold their source as one string."""
+    """Read a notebook, with each cell's source as one string."""
     try:
         book = json.loads(path.read_text("utf-8"))
         for cell in book["cells"]:
@@ -94,7 +94,7 @@ def read(path: Path) -> Notebook:
 
 
 def as_json(book: Notebook) -> str:
-    """As Jupyter itself writes a notebook."""
+    """A notebook in Jupyter's own format."""
     book = copy.deepcopy(book)
     for cell in book["cells"]:
         cell["source"] = cell["source"].splitlines(keepends=True)
@@ -198,14 +198,14 @@ def student(source: Notebook, name: str) -> Notebook:
 
 
 def trimmed(cell: Cell) -> dict[str, Any]:
-    """The metadata of a cell without what belongs to the page."""
+    """The metadata of a cell without the entries for the book."""
     kept = [tag for tag in tags(cell) if tag in ("setup", "answer", "check")]
     nbgrader = cell["metadata"].get("nbgrader")
     return ({"tags": kept} if kept else {}) | ({"nbgrader": nbgrader} if nbgrader else {})
 
 
 def for_nbgrader(source: Notebook, name: str) -> Notebook:
-    """The source without what nbgrader would hand out as it is: it clears solutions by itself."""
+    """The source for nbgrader, which clears the solutions itself but would hand out everything else."""
     book = copy.deepcopy(source)
     book["cells"] = [cell for cell in book["cells"] if "solution-only" not in tags(cell)]
     for cell in book["cells"]:
@@ -223,10 +223,10 @@ def emptied(code: str) -> tuple[str, list[str]]:
     marks = [(k, line.strip()) for k, line in enumerate(lines) if re.search("(BEGIN|END) SOLUTION", line, re.I)]
     if [mark for _, mark in marks] != [BEGIN, END]:
         found = ", ".join(mark for _, mark in marks) or "none"
-        raise SheetError(f"an answer cell has one line {BEGIN} and after it one line {END}; found {found}")
+        raise SheetError(f"an answer cell must have one line {BEGIN} and after it one line {END}; found {found}")
     (first, _), (last, _) = marks
     if last == first + 1:
-        raise SheetError("there is nothing between the markers: the source holds the solution")
+        raise SheetError("there is nothing between the markers: put the solution there")
     indent = lines[first][: len(lines[first]) - len(lines[first].lstrip())]
     if not lines[last].startswith(indent + END):
         raise SheetError("the two markers have different indents")
@@ -242,24 +242,24 @@ def faults(source: Notebook, name: str, exercises: Sequence[Exercise]) -> Iterat
     ids = [cell.get("id", "") for cell in source["cells"]]
     for found, count in Counter(ids).items():
         if count > 1 or not found:
-            yield f"each cell has an id of its own; {found!r} is there {count} times"
+            yield f"each cell must have its own id; {found!r} occurs {count} times"
     cells = {cell.get("id", ""): cell for cell in source["cells"]}
     setup = cells.get("setup")
     if not setup or "setup" not in tags(setup) or "from subnorm import checks" not in setup["source"]:
-        yield "there is one cell with id setup, tagged setup, in which stands: from subnorm import checks"
+        yield "there must be one cell with id setup, tagged setup, that contains: from subnorm import checks"
     expected = [f"{name}-{k}-{part}" for k in range(1, len(exercises) + 1) for part in PARTS]
     for wanted in expected:
         if wanted not in cells:
             yield f"{wanted}: there is no such cell, but exercise {wanted.split('-')[1]} of the set needs it"
     if [found for found in ids if found in expected] != expected and set(expected) <= set(ids):
-        yield f"the cells of the exercises are in this order: {', '.join(expected)}"
+        yield f"the cells of the exercises must be in this order: {', '.join(expected)}"
     for cell in source["cells"]:
         if {"answer", "check"} & set(tags(cell)) and cell.get("id") not in expected:
             yield f"{cell.get('id')}: it is tagged as an answer or a check, but the set has no such exercise"
         if "TODO" in cell["source"]:
             yield f"{cell.get('id')}: something is still TODO"
         if "answer" not in tags(cell) and re.search("(BEGIN|END) SOLUTION", cell["source"], re.I):
-            yield f"{cell.get('id')}: a solution stands in an answer cell only"
+            yield f"{cell.get('id')}: a solution must be in an answer cell"
     for k, exercise in enumerate(exercises, 1):
         for part, rule in PARTS.items():
             if (wanted := f"{name}-{k}-{part}") in cells:
@@ -286,7 +286,7 @@ def for_grading(part: str, name: str, exercise: Exercise) -> dict[str, Any]:
 
 def task_faults(cell: Cell, name: str, k: int, exercise: Exercise) -> Iterator[str]:
     if not cell["source"].startswith(f"## {k} · "):
-        yield f"it begins with its heading: ## {k} · …"
+        yield f"it must begin with its heading: ## {k} · …"
     if (line := level_line(exercise)) not in cell["source"].split("\n"):
         yield f"this line is missing: {line}"
     if not re.search(r"\{admonition\} Hint\n:class: dropdown\n", cell["source"]):
@@ -303,20 +303,20 @@ def answer_faults(cell: Cell, name: str, k: int, exercise: Exercise) -> Iterator
         return
     made = [node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     if exercise.name not in made:
-        yield f"it must define {exercise.name}, which the exercise asks for; it defines {', '.join(made) or 'nothing'}"
+        yield f"it must define {exercise.name}; it defines {', '.join(made) or 'nothing'}"
 
 
 def check_faults(cell: Cell, name: str, k: int, exercise: Exercise) -> Iterator[str]:
     yield from wrong_metadata(cell, "check", name, exercise)
     if cell["source"].strip() != (line := check_line(exercise)):
-        yield f"it must hold {line} alone; it holds {cell['source'].strip()!r}"
+        yield f"it must contain only {line}; it contains {cell['source'].strip()!r}"
 
 
 def solution_faults(cell: Cell, name: str, k: int, exercise: Exercise) -> Iterator[str]:
     if cell["cell_type"] != "markdown" or "solution-only" not in tags(cell):
         yield "it must be a Markdown cell, tagged solution-only"
     if not re.search(r"\{admonition\} Solution\n:class: dropdown\n", cell["source"]):
-        yield "the solution is folded: an admonition with the title Solution, of class dropdown"
+        yield "the solution must be folded: an admonition with the title Solution, of class dropdown"
 
 
 PARTS = {"task": task_faults, "answer": answer_faults, "check": check_faults, "solution": solution_faults}
@@ -331,11 +331,11 @@ def wrong_metadata(cell: Cell, tag: str, name: str, exercise: Exercise) -> Itera
 
 
 def left(source: Notebook, sheet: Notebook) -> list[str]:
-    """Where a line of a solution still stands in the sheet."""
+    """The cells of the sheet that still contain a line of a solution."""
     solved = [emptied(cell["source"])[1] for cell in source["cells"] if "answer" in tags(cell)]
     telling = {line.strip() for lines in solved for line in lines if not trivial(line.strip())}
     return [
-        f"{cell['id']}: a line of a solution stands in the sheet: {line.strip()}"
+        f"{cell['id']}: the sheet contains a line of a solution: {line.strip()}"
         for cell in sheet["cells"]
         for line in cell["source"].split("\n")
         if line.strip() in telling
@@ -343,5 +343,5 @@ def left(source: Notebook, sheet: Notebook) -> list[str]:
 
 
 def trivial(line: str) -> bool:
-    """Whether a line may stand in a solution and in the sheet."""
+    """Whether a line may occur in both a solution and the sheet."""
     return len(line) < TRIVIAL or line.startswith(("#", "import ", "from "))

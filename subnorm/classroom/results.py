@@ -1,4 +1,4 @@
-"""The files that grading writes: feedback for students, tables for the teacher, records to go on from."""
+"""The files that grading writes: feedback for students, tables for the teacher, and records for resuming."""
 
 import contextlib
 import csv
@@ -22,14 +22,14 @@ class Refused(Exception):
 
 
 def feedback(set_name: str, record: Record) -> str:
-    """What a student gets, in Markdown."""
+    """A student's feedback page, in Markdown."""
     results = record["results"]
     name, file = (
         re.sub(r"([\\`*_\[\]#])", r"\\\1", html.escape(record.get(key) or "nothing")) for key in ("student", "file")
     )
     total, most = sum(r["points"] for r in results), sum(r["max_points"] for r in results)
     parts = [f"# {name}: {set_name}", f"{total} of {most} points."]
-    if record.get("problem"):  # the same for every exercise: it is said once
+    if record.get("problem"):  # the same for every exercise
         parts += [f"`{record['problem']}`: {SAYS[record['problem']]}", f"Handed in: {file}"]
         results = []
     for r in results:
@@ -52,7 +52,7 @@ def as_csv(records: Sequence[Record]) -> str:
 
 
 def as_totals(records: Sequence[Record]) -> str:
-    """One line for each student, as learning platforms read it."""
+    """One line for each student, for import into a learning platform."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["student", "points", "max_points", "problem"])
@@ -63,7 +63,7 @@ def as_totals(records: Sequence[Record]) -> str:
 
 
 def as_cell(student: str) -> str:
-    """A name that a spreadsheet does not compute; some take a wide sign for a plain one, or read past a space."""
+    """A name that no spreadsheet takes for a formula; some also accept a full-width sign, or a leading space."""
     return f"'{student}" if unicodedata.normalize("NFKC", student).strip()[:1] in "=+-@" else student
 
 
@@ -72,7 +72,7 @@ def as_json(value: Any) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """What an earlier run wrote; empty if there is none, or it was cut off."""
+    """A file from an earlier run; empty if it is missing or incomplete."""
     with contextlib.suppress(OSError, ValueError):
         value = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(value, dict):
@@ -81,7 +81,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file atomically."""
     part = path.with_name(f".part-{digest(path.name)[:16]}")
     with writes_to(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,13 +96,13 @@ def write(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def writes_to(path: Path) -> Iterator[None]:
-    """Refused instead of an error of the file system."""
+    """Raise Refused instead of an OSError."""
     try:
         yield
     except OSError as error:
         raise Refused(
-            f"the grades cannot be written to {path}: {error.strerror}. Make room there, or give another folder (-o). "
-            "What is graded is kept: the same command goes on where this one stopped"
+            f"the grades cannot be written to {path}: {error.strerror}. Make room there, or choose another folder "
+            "(-o). Finished grades are kept: run the same command again to continue"
         ) from error
 
 

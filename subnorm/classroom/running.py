@@ -1,4 +1,4 @@
-"""Run one notebook in the sandbox, and take in the outcomes of its answers."""
+"""Run one notebook in the sandbox, and collect the outcomes of its answers."""
 
 import re
 import time
@@ -19,20 +19,20 @@ from subnorm.classroom.wire import pack_case, unpack_outcome
 
 @dataclass
 class Work:
-    """What came of running one notebook."""
+    """The results of running one notebook."""
 
-    answers: dict[str, list[Outcome] | str] = field(default_factory=dict)  # outcomes, or why there are none
-    errors: dict[int, tuple[str, str]] = field(default_factory=dict)  # of cells, and a module that is missing
-    lost: dict[int, str] = field(default_factory=dict)  # cells that ended the process, and how
+    answers: dict[str, list[Outcome] | str] = field(default_factory=dict)  # outcomes, or the reason for having none
+    errors: dict[int, tuple[str, str]] = field(default_factory=dict)  # by cell: the error, and the missing module
+    lost: dict[int, str] = field(default_factory=dict)  # by cell that ended the process: how
 
 
 def draw(ex: Exercise, seed: int) -> list[Case]:
-    """The cases of an exercise; those of another are drawn apart."""
+    """The cases of an exercise, from a random stream of its own."""
     return ex.cases(np.random.default_rng([seed, zlib.crc32(ex.name.encode())]))
 
 
 def run(box: Sandbox, cells: Sequence[Cell], exercises: Sequence[Exercise], cases: dict[str, list[Case]]) -> Work:
-    """Run a notebook; a cell or a question that ends or hangs the process is left out when it is run again."""
+    """Run a notebook; if a cell or question ends or hangs the process, run it again without that."""
     work = Work()
     names = {ex.name for ex in exercises}
     torch = any(ex.way == "module" for ex in exercises) or any(re.search(r"\btorch\b", c.source) for c in cells)
@@ -52,7 +52,7 @@ def run(box: Sandbox, cells: Sequence[Cell], exercises: Sequence[Exercise], case
                 work.lost[ending.which] = how
             elif ending.at == "question" and isinstance(ending.which, str) and ending.which in names:
                 work.answers.setdefault(ending.which, how)
-            else:  # it came to its end, or did not begin
+            else:  # it finished, or did not start
                 break
         if not todo or time.monotonic() > until:
             break
@@ -62,7 +62,7 @@ def run(box: Sandbox, cells: Sequence[Cell], exercises: Sequence[Exercise], case
 
 
 def hear(message: Any, work: Work, names: Iterable[str], cases: dict[str, list[Case]]) -> None:
-    """Take in a message from a student's process. It may be forged: it is only an answer, and the first one counts."""
+    """Store a message from a student's process. It may be forged, but is only an answer, and the first one counts."""
     name = message.get("answer", message.get("none"))
     if isinstance(name, str) and name in names and name not in work.answers:
         if "answer" in message:
@@ -71,7 +71,7 @@ def hear(message: Any, work: Work, names: Iterable[str], cases: dict[str, list[C
                 if len(outcomes) != len(cases[name]):
                     raise ValueError("not as many outcomes as cases")
                 work.answers[name] = outcomes
-            except Exception:  # anything may have been sent
+            except Exception:  # the process may send anything
                 work.answers[name] = "unreadable"
         else:
             work.answers[name] = "no_function" if message.get("found") is True else "missing"

@@ -1,9 +1,10 @@
-"""A process that may run anything and harm nothing: bubblewrap, limits, and a watch from outside.
+"""Run untrusted code safely: bubblewrap, limits, and a watch from outside.
 
-Inside are /usr, Python and its installed packages, read-only, what PyTorch reads about the CPU, and an empty /tmp of a
-fixed size: no network, no home, no course, no submissions, no other process, nothing else of /proc. The kernel limits
-each process, bubblewrap's own pid 1 included, and refuses it some system calls (`subnorm.classroom.calls`). The number
-of processes, and their memory together, is watched from here, because root is exempt from RLIMIT_NPROC.
+The sandbox contains /usr, Python and its installed packages (read-only), the CPU information that PyTorch reads, and
+an empty /tmp of fixed size: no network, home, course, submissions or other processes, and nothing else of /proc. The
+kernel limits each process, including bubblewrap's own pid 1, and refuses some system calls
+(`subnorm.classroom.calls`). The grader itself watches the number of processes and their total memory, because root is
+exempt from RLIMIT_NPROC.
 """
 
 import contextlib
@@ -27,11 +28,11 @@ from subnorm.classroom import calls
 from subnorm.classroom.wire import LARGEST
 
 PACKAGE = Path(__file__).resolve().parents[1]
-INSIDE = ["checks/collect.py", "classroom/calls.py", "classroom/wire.py", "classroom/child.py"]  # no other file goes in
-# Without these PyTorch does not know the CPU, and converts no float16; the lists in /sys are asked for on ARM.
+INSIDE = ["checks/collect.py", "classroom/calls.py", "classroom/wire.py", "classroom/child.py"]  # the only course files
+# Without these PyTorch cannot identify the CPU, and fails to convert float16; it reads the lists in /sys on ARM.
 CPU = ["/proc/cpuinfo", *(f"/sys/devices/system/cpu/{name}" for name in ("possible", "present", "kernel_max"))]
 ULIMIT = {"CPU": ("t", 1), "AS": ("v", 1024), "FSIZE": ("f", 512), "NOFILE": ("n", 1), "CORE": ("c", 1)}  # and units
-FIX = "Install bubblewrap (apt install bubblewrap, Linux only), or read what --no-sandbox means before you give it."
+FIX = "Install bubblewrap (apt install bubblewrap, Linux only), or read what --no-sandbox means before you use it."
 
 
 class NoSandbox(Exception):
@@ -40,7 +41,7 @@ class NoSandbox(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a submission may use. Times are in seconds of the clock, sizes in bytes."""
+    """The limits of a submission. Times are wall-clock seconds, sizes are bytes."""
 
     start: float = 60
     cell: float = 20
@@ -48,19 +49,19 @@ class Limits:
     total: float = 90  # of one student, with all restarts
     restarts: int = 10
     memory: int = 1 << 30  # of all processes together
-    address: int = 2 << 30  # of each process; without PyTorch, which alone takes more
+    address: int = 2 << 30  # of each process, without PyTorch
     torch_address: int = 16 << 30
     processes: int = 16  # and threads
     file: int = 8 << 20  # each
     scratch: int = 64 << 20  # /tmp
-    scratch_files: int = 10_000  # in /tmp: each takes memory, though it be empty
+    scratch_files: int = 10_000  # in /tmp: even an empty file takes memory
     open_files: int = 64
-    watch: float = 0.02  # seconds between two looks
+    watch: float = 0.02  # seconds between two checks
 
 
 @dataclass
 class Ending:
-    """How a process ended: "end" if it came to its end, or what stopped it, and where that was."""
+    """How a process ended ("end" if it finished, otherwise the cause), and where."""
 
     how: str  # "end", "killed", "timeout", "memory", "processes", "output"
     at: str  # "start", "cell", "question" or "end"
@@ -68,12 +69,12 @@ class Ending:
 
 
 class Sandbox:
-    """Runs jobs, each in a process of its own. A context manager: it keeps the program's files in a folder.
+    """Runs each job in its own process. A context manager, with a folder for the program's files.
 
     Args:
-        isolated: whether bubblewrap is used. Without it only the limits hold.
+        isolated: whether to use bubblewrap. Without it only the limits apply.
         limits: of each run.
-        hidden: folders that are nowhere to be seen inside, even if they lie among the installed packages.
+        hidden: folders to hide from the sandbox, even if they are inside the installed packages.
     """
 
     def __init__(self, isolated: bool = True, limits: Limits | None = None, hidden: Sequence[Path] = ()) -> None:
@@ -84,7 +85,7 @@ class Sandbox:
 
     def __enter__(self) -> "Sandbox":
         if not hasattr(select, "poll"):
-            raise NoSandbox("Grading runs on Linux, and with --no-sandbox on macOS. On Windows, use WSL.")
+            raise NoSandbox("Grading works on Linux, and with --no-sandbox on macOS. On Windows, use WSL.")
         with usable_temporary_folder():
             self.folder = Path(tempfile.mkdtemp(prefix="subnorm-grade-")).resolve()
         try:
@@ -105,7 +106,7 @@ class Sandbox:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def probe(self) -> None:
-        """NoSandbox if a program cannot be run in isolation here."""
+        """Raise NoSandbox if this machine cannot run a program in isolation."""
         if not sys.platform.startswith("linux") or not shutil.which("bwrap"):
             raise NoSandbox(f"Submissions run arbitrary code, and this machine has no bubblewrap. {FIX}")
         done = subprocess.run(
@@ -113,10 +114,10 @@ class Sandbox:
         )
         if done.returncode:
             why = (done.stderr.strip().split("\n") or ["?"])[-1][:300]
-            raise NoSandbox(f"bubblewrap is here, but Python does not start in it: {why}. {FIX}")
+            raise NoSandbox(f"bubblewrap is installed, but Python does not start in it: {why}. {FIX}")
 
     def command(self, limits: dict[str, int], does: str = "child.main()") -> list[str]:
-        """The program, in isolation if wanted. A shell sets the limits and opens the filter, so that pid 1 has both."""
+        """The command line, isolated or not. A shell sets limits and opens the filter, so that they cover pid 1 too."""
         inside = Path("/grader") if self.isolated else self.folder / "grader"
         where = [str(inside), *map(str, self.packages)]
         start = f"import sys; sys.path += {where!r}; sys.dont_write_bytecode = True"
@@ -128,13 +129,13 @@ class Sandbox:
         filtered = '--seccomp 9 "$@" 9<"$0"' if calls.program() else '"$@"'
         bwrap = shlex.quote(shutil.which("bwrap") or "bwrap")
         script = " && ".join([*shell, f"exec {bwrap} {filtered}"])
-        return ["/bin/sh", "-c", script, str(self.folder / "calls"), *self.walls(), *python, "-c", program]
+        return ["/bin/sh", "-c", script, str(self.folder / "calls"), *self.bwrap_arguments(), *python, "-c", program]
 
-    def walls(self) -> list[str]:
-        """The arguments of bubblewrap: what is there, read-only, and nothing else."""
+    def bwrap_arguments(self) -> list[str]:
+        """The arguments of bubblewrap: mount the listed paths read-only, and nothing else."""
         args = ["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--uid", "65534"]
         args += ["--gid", "65534", "--disable-userns", "--dev", "/dev"]
-        args += ["--size", str(self.limits.scratch), "--tmpfs", "/tmp"]  # first: packages may lie below it
+        args += ["--size", str(self.limits.scratch), "--tmpfs", "/tmp"]  # first: packages may be below /tmp
         roots = [Path("/usr"), Path(sys.base_prefix).resolve(), self.python.parent.parent, *self.packages]
         mounted: list[Path] = []
         for root in sorted(set(roots), key=lambda path: len(path.parts)):
@@ -142,7 +143,7 @@ class Sandbox:
                 mounted.append(root)
                 args += ["--ro-bind", str(root), str(root)]
         if wide := [root for root in mounted if root != Path("/usr") and Path.home().is_relative_to(root)]:
-            raise NoSandbox(f"Python lies in {wide[0]}, and so does your home: use a Python of the system or of pyenv.")
+            raise NoSandbox(f"Python is in {wide[0]}, and so is your home: use a Python of the system or of pyenv.")
         for name in ("/bin", "/lib", "/lib32", "/lib64"):
             path = Path(name)
             if path.is_symlink():
@@ -171,18 +172,18 @@ class Sandbox:
         return {"PATH": path, "HOME": home, "LANG": "C.UTF-8", "MPLBACKEND": "Agg", "MPLCONFIGDIR": home, **one}
 
     def run(self, job: dict[str, Any], listen: Callable[[dict[str, Any]], None], until: float) -> Ending:
-        """Run a job and hand on its messages as they come.
+        """Run a job and pass on its messages as they arrive.
 
         Args:
             job: cells, questions, and whether PyTorch is needed.
-            listen: gets each message. It comes from the student's process: nothing in it can be trusted.
-            until: when it must be over, of time.monotonic().
+            listen: called with each message, which comes from the student's process and cannot be trusted.
+            until: the deadline, as time.monotonic().
         """
         limits = self.limits
         seconds = int(limits.total) + 10
         address = limits.torch_address if job["torch"] else limits.address
         hard = {"AS": address, "CPU": seconds, "FSIZE": limits.file, "NOFILE": limits.open_files, "CORE": 0}
-        inside = {**hard, "NPROC": limits.processes} if self.isolated else hard  # outside it counts the teacher's, too
+        inside = {**hard, "NPROC": limits.processes} if self.isolated else hard  # outside it counts the teacher's too
         with contextlib.ExitStack() as stack:
             with usable_temporary_folder():
                 stdin = stack.enter_context(tempfile.TemporaryFile())
@@ -215,7 +216,7 @@ class Sandbox:
         listen: Callable[[dict[str, Any]], None],
         until: float,
     ) -> Ending:
-        """Read what a process sends until it ends, or must be ended; then the rest, which tells how far it came."""
+        """Read a process's messages until it ends or breaks a limit; then the rest, which shows how far it got."""
         limits = self.limits
         here = Ending("killed", "start")
         allowed = {"start": limits.start, "cell": limits.cell, "question": limits.question}
@@ -237,7 +238,7 @@ class Sandbox:
             if not more and not fault:
                 continue
             data = os.read(pipe.fileno(), 1 << 16) if more else b""
-            if not data:  # it has ended, or closed its end
+            if not data:  # the process has ended, or closed its end of the pipe
                 here.how = fault or ("end" if here.at == "end" else here.how)
                 return here
             left -= len(data)
@@ -256,19 +257,19 @@ class Sandbox:
 
 @contextlib.contextmanager
 def usable_temporary_folder() -> Iterator[None]:
-    """NoSandbox instead of an error of the file system."""
+    """Raise NoSandbox instead of an OSError."""
     try:
         yield
     except OSError as error:
         where = tempfile.tempdir or os.environ.get("TMPDIR", "/tmp")
         raise NoSandbox(
             f"the temporary folder {where} cannot be used: {error.strerror}. Make room there, or set the environment "
-            "variable TMPDIR to another folder. What is graded is kept: then start the same command again."
+            "variable TMPDIR to another folder. Finished grades are kept: then run the same command again."
         ) from error
 
 
 def within(name: str, limit: int) -> int:
-    """A limit that this process may set: not above its own."""
+    """A limit, reduced to this process's own hard limit."""
     import resource  # not on Windows
 
     hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1]
@@ -276,14 +277,14 @@ def within(name: str, limit: int) -> int:
 
 
 def installed_in() -> list[str]:
-    """The folders of installed packages: NumPy's, and PyTorch's if it is another one."""
+    """The folders of installed packages: NumPy's, and PyTorch's if it is elsewhere."""
     found = [importlib.util.find_spec(name) for name in ("numpy", "torch")]
     folders = [str(Path(spec.origin).parents[1]) for spec in found if spec and spec.origin]
     return list(dict.fromkeys(folders))
 
 
 def read_message(line: bytes) -> dict[str, Any]:
-    """A line as an object; an empty one if it is none."""
+    """A line as a JSON object; empty if it is not one."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError, MemoryError):
@@ -292,7 +293,7 @@ def read_message(line: bytes) -> dict[str, Any]:
 
 
 def tree(pid: int) -> list[int]:
-    """A process and all that descend from it; where the kernel does not tell, the process alone."""
+    """A process and its descendants; only the process if the kernel does not list its children."""
     found, left = [], [pid]
     while left:
         found.append(left.pop())
@@ -303,7 +304,7 @@ def tree(pid: int) -> list[int]:
 
 
 def excess(pid: int, limits: Limits) -> str:
-    """Whether a process and its descendants are too many, or take too much memory; empty if not."""
+    """The limit that a process and its descendants exceed: "processes", "memory", or empty for none."""
     threads = pages = 0
     number = pid
     for number in tree(pid):
@@ -311,11 +312,11 @@ def excess(pid: int, limits: Limits) -> str:
             threads += len(os.listdir(f"/proc/{number}/task"))  # noqa: PTH208, called forty times a second
             pages += int(Path(f"/proc/{number}/statm").read_text().split()[1])
     with contextlib.suppress(OSError):
-        scratch = os.statvfs(f"/proc/{number}/root/tmp")  # as the innermost process sees it, once it is inside
+        scratch = os.statvfs(f"/proc/{number}/root/tmp")  # /tmp of the innermost process, once it is in the sandbox
         inside = scratch.f_blocks * scratch.f_frsize == limits.scratch
         if inside and scratch.f_files - scratch.f_ffree > limits.scratch_files:
             return "memory"
-    if threads > limits.processes + 3:  # bubblewrap has two, and one may be on its way
+    if threads > limits.processes + 3:  # bubblewrap has two, and one may just be starting
         return "processes"
     return "memory" if pages * resource_page() > limits.memory else ""
 
@@ -325,14 +326,14 @@ def resource_page() -> int:
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and its group. With bubblewrap its whole world goes with it."""
+    """Kill a process and its group. Under bubblewrap this kills everything in the sandbox."""
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     process.kill()
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """See a process and its group to its end."""
+    """Kill a process and its group, and wait for it."""
     kill(process)
     process.wait()
     if process.stdout:

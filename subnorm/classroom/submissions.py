@@ -1,7 +1,7 @@
-"""A folder or a zip of submissions, as learning platforms give it, as one notebook for each student.
+"""Read a folder or zip of submissions from a learning platform: one notebook for each student.
 
-Nothing is unpacked to the disk, no link is followed, and no size is believed before the bytes are read. What is wrong
-with a submission is said of that student alone. These layouts are known:
+Nothing is unpacked to disk, no link is followed, and declared sizes are not trusted. A faulty submission affects
+only its student. These layouts are known:
 
 - Moodle: ``Ada Lovelace_1815_assignsubmission_file/any.ipynb``, or the same in one name
 - Canvas: ``lovelaceada_LATE_1815_4711_any.ipynb``
@@ -22,27 +22,27 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-LARGEST = 10 << 20  # bytes of a notebook; one with its pictures has a few million
+LARGEST = 10 << 20  # bytes of a notebook; one with pictures has a few million
 MOST_BYTES = 10 * LARGEST  # of all notebooks of one student, which are compared
 MOST_OF_ONE = 1_000  # notebooks and archives of one student, and files in such an archive
 MOST_ARCHIVES = 20  # of one student: the names in each are read before anything is graded
-RATIO = 200  # a larger compression is that of a bomb; a notebook reaches ten
+RATIO = 200  # a higher compression ratio means a zip bomb; a notebook reaches ten
 
-PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of the others zipfile unpacks all, whatever the header says
+PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # with other methods zipfile may unpack more than the header says
 
 MOODLE = re.compile(r"(?P<who>.+?_\d+)_assignsubmission_(?:file|onlinetext)(?:_.*)?$", re.DOTALL)
 CANVAS = re.compile(r"(?P<who>[^_]+)(?:_LATE)?_(?P<id>\d+)_\d+_.+$", re.DOTALL)
-SHEET = re.compile(r"ex\d\d(?![A-Za-z0-9])")  # how the name of a sheet begins
+SHEET = re.compile(r"ex\d\d(?![A-Za-z0-9])")  # the beginning of a sheet's name
 IGNORED = {"__MACOSX", ".ipynb_checkpoints", "Thumbs.db", "desktop.ini"}
 
 
 class NoSubmissions(Exception):
-    """What was given is not a folder or a zip of submissions; the message says the rule and what came."""
+    """The given path is not a folder or a zip of submissions."""
 
 
 @dataclass
 class File:
-    """One file that may be a notebook: its path inside the hand-in as it came, and how to get its bytes."""
+    """A file that may be a notebook: its original path inside the submission, and a function that reads it."""
 
     path: PurePosixPath
     read: Callable[[], bytes]
@@ -50,7 +50,7 @@ class File:
 
     @property
     def shown(self) -> PurePosixPath:
-        """The path without what is not seen."""
+        """The path without invisible characters."""
         return PurePosixPath(clean(str(self.path)))
 
     def is_kind(self, *suffixes: str) -> bool:
@@ -59,13 +59,13 @@ class File:
 
 @dataclass
 class Submission:
-    """What one student handed in."""
+    """The files of one student."""
 
     student: str
     files: list[File] = field(default_factory=list)
 
     def notebook(self, set_name: str) -> tuple[str, bytes, str]:
-        """(path, bytes, problem) of the one notebook; the problem is empty if there is none."""
+        """(path, bytes, problem) of the student's notebook; an empty problem means success."""
         for file in self.files:
             if file.problem:
                 return str(file.shown), b"", file.problem
@@ -87,12 +87,12 @@ class Submission:
             return name, first, "" if first.strip() else "empty"
         except TooLarge:
             return name, b"", "too_large"
-        except Exception:  # zlib, struct and zipfile have errors of their own for what is broken
+        except Exception:  # zlib, struct and zipfile each raise their own errors for a broken file
             return name, b"", "unreadable_file"
 
 
 class TooLarge(Exception):
-    """More bytes than a notebook has."""
+    """A file is too large for a notebook."""
 
 
 def read_all(source: Path) -> list[Submission]:
@@ -102,14 +102,14 @@ def read_all(source: Path) -> list[Submission]:
         source: a folder or a zip file.
 
     Raises:
-        NoSubmissions: it is neither, or nothing is in it.
+        NoSubmissions: it is neither, or it is empty.
     """
     if source.is_dir():
         files = list(files_of_folder(source))
     elif source.is_file():
         files = files_of_class(source)
     else:
-        raise NoSubmissions(f"submissions are a folder or a zip file; got {source}")
+        raise NoSubmissions(f"submissions must be a folder or a zip file; got {source}")
     students: dict[str, list[File]] = {}
     for file in without_common_folder(files, source.stem):
         if file.path.parts and not ignored(file.path):
@@ -122,7 +122,7 @@ def read_all(source: Path) -> list[Submission]:
 
 
 def files_of_class(source: Path) -> list[File]:
-    """The files of a zip as a platform gives it."""
+    """The files of a platform's zip."""
     begins = b""
     try:
         with source.open("rb") as file:
@@ -130,14 +130,14 @@ def files_of_class(source: Path) -> list[File]:
         return list(files_of_zip(zipfile.ZipFile(source)))
     except PermissionError as error:
         raise NoSubmissions(f"{source} cannot be read: {error.strerror}") from error
-    except Exception as error:  # zipfile has many for what is broken, also of the file system
+    except Exception as error:  # zipfile raises many kinds for a broken file, OSError included
         if begins != b"PK":
-            raise NoSubmissions(f"submissions are a folder or a zip file; got {source}") from error
+            raise NoSubmissions(f"submissions must be a folder or a zip file; got {source}") from error
         raise NoSubmissions(f"{source} is a damaged zip: download it from the platform again") from error
 
 
 def files_of_folder(folder: Path) -> Iterator[File]:
-    """All files below a folder; a link, or anything that is no plain file, has a problem. An empty folder counts."""
+    """All files below a folder. A link or special file has a problem; an empty folder counts as a submission."""
     for root, folders, names in os.walk(folder, followlinks=False):
         here = Path(root)
         for name in sorted([*folders, *names]):
@@ -166,7 +166,7 @@ def read_file(path: Path) -> bytes:
 
 
 def files_of_zip(archive: zipfile.ZipFile) -> Iterator[File]:
-    """All files of an archive. One whose path climbs out, that is a link, or that is a bomb, has a problem."""
+    """All files of an archive. A link, a zip bomb or a path that leaves the archive has a problem."""
     overlap = overlapping(archive)
     folders = {str(parent) + "/" for name in archive.namelist() for parent in PurePosixPath(name).parents}
     for info in archive.infolist():
@@ -176,7 +176,7 @@ def files_of_zip(archive: zipfile.ZipFile) -> Iterator[File]:
         climbs = name.startswith("/") or ".." in name.split("/") or re.match(r"[A-Za-z]:", name)
         bomb = info.file_size > 1 << 20 and info.file_size > RATIO * max(info.compress_size, 1)
         bomb = bomb or info.header_offset in overlap
-        if climbs or not path.parts:  # it belongs to nobody: the path may name another student
+        if climbs or not path.parts:  # belongs to nobody: the path may name another student
             yield File(PurePosixPath(f"unsafe path {name.replace('/', '_')}"), lambda: b"", "unsafe_archive")
         elif kind not in (0, stat.S_IFREG, stat.S_IFDIR) or bomb or info.compress_type not in PACKED:
             yield File(path, lambda: b"", "unsafe_archive")
@@ -187,25 +187,25 @@ def files_of_zip(archive: zipfile.ZipFile) -> Iterator[File]:
 
 
 def overlapping(archive: zipfile.ZipFile) -> set[int]:
-    """Where members begin that share bytes with another: a bomb tells the same bytes many times."""
+    """The offsets of members that share bytes: a zip bomb lists the same bytes many times."""
     found, last, end = set(), 0, -sys.maxsize
     for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
         if info.header_offset < end:
             found |= {last, info.header_offset}
-        if info.header_offset + 30 + info.compress_size > end:  # 30 bytes are the least that a header has
+        if info.header_offset + 30 + info.compress_size > end:  # a header has at least 30 bytes
             last, end = info.header_offset, info.header_offset + 30 + info.compress_size
     return found
 
 
 def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """The bytes of a member. Of `PACKED`, zipfile unpacks no more than the header says; a lie fails the checksum."""
+    """The bytes of a member. For `PACKED`, zipfile unpacks no more than the header says; a lie fails the checksum."""
     if info.file_size > LARGEST:
         raise TooLarge
     return archive.read(info)
 
 
 def opened(files: list[File]) -> list[File]:
-    """The files of one student, with those in their archives; too many to open are a problem of this student alone."""
+    """The files of one student, with those in their archives; too many files are a problem."""
     archives = sum(file.is_kind(".zip") for file in files)
     if archives > MOST_ARCHIVES or archives + sum(file.is_kind(".ipynb") for file in files) > MOST_OF_ONE:
         return [File(files[0].path, files[0].read, "too_many_files")]
@@ -213,7 +213,7 @@ def opened(files: list[File]) -> list[File]:
 
 
 def with_inner_archive(file: File) -> list[File]:
-    """A file, or what is in it if a student handed in a zip. An archive in that archive is not opened."""
+    """The file, or the contents of a student's zip. Archives inside it are not opened."""
     if file.problem or not file.is_kind(".zip"):
         return [file]
     try:
@@ -228,7 +228,7 @@ def with_inner_archive(file: File) -> list[File]:
 
 
 def without_common_folder(files: list[File], stem: str) -> list[File]:
-    """The files, without a first folder that holds the whole class and no student."""
+    """The files, without a top folder that holds the whole class."""
     tops = {file.path.parts[0] for file in files if file.path.parts and not ignored(file.path)}
     if len(tops) != 1:
         return files
@@ -238,11 +238,11 @@ def without_common_folder(files: list[File], stem: str) -> list[File]:
     if clean(top) in {"submitted", "submissions", clean(stem)}:
         return inside
     handed_in = {student_of(file.path) for file in inside if file.is_kind(".ipynb", ".zip") and not ignored(file.path)}
-    students = [who for who in handed_in if not SHEET.match(who)]  # nbgrader has a folder for each sheet
+    students = [who for who in handed_in if not SHEET.match(who)]  # nbgrader makes a folder for each sheet
     if MOODLE.match(top) or len(students) < 2:
         return files
     print(
-        f"grade: all files are in the folder {clean(top)}: it is taken for the class, not for one student",
+        f"grade: all files are in the folder {clean(top)}: treated as the class, not as one student",
         file=sys.stderr,
     )
     return inside
@@ -253,7 +253,7 @@ def ignored(path: PurePosixPath) -> bool:
 
 
 def student_of(path: PurePosixPath) -> str:
-    """The name of the student to whom a path belongs, with the platform's number where it gives one."""
+    """The name of a path's student, with the platform's number if there is one."""
     top = path.parts[0]
     if found := MOODLE.match(top):
         return found["who"]
@@ -265,13 +265,13 @@ def student_of(path: PurePosixPath) -> str:
 
 
 def clean(name: str) -> str:
-    """A name in one spelling, without characters that are not seen or that turn a line round."""
+    """A name in Unicode's composed form, without invisible characters or marks that reverse the text."""
     name = unicodedata.normalize("NFC", name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
     return "".join(c for c in name if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp"))
 
 
 def names_of(students: list[str]) -> dict[str, str]:
-    """The names of students as people read them. Two that look the same stay two: one shows how it is spelled."""
+    """The visible names of students. If two look the same, one also shows its escaped spelling."""
     names = {who: clean(who) for who in students}
     alike = Counter(names.values())
     odd = [who for who in sorted(students) if who != names[who] and (alike[names[who]] > 1 or not names[who])]
@@ -286,7 +286,7 @@ def names_of(students: list[str]) -> dict[str, str]:
 
 
 def file_names(students: list[str]) -> dict[str, str]:
-    """A name for each student's files, good on every system: the student's own as far as it can be used."""
+    """A file name for each student that is valid on every system: the student's own name if possible."""
     names: dict[str, str] = {}
     taken: set[str] = set()
     for student in students:

@@ -1,4 +1,4 @@
-"""What is said of an answer: the diagnosis, in sentences that are written here."""
+"""The diagnosis and feedback for an answer, in fixed sentences."""
 
 import re
 import threading
@@ -12,48 +12,48 @@ from subnorm.checks.exercise import Exercise
 from subnorm.classroom.cells import IMPORT, Cell, defines, longest
 from subnorm.classroom.wire import NOT_HERE
 
-#: What is said of a submission, or of an answer, that could not be compared.
+#: The feedback for each diagnosis other than "right", "not_done" and the named mistakes.
 SAYS = {
     "no_notebook": "no notebook was handed in; hand in the file whose name ends in .ipynb.",
     "two_files": "two different notebooks were handed in; hand in one.",
     "empty": "the notebook is empty.",
-    "broken_notebook": "the file is not a notebook that can be read; save it again in Jupyter, and hand that in.",
+    "broken_notebook": "the file is not a readable notebook; save it again in Jupyter, and hand that in.",
     "wrong_notebook": "this is not the notebook of this sheet.",
-    "too_large": "the file is larger than a notebook may be; clear its outputs (Kernel, Restart and Clear), save it.",
-    "unsafe_archive": "the archive has paths, links or sizes that no honest archive has; hand in the notebook itself.",
+    "too_large": "the file is too large; clear its outputs (Kernel > Restart Kernel and Clear Outputs), and save it.",
+    "unsafe_archive": "the archive has suspicious paths, links or sizes; hand in the notebook itself.",
     "too_many_files": "too many notebooks or archives were handed in; hand in one notebook.",
     "link": "a link was handed in, not a file.",
     "unreadable_file": "the file or archive cannot be read; hand in the notebook itself.",
-    "missing": "no function of this name is left when all cells have run.",
-    "no_function": "the name stands for something that is no function.",
+    "missing": "after all cells have run, there is no function of this name.",
+    "no_function": "the name belongs to something that is not a function.",
     "timeout": "it ran out of time: look for a loop that does not end.",
     "memory": "it took more memory than is allowed.",
     "processes": "it started more processes or threads than are allowed.",
-    "output": "more came back than an answer can be.",
-    "killed": "it ended the Python process in which it ran.",
-    "unreadable": "what came back is not an answer: numbers, texts, arrays, or lists and dicts of these are.",
+    "output": "it returned too much data.",
+    "killed": "it ended its Python process.",
+    "unreadable": "the result is not an answer: return numbers, strings, arrays, or lists and dicts of these.",
     "value": "the values are not right",
     "shape": "the shape is not right",
     "dtype": "the values are right, the dtype is not",
     "type": "the type of the result is not right",
     "keys": "the keys of the result are not right",
     "count": "the number of results is not right",
-    "in_place": "the values are right, but an input was written to: make a new array",
+    "in_place": "the values are right, but an input was changed: make a new array",
     "calls": "the values are right, but a function among the inputs is not called as often as it should be",
     "no_error": "an error was expected, and none was raised",
 }
 
-JUDGING = threading.Lock()  # Python's warnings, which a check silences, belong to all threads
+JUDGING = threading.Lock()  # a check silences Python's warnings, which all threads share
 
 
 def verdict(
     ex: Exercise, cases: Sequence[Case], outcomes: Sequence[Outcome], cells: Sequence[Cell] = ()
 ) -> tuple[str, str]:
-    """(diagnosis, what the student is told), in sentences that are written here.
+    """(diagnosis, feedback to the student), in fixed sentences.
 
-    No number of the inputs or of the right answer is in it, and no text that came from inside. What an answer does
-    choose is the name of its error, one of its own lines and one of the modules that its cells import: an answer may
-    choose by its inputs, and so learn as much of them as one of so many lines can say, after the marks are given.
+    The feedback contains no number from the inputs or the right answer, and no text from the student's process. An
+    answer can only choose the name of its error, one of its own line numbers and one of the modules that its cells
+    import. It may choose them by its inputs, and so leak a little about them, but only after the marks are given.
     """
     try:
         with JUDGING, np.errstate(all="ignore"), warnings.catch_warnings():
@@ -70,7 +70,7 @@ def verdict(
         if outcome.error in ("MemoryError", "_ArrayMemoryError"):
             return "memory", f"{on}{SAYS['memory']}"
         if outcome.error == "BlockingIOError" or outcome.message == "can't start new thread":
-            # the kernel refused: root has no limit to the number of processes, and is stopped by the sandbox
+            # the kernel refused; for root it has no limit on processes, but the sandbox does
             return "processes", f"{on}{SAYS['processes']}"
         if outcome.about in ODD:
             return "error", f"{on}{ODD[outcome.about]}."
@@ -86,29 +86,29 @@ def verdict(
 def why_missing(
     name: str, reason: str, cells: Sequence[Cell], lost: Mapping[int, str], errors: Mapping[int, tuple[str, str]]
 ) -> tuple[str, str]:
-    """(diagnosis, what the student is told) of a question without an answer: a cell that was lost may be the cause."""
+    """(diagnosis, feedback to the student) for a missing answer, which a lost cell may explain."""
     own = [cell.number for cell in cells if defines(name, cell)]
     if reason == "missing":
         for number in own:
             if number in lost:
-                where = f"the cell that defines it ({number}, text cells counted)"
+                where = f"the cell that defines it ({number}, counting text cells)"
                 return lost[number], f"{where} was left out: {SAYS[lost[number]]}"
         for number in own:
             if number in errors:
-                where = f"the cell that defines it ({number}, text cells counted)"
+                where = f"the cell that defines it ({number}, counting text cells)"
                 error, module = errors[number]
                 return "cell_error", f"{where} raises {error}{no_module(module, cells)}."
     return reason, SAYS[reason]
 
 
 def failed_imports(cells: Sequence[Cell], errors: Mapping[int, tuple[str, str]]) -> str:
-    """The cells that wanted a module that is not there: a name that is missing may be its."""
+    """The cells that failed to import a module, which may explain a NameError."""
     known = {number: no_module(module, cells) for number, (_, module) in sorted(errors.items())}
-    return "".join(f" Cell {number} (text cells counted) failed{why}." for number, why in known.items() if why)
+    return "".join(f" Cell {number} (counting text cells) failed{why}." for number, why in known.items() if why)
 
 
 def no_module(name: str, cells: Sequence[Cell]) -> str:
-    """Which module is missing, if the cells import one of this name; any other name may spell out the inputs."""
+    """The name of a missing module, if the cells import it; any other name might leak the inputs."""
     words = {word for cell in cells for line in IMPORT.findall(cell.source) for word in re.findall(r"[\w.]+", line)}
     top = name.split(".")[0]
     if not top.isidentifier() or top not in {word.split(".")[0] for word in words}:
@@ -119,7 +119,7 @@ def no_module(name: str, cells: Sequence[Cell]) -> str:
 
 
 def known_error(name: str) -> str:
-    """The name of an exception, if Python or NumPy has it; a student's own may spell out the inputs."""
+    """The name of an exception of Python or NumPy; a student's own name might leak the inputs."""
     error = getattr(__import__("builtins"), name, None) if name.isidentifier() else None
     if isinstance(error, type) and issubclass(error, BaseException):
         return name

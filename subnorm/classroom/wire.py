@@ -1,7 +1,7 @@
-"""Values as JSON and back, between the grader and the process in which a student's code runs.
+"""Encode values as JSON and back, between the grader and a student's process.
 
-An array goes as dtype, shape and raw bytes. Nothing is unpickled: what comes from the student's side may be anything,
-and every part of it is checked before it is used. Runs on both sides, so it imports NumPy and `collect` alone.
+An array is sent as dtype, shape and raw bytes. Nothing is unpickled: the student's side may send anything, so every
+part is checked before use. This file runs on both sides, so it imports only NumPy and `collect`.
 """
 
 import base64
@@ -16,12 +16,12 @@ _NAMES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32
 DTYPES = {name: np.dtype(name) for name in _NAMES.split()}
 LARGEST = 1 << 21  # bytes of one array, and of one answer as JSON
 
-#: of `subnorm`, in the error inside and in the feedback
-NOT_HERE = "is not there when answers are graded: write the function yourself, with NumPy or PyTorch"
+#: follows "subnorm" in the error inside the sandbox and in the feedback
+NOT_HERE = "is not available when answers are graded: write the function yourself, with NumPy or PyTorch"
 
 
 def pack(value: Any) -> Any:
-    """A value as what JSON can carry."""
+    """A value in a form that JSON can store."""
     if isinstance(value, np.generic):
         return {"scalar": pack(np.asarray(value))}
     if value is None or isinstance(value, bool | int | float | str):
@@ -51,8 +51,8 @@ def unpack(data: Any, stand_ins: bool = False) -> Any:
     """The value of `pack`; ValueError for anything else.
 
     Args:
-        data: what JSON gave.
-        stand_ins: whether functions may be among it; they are part of cases, never of results.
+        data: decoded JSON.
+        stand_ins: whether stand-ins for functions are allowed; cases may have them, results may not.
     """
     if data is None or isinstance(data, bool | int | float | str):
         return data
@@ -71,7 +71,7 @@ def unpack(data: Any, stand_ins: bool = False) -> Any:
             if isinstance(scalar, np.ndarray) and scalar.ndim == 0:
                 return scalar[()]
         if kind == "strange":
-            return np.empty(0, dtype=object)  # never right, and a dtype of no number
+            return np.empty(0, dtype=object)  # never right: not a numeric dtype
         if kind == "dtype":
             return unpack_array(data)
         if kind == "stand_in" and stand_ins:
@@ -89,7 +89,10 @@ def unpack_array(data: dict[str, Any]) -> np.ndarray[Any, Any]:
         raise ValueError("not an array")
     if len(shape) > 32 or not all(type(n) is int and 0 <= n <= LARGEST for n in shape):
         raise ValueError("not a shape")
-    size, filled = 1, 1  # of the array; and if its empty axes had one entry, as a mean over such an axis has
+    size, filled = (
+        1,
+        1,
+    )  # entries, and entries if empty axes had length 1, as a mean over them has
     for n in shape:
         size, filled = size * n, filled * max(n, 1)
     raw = base64.b64decode(text, validate=True)
@@ -102,7 +105,7 @@ def unpack_array(data: dict[str, Any]) -> np.ndarray[Any, Any]:
 
 
 def pack_case(case: Case) -> Any:
-    """A case; whether it is an edge stays with the grader."""
+    """A case, without its `edge`, which only the grader needs."""
     return [case.name, pack(case.args)]
 
 
@@ -121,7 +124,7 @@ def pack_outcome(outcome: Outcome) -> Any:
 
 
 def unpack_outcome(data: Any) -> Outcome:
-    """An outcome from the student's side; ValueError if it is none."""
+    """An outcome from the student's side; ValueError if the data is not one."""
     if not (isinstance(data, list) and [type(part) for part in data[1:]] == [str, str, int, bool, list, list, str]):
         raise ValueError("not an outcome")
     value, error, message, line, changed, calls, kinds, about = data

@@ -35,16 +35,16 @@ SAYS = {  # the cell of layer_norm, its diagnosis, and the message
     "set": (BODY + "return {1, 2}", "error", f"on a (3, 8) batch, {ODD['set']}."),
     "bfloat16": (BODY + "import torch; return torch.ones(2).bfloat16()", "error", ODD["bfloat16"]),
     "module inside": (BODY + "import no_such", "error", "ModuleNotFoundError in line 2 of its cell: there is no"),
-    "module in its cell": (f"import no_such.part as p\n{LAYER_NORM}", "cell_error", "(2, text cells counted) raises "
+    "module in its cell": (f"import no_such.part as p\n{LAYER_NORM}", "cell_error", "(2, counting text cells) raises "
                            "ModuleNotFoundError: there is no module no_such here."),
-    "the course": ("from subnorm.numpy import layer_norm", "cell_error", "subnorm is not there when answers are"),
-    "the course, as a name": (f"from subnorm import numpy as sn\n{LAYER_NORM}", "cell_error", "subnorm is not there"),
-    "the course, inside": (BODY + "from subnorm import numpy as sn", "error", ": subnorm is not there when"),
+    "the course": ("from subnorm.numpy import layer_norm", "cell_error", "subnorm is not available when answers"),
+    "the course, as a name": (f"from subnorm import numpy as sn\n{LAYER_NORM}", "cell_error", "is not available"),
+    "the course, inside": (BODY + "from subnorm import numpy as sn", "error", ": subnorm is not available when"),
     "a line": (BODY + "return x @ 'a'", "error", " in line 2 of its cell."),
     "a chosen line": (CHOSEN_LINE, "error", "on a (3, 8) batch, it raises ValueError."),
     "a chosen module": (CHOSEN_MODULE, "error", "on a (3, 8) batch, it raises ModuleNotFoundError in line 2 of its "
                         "cell."),
-    "a name that failed": (BODY + "return no_such.sum(x)", "error", "Cell 1 (text cells counted) failed: there is no "
+    "a name that failed": (BODY + "return no_such.sum(x)", "error", "Cell 1 (counting text cells) failed: there is no "
                            "module no_such here."),
 }  # fmt: skip
 

@@ -107,7 +107,7 @@ def test_a_run_stopped_from_the_keyboard_says_how_to_go_on(quick_set, room, tmp_
 
     monkeypatch.setattr(grade.Grading, "results", results)
     assert run(room, tmp_path / "grades", jobs=1) == 130
-    assert "The same command goes on" in capsys.readouterr().err
+    assert "Run the same command again" in capsys.readouterr().err
 
 
 def test_the_same_seed_gives_the_same_bytes_and_a_secret_one_is_drawn(quick_set, room, tmp_path):
@@ -181,7 +181,7 @@ def test_a_set_or_a_place_that_is_not_there_is_refused(quick_set, room, tmp_path
     assert "a set is one of" in errors
     assert "there is no" in errors
     assert f"cannot be written to {tmp_path / 'file'}: " in errors
-    assert "may not lie among the submissions" in errors
+    assert "must not be inside the submissions" in errors
 
 
 SMALL = """
@@ -239,7 +239,7 @@ def test_a_folder_for_the_grades_that_cannot_be_written_to_is_a_sentence(quick_s
     assert run(room, tmp_path / "grades") == 1
     said = capsys.readouterr().err
     assert said.startswith(f"grade: the grades cannot be written to {tmp_path / 'grades/students'}")
-    assert "the same command goes on where this one stopped" in said
+    assert "run the same command again to continue" in said
 
 
 def test_a_damaged_log_is_a_refusal_and_no_new_seed(quick_set, room, tmp_path, capsys):
@@ -263,7 +263,7 @@ def test_what_was_written_of_a_student_who_withdrew_is_removed(quick_set, room, 
     (out / "students/notes.json").write_text("{}")
     capsys.readouterr()
     assert run(room, out) == 0
-    assert "removed, for they are not among the submissions any more: Bo\n" in capsys.readouterr().out
+    assert "removed, because they are no longer among the submissions: Bo\n" in capsys.readouterr().out
     names = {"Ada", "Cy", "notes"}
     assert {path.stem for folder in ("feedback", "students") for path in (out / folder).iterdir()} == names
     assert not any(b"Bo" in content for content in contents(out).values())
@@ -446,7 +446,7 @@ def test_very_many_files_of_one_student_are_this_student_s_problem(tmp_path):
 def test_a_folder_around_the_whole_class_may_have_any_name(inside, students, tmp_path, capsys):
     write_zip(tmp_path / "download.zip", [(f"Grades 2026/{name}", b"1") for name in inside])
     assert [one.student for one in read_all(tmp_path / "download.zip")] == students
-    assert ("folder Grades 2026: it is taken for the class" in capsys.readouterr().err) == (len(students) > 1)
+    assert ("folder Grades 2026: treated as the class" in capsys.readouterr().err) == (len(students) > 1)
 
 
 def test_the_only_student_on_moodle_is_no_folder_of_a_class(tmp_path):

@@ -420,7 +420,7 @@ def test_a_python_among_the_teacher_s_files_is_a_refusal(tmp_path, monkeypatch):
     need("bwrap")
     monkeypatch.setattr(sandbox, "installed_in", lambda real=sandbox.installed_in: [*real(), str(tmp_path)])
     monkeypatch.setenv("HOME", str(tmp_path / "teacher"))
-    with pytest.raises(NoSandbox, match="so does your home"), Sandbox():
+    with pytest.raises(NoSandbox, match="so is your home"), Sandbox():
         pass
 
 
