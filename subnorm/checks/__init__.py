@@ -1,8 +1,8 @@
-"""Instant feedback for the exercises: ``checks.layer_norm(layer_norm)`` says what your function does, and why.
+"""Instant feedback for the exercises: ``checks.layer_norm(layer_norm)`` tells you what your function gets wrong.
 
-The folder of each sheet, as ``ex02``, has one file for each exercise. The exercises are found, and each can be called
-by its name here: it is an :class:`Exercise`. Feedback never stops a notebook. The same code judges in class and when
-a teacher grades; the inputs differ.
+The folder of each sheet, such as ``ex02``, has one file for each exercise. Each exercise is an attribute of this
+package, an :class:`Exercise` that you can call. Feedback never stops a notebook. The grader uses the same code with
+other inputs.
 """
 
 import pkgutil
@@ -14,7 +14,7 @@ __all__ = ["SETS", "Exercise", "Mistake", "Result", "progress"]
 
 
 def found(sheet: str) -> list[Exercise]:
-    """The exercises of a sheet, in their order. A file whose name begins with _ is none."""
+    """The exercises of a sheet, in order. A file whose name begins with _ is not an exercise."""
     folder = import_module(f"{__name__}.{sheet}")
     names = [module.name for module in pkgutil.iter_modules(folder.__path__) if not module.name.startswith("_")]
     exercises = [getattr(import_module(f"{folder.__name__}.{name}"), name) for name in names]

@@ -1,7 +1,7 @@
-"""Runs an answer on cases and writes down what comes out. No verdict is formed here, and no right answer is known.
+"""Run an answer on cases and collect the outcomes, without a verdict and without the right answers.
 
-That is why this file imports NumPy alone: the grader runs it beside the answer, inside the sandbox, and compares
-outside. In class it runs in the notebook.
+The grader runs this file next to the answer, inside the sandbox, and compares outside; so it imports only NumPy. In
+class it runs in the notebook.
 """
 
 import copy
@@ -19,12 +19,12 @@ import numpy as np
 
 @dataclass
 class Case:
-    """One call of the function that is asked for.
+    """One call of the function that the exercise asks for.
 
     Args:
-        name: what is special about it, as it stands in the feedback: "a (3, 8) float32 batch".
-        args: what the function is called with; anything that `convert` can copy.
-        edge: looked at only if every other case is right, so that one mistake is found at a time.
+        name: a description for the feedback: "a (3, 8) float32 batch".
+        args: the arguments of the call; anything that `convert` can copy.
+        edge: compared only if every other case is right, so that feedback is about one mistake at a time.
         raises: name of the error that the task asks for; empty if it asks for a result.
     """
 
@@ -36,29 +36,29 @@ class Case:
 
 @dataclass
 class Outcome:
-    """What came of one case: a value, or an error."""
+    """The result of one case: a value, or an error."""
 
     value: Any = None
     error: str = ""  # the name of the exception; empty if there was none
     message: str = ""
     line: int = 0  # of the answer's own code, counted from the top of its cell
-    changed: bool = False  # an input was written to
+    changed: bool = False  # whether an input was changed in place
     calls: list[int] = field(default_factory=list)  # how often each function among the inputs was called
-    kinds: list[str] = field(default_factory=list)  # names of the exceptions from which the error's class descends
-    about: str = ""  # the key in `ODD` of a result that is none, or the name of a module that is missing
+    kinds: list[str] = field(default_factory=list)  # names of the error's base classes
+    about: str = ""  # the key in `ODD` of an invalid result, or the name of a missing module
 
 
-# What stands for functions and devices among the inputs. An answer gets none of these objects, but functions that
-# `veiled` makes of them: no attribute of its input says what the answer should measure. Python hides nothing from code
-# that takes a function apart; the grader flags such code.
+# Stand-ins for functions and devices among the inputs. An answer does not get these objects, but functions that
+# `veiled` makes from them, so no attribute of its input reveals what the answer should measure. Code that inspects a
+# function's internals can still find it; the grader flags such code.
 
 
 @dataclass
 class Sublayer:
-    """A function of a stream, given by its numbers, that counts its calls: it stands for a sublayer or a norm.
+    """A stand-in for a sublayer or a norm, which counts its calls.
 
-    ``kind`` is "linear" (x @ weight), "tanh" or "relu" (of x @ weight), or "peak" (every row divided by its largest
-    absolute value: it normalizes, and is none of the norms that are asked for).
+    ``kind`` is "linear" (x @ weight), "tanh" or "relu" (of x @ weight), or "peak" (divides every row by its largest
+    absolute value: a normalization that no exercise asks for).
     """
 
     kind: str
@@ -83,10 +83,10 @@ class Sublayer:
 
 @dataclass
 class Norm:
-    """A norm of a batch of tokens, (n, d), to be asked what it ignores. Its calls are not counted.
+    """A norm of a batch of tokens, (n, d), whose invariances an answer measures. Its calls are not counted.
 
-    ``kind`` is one of `NORMS`; ``gain``, where there is one, multiplies each feature of the result. ``number`` is the
-    exponent, the share or the temperature of a kind that has one.
+    ``kind`` is one of `NORMS`; an optional ``gain`` multiplies each feature of the result. ``number`` is the exponent,
+    share or temperature of a kind that has one.
     """
 
     kind: str
@@ -112,7 +112,7 @@ def unit(x: Any, axis: int) -> Any:
 
 
 def soft(x: Any, temperature: float) -> Any:
-    """The softmax of each row, over its mean."""
+    """The softmax of each row, divided by its mean."""
     e = 2.718281828459045 ** (centred(x, 1) / temperature)
     return e / e.mean(1, keepdims=True)
 
@@ -124,7 +124,7 @@ NORMS: dict[str, Callable[[Any, float], Any]] = {
     "centring": lambda x, _: centred(x, 1),
     "squares": lambda x, _: unit(x, 1) ** 2,
     "nothing": lambda x, _: x * 1.0,
-    # a result of these does not show, by its mean or its size, what they ignore
+    # the mean and size of these norms' results do not reveal their invariances
     "power": lambda x, p: x / (abs(x) ** p).mean(1, keepdims=True) ** (1 / p),
     "bent": lambda x, share: unit(centred(x + share * x**3, 1), 1),
     "soft": soft,
@@ -135,14 +135,14 @@ NORMS: dict[str, Callable[[Any, float], Any]] = {
 
 @dataclass
 class Device:
-    """An accelerator that is only imagined, with a clock of its own: times on it are exact, and the same everywhere.
+    """A simulated accelerator with its own clock: its times are exact, and the same on every machine.
 
-    ``run()`` comes back after ``launch`` seconds, while the work (``first`` seconds more at the first time) is queued;
-    ``synchronize()`` waits for all of it; ``clock()`` gives the time in seconds.
+    ``run()`` returns after ``launch`` seconds and queues the work (the first run takes ``first`` seconds more);
+    ``synchronize()`` waits for all work; ``clock()`` returns the time in seconds.
     """
 
     launch: float
-    work: list[float]  # seconds of each run, over and over
+    work: list[float]  # seconds of each run, repeated in a cycle
     first: float = 0.0
     now: float = 0.0
     ready: float = 0.0
@@ -165,25 +165,25 @@ class Device:
         return types.SimpleNamespace(**calls)
 
 
-#: may stand among the inputs, beside arrays and numbers
+#: allowed among the inputs, besides arrays and numbers
 STAND_INS: dict[str, type] = {"Sublayer": Sublayer, "Norm": Norm, "Device": Device}
 
 
 #: the message for a result that cannot be compared
 ODD = {
-    "exception": "an exception comes back: raise it, do not return it",
-    "class": "a class comes back: return an instance of it, with parentheses after its name",
-    "generator": "a generator or an iterator comes back, whose values are not computed yet: return a list or an array",
-    "function": "a function comes back: return what it computes",
-    "set": "a set comes back, which has no order: return a list or an array",
+    "exception": "it returns an exception: raise it instead",
+    "class": "it returns a class: return an instance, with parentheses after the class's name",
+    "generator": "it returns a generator or an iterator, whose values are not computed yet: return a list or an array",
+    "function": "it returns a function: return the result of calling it",
+    "set": "it returns a set, which has no order: return a list or an array",
     "bfloat16": "the result is in bfloat16: give it the dtype that the task asks for",
-    "no_module": "what comes back is no torch.nn.Module",
-    "object": "the result must be an array, a number, a text, or a list, tuple or dict of these",
+    "no_module": "the result is not a torch.nn.Module",
+    "object": "the result must be an array, a number, a string, or a list, tuple or dict of these",
 }
 
 
 class Odd(TypeError):
-    """A result that is no value; the key in `ODD` says what it is."""
+    """A result that cannot be compared; the key in `ODD` gives the reason."""
 
     def __init__(self, key: str) -> None:
         super().__init__(ODD[key])
@@ -191,9 +191,9 @@ class Odd(TypeError):
 
 
 def as_module(factory: Callable[..., Any], d: int, eps: float, state: Any, x: Any, dy: Any) -> Any:
-    """What a ``torch.nn.Module`` does that ``factory(d, eps)`` makes: its first state, output and gradients.
+    """The initial state, output and gradients of the ``torch.nn.Module`` that ``factory(d, eps)`` makes.
 
-    ``state`` is loaded, and the module run, only if names and shapes are the same.
+    It loads ``state`` and runs the module only if names and shapes match.
     """
     torch = importlib.import_module("torch")
     module = factory(d, eps)
@@ -220,16 +220,16 @@ def shapes(state: dict[str, Any]) -> str:
 
 
 WAYS: dict[str, Callable[..., Any]] = {"function": lambda answer, *args: answer(*args), "module": as_module}
-NEEDS = {"module": {"torch": "PyTorch"}}  # what a way to call an answer imports, and its name
+NEEDS = {"module": {"torch": "PyTorch"}}  # for each way: the module to import, and its library's name
 
 
 def collect(answer: Callable[..., Any], cases: Sequence[Case], way: str = "function") -> list[Outcome]:
-    """The outcomes of all cases. An answer that wants PyTorch's tensors gets them.
+    """The outcomes of all cases. An answer that needs PyTorch tensors gets them.
 
     Args:
         answer: the function or the class that a student wrote.
-        cases: what it is called with.
-        way: how it is called, one of `WAYS`.
+        cases: the calls to make.
+        way: how to call it, one of `WAYS`.
     """
     outcomes = [run(answer, case, way, tensors=False) for case in cases]
     if "torch" in sys.modules and misfits(outcomes):
@@ -244,7 +244,7 @@ def errors(outcomes: Sequence[Outcome]) -> int:
 
 
 def misfits(outcomes: Sequence[Outcome]) -> int:
-    """How many errors are those of an array where a tensor is wanted. A task may ask for one of them."""
+    """How many errors may come from an array in place of a tensor. (A task may also ask for such an error.)"""
     return sum(outcome.error in ("TypeError", "AttributeError") for outcome in outcomes)
 
 
@@ -272,13 +272,13 @@ def run(answer: Callable[..., Any], case: Case, way: str, tensors: bool) -> Outc
 
 
 def missing(error: BaseException) -> str:
-    """The name of the module that an error says is not there; empty if it says none."""
+    """The name of the module that an error reports missing; otherwise empty."""
     name = getattr(error, "absent", None) or getattr(error, "name", None)
     return name[:100] if isinstance(error, ImportError) and isinstance(name, str) else ""
 
 
 def veiled(value: Any) -> Any:
-    """An input as the answer gets it: arrays as they are, and functions in place of stand-ins."""
+    """An input for the answer, with functions in place of stand-ins."""
     if isinstance(value, list | tuple):
         return type(value)(map(veiled, value)) if any(holds_stand_in(item) for item in value) else value
     return value.veiled() if holds_stand_in(value) else value
@@ -291,7 +291,7 @@ def holds_stand_in(value: Any) -> bool:
 
 
 def convert(value: Any, tensors: bool) -> Any:
-    """A copy of an input, with PyTorch tensors in place of arrays if they are wanted."""
+    """A copy of an input, optionally with PyTorch tensors in place of arrays."""
     if isinstance(value, np.ndarray):
         return sys.modules["torch"].tensor(value) if tensors else value.copy()
     if isinstance(value, list | tuple):
@@ -304,7 +304,7 @@ def convert(value: Any, tensors: bool) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A result as arrays, numbers, texts, and lists, tuples and dicts of these; TypeError for anything else."""
+    """A result as arrays, numbers, strings, and lists, tuples and dicts of these; TypeError for anything else."""
     if type(value).__module__.startswith("torch") and hasattr(value, "detach"):
         if str(value.dtype) == "torch.bfloat16":
             raise Odd("bfloat16")  # NumPy has no such dtype
@@ -321,7 +321,7 @@ def plain(value: Any) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """The key in `ODD` of what is no value."""
+    """The key in `ODD` for an invalid result."""
     if isinstance(value, BaseException | type):
         return "class" if isinstance(value, type) else "exception"
     if isinstance(value, set | frozenset):
@@ -332,7 +332,7 @@ def kind_of(value: Any) -> str:
 
 
 def untouched(before: Any, after: Any) -> bool:
-    """Whether no array among the inputs was written to."""
+    """Whether no input array was changed in place."""
     if isinstance(before, list | tuple):
         return all(map(untouched, before, after))
     if isinstance(before, np.ndarray):
@@ -343,7 +343,7 @@ def untouched(before: Any, after: Any) -> bool:
 
 
 def own_line(error: BaseException, answer: Callable[..., Any]) -> int:
-    """The line of the answer's own file, or cell, at which an error arose; 0 if it is not known."""
+    """The line of the answer's own file or cell at which an error arose; 0 if unknown."""
     own = getattr(getattr(answer, "__code__", None), "co_filename", None)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == own]
     return (lines[-1] or 0) if lines else 0

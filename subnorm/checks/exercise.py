@@ -1,7 +1,7 @@
-"""What an exercise is: its right answer, its cases, and the mistakes that people make, each with its name.
+"""Exercises: a right answer, cases, and named mistakes that people make.
 
-A check calls the student's function on the cases and compares. If the outcomes are those of one named mistake on
-every case, it says so; if not, it only says what was seen. The grader judges with the same code on other cases.
+A check calls the student's function on the cases and compares. If every outcome matches that of one named mistake, it
+names the mistake; otherwise it only reports the difference. The grader uses the same code on other cases.
 """
 
 import importlib
@@ -15,9 +15,9 @@ import numpy as np
 from subnorm.checks.collect import NEEDS, ODD, Case, Outcome, collect, convert
 from subnorm.checks.variant import Variant
 
-#: (rtol, atol) of each dtype: wide enough for every right way to compute; a mistake changes some number by far more.
+#: (rtol, atol) of each dtype: wide enough for every correct method; a mistake changes some number by far more.
 TOLERANCE = {"float16": (1e-2, 1e-2), "float32": (1e-3, 1e-3), "float64": (1e-4, 1e-5)}
-CLASS_SEED = 2016  # of the cases in class; the grader draws its own
+CLASS_SEED = 2016  # of the cases in class; the grader uses another
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Mistake:
     """A wrong answer that people give.
 
     Args:
-        tag: its name in one word, as it stands in grades.csv: "ddof1".
-        says: what was done, and what the definition is: one sentence, without blame or praise.
+        tag: its name in one word, as in grades.csv: "ddof1".
+        says: what the answer does, and the definition: one sentence, without blame or praise.
         answer: a function that makes this mistake and no other.
-        source: address of a public thread in which somebody made it; empty if we know of none.
+        source: address of a public discussion of somebody's mistake; empty if we know of none.
     """
 
     tag: str
@@ -39,10 +39,10 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Result:
-    """What a check found. True if the answer is right."""
+    """The result of a check. True if the answer is right."""
 
     exercise: str
-    tag: str  # "right", "not_done", the tag of a mistake, or what was seen: "value", "shape", "dtype", "error", ...
+    tag: str  # "right", "not_done", the tag of a mistake, or the kind of difference: "value", "shape", "error", ...
     seen: str
     hint: str = ""
 
@@ -54,7 +54,7 @@ class Result:
         return f"{mark} {self.exercise}: {self.seen}" + (f"\n   → {self.hint}" if self.hint else "")
 
     def _ipython_display_(self) -> None:
-        """Nothing: the check has printed it."""
+        """Display nothing, because the check has printed the result."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,14 @@ class Exercise:
     Args:
         name: of the function, and of the check.
         level: 1 to 4; also the points.
-        minutes: that it takes.
+        minutes: estimated working time.
         chapter: stem of the notebook whose objective it serves: "03-layer-normalization".
-        objective: what you can do when you have done it.
+        objective: what students can do afterwards.
         reference: a right answer.
-        cases: draws the cases, from a generator of random numbers.
-        mistakes: at least eight, which the cases tell from each other.
-        facts: sentences that may hold of a result, with the test; said when no mistake is recognized.
-        way: how the answer is called; see `WAYS` in `subnorm.checks.collect`.
+        cases: draws the cases from a random generator.
+        mistakes: at least eight, which the cases can tell apart.
+        facts: statements about a result, each with its test; reported when no mistake is recognized.
+        way: how to call the answer; see `WAYS` in `subnorm.checks.collect`.
         number: its place in the sheet.
     """
 
@@ -88,7 +88,7 @@ class Exercise:
     number: int = 0
 
     def __call__(self, answer: Callable[..., Any]) -> Result:
-        """Check an answer: print what was seen, and return it. Never raises, unless SUBNORM_CHECKS=raise is set.
+        """Check an answer: print the result, and return it. Never raises, unless SUBNORM_CHECKS=raise is set.
 
         Args:
             answer: your function itself, without parentheses after its name.
@@ -110,13 +110,13 @@ class Exercise:
         return result
 
     def judge(self, cases: Sequence[Case], outcomes: Sequence[Outcome], trusted: bool = True) -> Result:
-        """The verdict on the outcomes of an answer; the first cases that are wrong decide it.
+        """The verdict on the outcomes of an answer; the first wrong cases decide it.
 
         Args:
-            cases: what the answer was called with.
-            outcomes: what came out.
-            trusted: False looks for facts in results of the right form only: of any other form, what a fact computes
-                may take all the memory of this machine.
+            cases: the calls.
+            outcomes: their outcomes.
+            trusted: False tests facts only on results of the right form: on any other, a test may use up the memory of
+                this machine.
         """
         if lacking := lacking_for(self.way):
             return Result(self.name, "needs_library", f"this exercise needs {lacking}, which cannot be imported here.")
@@ -144,9 +144,9 @@ class Exercise:
         return Result(self.name, "right", f"right on all {len(cases)} inputs.")
 
     def recognize(self, cases: Sequence[Case], outcomes: Sequence[Outcome], edge: bool, tag: str) -> Mistake | None:
-        """The one mistake with just these outcomes: on the plain cases, or on all if it shows on the edge only.
+        """The one mistake with the same outcomes: on the plain cases, or on all if only edge cases are wrong.
 
-        Where the values are wrong, the dtype and the number of calls may differ from those of our wrong answer, too.
+        If the values are wrong, the dtype and the number of calls may also differ from those of our wrong answer.
         """
         chosen = [k for k, case in enumerate(cases) if edge or not case.edge]
         allowed = (None, "dtype", "calls") if tag in ("value", "shape") else (None,)
@@ -156,16 +156,16 @@ class Exercise:
             fault = difference(outcomes[k], theirs)
             return outcomes[k].error == theirs.error and (fault and fault[0]) in allowed
 
-        # case by case, and so no further than the first that tells them apart: feedback has to be instant
+        # run each mistake only up to the first case that differs: feedback must be instant
         found = [mistake for mistake in self.mistakes if all(alike(mistake, k) for k in chosen)]
         return found[0] if len(found) == 1 else None
 
     def outcomes(self, answer: Callable[..., Any], cases: Sequence[Case]) -> list[Outcome]:
-        """What an answer of ours gives."""
+        """The outcomes of an answer of ours."""
         return collect(answer, cases, self.way)
 
     def advice(self, cases: Sequence[Case], outcomes: Sequence[Outcome], edge: bool, tag: str) -> str:
-        """What is known of a mistake without a name. Facts are of plain cases: of no use where those are right."""
+        """Advice for an unknown mistake. Facts concern plain cases, so they do not help if those are right."""
         known = "The ordinary inputs are right: what is special about this one?" if edge else ""
         if not edge and tag != "error":
             known = self.holds(cases, outcomes)
@@ -173,7 +173,7 @@ class Exercise:
         return " ".join(part for part in (written and "An input was written to: make a new array.", known) if part)
 
     def holds(self, cases: Sequence[Case], outcomes: Sequence[Outcome]) -> str:
-        """Which facts hold of every result on the plain cases, and which do not."""
+        """Which facts hold for every result on the plain cases, and which do not."""
         plain = [(c, o) for c, o in zip(cases, outcomes, strict=True) if not c.edge and not o.error]
         if not self.facts or not plain:
             return ""
@@ -184,17 +184,17 @@ class Exercise:
         return f"What holds: {yes}." + (f" What does not: {no}." if no else "")
 
 
-#: tag, change, sentence, and a source where there is one. The change is one "old -> new", several, or a wrong answer.
+#: tag, change, sentence, and an optional source. The change is one "old -> new", several, or a wrong answer.
 Row = tuple[str, str | tuple[str, ...] | Callable[..., Any], str] | tuple[str, Any, str, str]
 
 
 def exercise(*, mistakes: Sequence[Row], **settings: Any) -> Callable[[Callable[..., Any]], Exercise]:
-    """Make an `Exercise` of its right answer, which gives it its name.
+    """A decorator that makes an `Exercise` from its right answer, and names it after that function.
 
     Args:
-        mistakes: one row each: ``("ddof1", "x.var(-1, -> x.var(-1, ddof=1,", "your variance is unbiased.")``, and
-            then the source; https://github.com/ can be left out.
-        settings: what else an `Exercise` has.
+        mistakes: one row each: ``("ddof1", "x.var(-1, -> x.var(-1, ddof=1,", "your variance is unbiased.")``,
+            optionally with a source; https://github.com/ can be left out.
+        settings: the other arguments of an `Exercise`.
     """
 
     def made(reference: Callable[..., Any]) -> Exercise:
@@ -217,7 +217,7 @@ def mistake(reference: Callable[..., Any], tag: str, change: Any, says: str, sou
 
 
 def totals(exercises: Sequence[Exercise]) -> str:
-    """Of a sheet: "8 exercises, 95 minutes, 16 points"."""
+    """The totals of a sheet: "8 exercises, 95 minutes, 16 points"."""
     minutes, points = sum(ex.minutes for ex in exercises), sum(ex.level for ex in exercises)
     return f"{len(exercises)} exercises, {minutes} minutes, {points} points"
 
@@ -226,40 +226,40 @@ SEEN: dict[str, Result] = {}  # the last result of each check of this session
 
 
 def progress() -> None:
-    """Print what has been checked in this session, and what is left."""
+    """Print the exercises that were checked in this session, and which are right."""
     for result in SEEN.values():
         print(f"{'✓' if result else '○'} {result.exercise}" + ("" if result else f" ({result.tag})"))
     print(f"{sum(map(bool, SEEN.values()))} of {len(SEEN)} exercises that you have checked are right.")
 
 
 def lacking_for(way: str) -> str:
-    """The name of a library that this way to call an answer needs and that cannot be imported, or nothing."""
+    """The name of a library that this way of calling needs but that cannot be imported; otherwise empty."""
     for module, name in NEEDS.get(way, {}).items():
         try:
             importlib.import_module(module)
-        except Exception:  # a library that is half installed fails in many ways
+        except Exception:  # a half-installed library fails in many ways
             return name
     return ""
 
 
 def unwritten(outcome: Outcome) -> bool:
     """Whether the function has no body yet."""
-    # of a module without a forward, PyTorch says so by the same error
+    # a PyTorch module without a forward raises the same error
     return (outcome.error == "NotImplementedError" and '"forward"' not in outcome.message) or (
         not outcome.error and (outcome.value is None or outcome.value is ...)
     )
 
 
 def safely(test: Callable[..., bool], case: Case, outcome: Outcome) -> bool:
-    """Whether a fact holds of a result, which may be of any shape or type."""
+    """Whether a fact holds for a result, which may have any shape or type."""
     try:
-        return bool(test(outcome.value, *convert(case.args, tensors=False)))  # a fact may call what counts its calls
+        return bool(test(outcome.value, *convert(case.args, tensors=False)))  # a copy: calls are counted
     except Exception:
         return False
 
 
 def difference(got: Outcome, wanted: Outcome) -> tuple[str, str] | None:
-    """(tag, what was seen) where two outcomes differ; None where they agree."""
+    """(tag, description) of the first difference between two outcomes; None if they agree."""
     if got.error or wanted.error:
         if wanted.error and wanted.error in (got.error, *got.kinds):
             return None
@@ -279,14 +279,14 @@ def difference(got: Outcome, wanted: Outcome) -> tuple[str, str] | None:
 
 
 def same_form(got: Outcome, wanted: Outcome) -> bool:
-    """Whether two values differ in numbers alone; an error has no value."""
+    """Whether two values differ only in their numbers or dtypes; an error has no value."""
     if got.error or wanted.error:
         return got.value is None
     return all(tag in ("value", "dtype") for tag, _ in differences(got.value, wanted.value, ""))
 
 
 def differences(got: Any, wanted: Any, name: str) -> Iterator[tuple[str, str]]:
-    """Where two values differ, as (tag, what was seen)."""
+    """The differences between two values, as (tag, description)."""
     if isinstance(wanted, dict):
         if not isinstance(got, dict) or set(got) != set(wanted):
             keys = sorted(got) if isinstance(got, dict) else type(got).__name__
@@ -312,11 +312,11 @@ def differences(got: Any, wanted: Any, name: str) -> Iterator[tuple[str, str]]:
 
 
 def array_differences(got: Any, wanted: Any, name: str) -> Iterator[tuple[str, str]]:
-    """Of numbers: first the shape, then the values, then the dtype."""
+    """The differences between numbers: first the shape, then the values, then the dtype."""
     expected = np.asarray(wanted)
     try:
         found = np.asarray(got if only_numbers(got) else None)
-    except Exception:  # rows of several lengths, or what has no array
+    except Exception:  # rows of different lengths, or an object without an array
         found = np.asarray(None)
     if found.dtype.kind not in "fiub":
         yield "type", f"{name} is {short(got)}, expected numbers of shape {expected.shape}"
@@ -329,20 +329,20 @@ def array_differences(got: Any, wanted: Any, name: str) -> Iterator[tuple[str, s
         rtol = atol = 0
     same = np.isclose(found.astype(float), expected.astype(float), rtol, atol, equal_nan=True)
     if not same.all():
-        with np.errstate(all="ignore"):  # inf - inf, where both are infinite
+        with np.errstate(all="ignore"):  # for inf - inf
             off = np.where(same, -1, np.nan_to_num(np.abs(found.astype(float) - expected), nan=np.inf))
         at = tuple(int(k) for k in np.unravel_index(off.argmax(), off.shape))
         place = f"{name}[{', '.join(map(str, at))}]" if at else name
         seen = f"{place} is {short(found[at])}, expected {short(expected[at])}"
         if found.dtype.kind == expected.dtype.kind == "f" and found.dtype.itemsize < expected.dtype.itemsize:
-            seen += f" (and the dtype is {found.dtype}, expected {expected.dtype})"  # it may be the reason
+            seen += f" (and the dtype is {found.dtype}, expected {expected.dtype})"  # a possible reason
         yield "value", seen
     elif isinstance(wanted, np.ndarray) and wanted.ndim and found.dtype != wanted.dtype:
         yield "dtype", f"the values are right, but {name} has dtype {found.dtype}, expected {wanted.dtype}"
 
 
 def only_numbers(value: Any) -> bool:
-    """Whether no text is among the values: of a list with a long one, NumPy makes each entry as long."""
+    """Whether there are no strings among the values: NumPy pads every entry to the length of the longest."""
     return all(map(only_numbers, value)) if isinstance(value, list | tuple) else not isinstance(value, str | bytes)
 
 
@@ -351,7 +351,7 @@ def is_truth(value: Any) -> bool:
 
 
 def short(value: Any) -> str:
-    """A value in a few characters."""
+    """A value as a short text."""
     if isinstance(value, np.ndarray) and value.ndim:
         return f"an array of shape {value.shape}"
     if isinstance(value, np.generic | np.ndarray):

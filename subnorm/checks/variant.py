@@ -1,4 +1,4 @@
-"""A wrong answer is the text of the right one with pieces replaced."""
+"""Make a wrong answer from the text of the right one, by replacing pieces."""
 
 import functools
 import linecache
@@ -7,14 +7,14 @@ from typing import Any
 
 
 class Variant:
-    """A function with pieces of its text replaced. It is compiled at the first call: most are never called.
+    """A function with pieces of its text replaced. It is compiled at the first call, because most are never called.
 
     Args:
         function: at the top level of its file.
-        changes: each `"old -> new"`, made one after the other; nothing after the arrow takes the piece away.
+        changes: each `"old -> new"`, applied in order; `"old ->"` deletes the piece.
 
     Raises:
-        ValueError: a piece does not occur exactly once in the function, counted from its ``def`` on.
+        ValueError: a piece does not occur exactly once in the function's text from ``def`` on.
     """
 
     def __init__(self, function: Callable[..., Any], *changes: str) -> None:
@@ -39,7 +39,7 @@ class Variant:
 
 @functools.cache
 def text_of(function: Callable[..., Any]) -> str:
-    """The lines of a function, from its ``def`` on. Like inspect.getsource, which takes a hundred times as long."""
+    """The lines of a function from its ``def`` on, a hundred times as fast as inspect.getsource."""
     lines = linecache.getlines(function.__code__.co_filename, function.__globals__)
     start = next(k for k, line in enumerate(lines) if line.startswith(f"def {function.__name__}("))
     ends = (k for k, line in enumerate(lines[start + 1 :], start + 1) if line[0] not in " \n)")

@@ -1,4 +1,4 @@
-"""Inputs that several exercises draw."""
+"""Inputs that several exercises share."""
 
 import numpy as np
 

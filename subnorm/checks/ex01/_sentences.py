@@ -1,3 +1,3 @@
-"""What several exercises say of the same mistake."""
+"""Sentences that several exercises share."""
 
-READS_FIRST = "every sublayer reads the first x; each reads the stream as the sublayers before it left it."
+READS_FIRST = "every sublayer reads the first x; each must read the stream that the sublayers before it have produced."

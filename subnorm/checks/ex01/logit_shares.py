@@ -9,7 +9,7 @@ from subnorm.checks.exercise import exercise
 def cases(rng):
     def case(name, shape, many, eps=1e-5):
         d = shape[-1]
-        # The mean of each part is far from 0, so that centring shows
+        # Each part has a mean far from 0, to make centring visible
         sublayers = [random_sublayer(rng, d, kind) for kind in ["relu", "tanh", "linear"][:many]]
         return Case(name, (rng.normal(0.5, 1, shape), sublayers, rng.normal(0, 1, (d, 7)), eps))
 
@@ -39,21 +39,21 @@ LENS = (OWN_RSTD, "in edits -> in np.cumsum(edits, 0)")
     ],
     mistakes=[
         ("own_rstd", OWN_RSTD,
-         "each edit is divided by its own deviation, so that all count alike; there is one rstd, that of the sum.",
+         "each edit is divided by its own deviation, so that all count alike; there is only one rstd, that of the sum.",
          "TransformerLensOrg/TransformerLens/issues/696"),
         ("no_norm", ("- edit.mean(-1, keepdims=True) ->", "* rstd ->"),
-         "the edits are read out without the final norm; centre each, and multiply by the rstd of the sum.",
+         "the final norm is missing; centre each edit, and multiply it by the rstd of the sum.",
          "TransformerLensOrg/TransformerLens/issues/179"),
         ("no_rstd", "* rstd ->",
          "the edits are centred, but not scaled; the final norm multiplies by the rstd of the sum."),
         ("no_centre", "- edit.mean(-1, keepdims=True) ->",
-         "the edits are scaled, but not centred; the final norm subtracts the mean, and each edit brings its own."),
+         "the edits are scaled, but not centred; the final norm subtracts the mean, and each edit has its own."),
         ("mean_of_sum", "edit.mean -> end.mean",
          "the mean of the whole stream is subtracted from every edit, so it is counted too often; each has its own."),
         ("mean_split_evenly", "edit.mean -> 1 / len(edits) * end.mean",
-         "the mean of the whole stream is split evenly; the shares add up, but each edit brought its own mean."),
+         "the mean of the whole stream is split evenly; the shares add up, but each edit has its own mean."),
         ("rstd_of_input", "end.var -> x.var",
-         "the rstd is that of x, before the sublayers; the final norm sees the end of the stream."),
+         "the rstd is that of x, before the sublayers; the final norm reads the end of the stream."),
         ("rms", "end.var -> (end**2).mean",
          "you divide by the root mean square, as RMSNorm does; LayerNorm divides by the deviation from the mean."),
         ("no_eps", "+ eps ->", "eps is not used; rstd is one over the root of var + eps."),
@@ -63,8 +63,8 @@ LENS = (OWN_RSTD, "in edits -> in np.cumsum(edits, 0)")
         ("reads_first", "sublayer(end) -> sublayer(x)", READS_FIRST),
         ("lens", LENS, "these are the logits after each sublayer (the logit lens); a share is what one sublayer adds."),
         ("lens_steps", (*LENS, "np.stack(shares) -> np.diff(shares, axis=0, prepend=0)"),
-         "these are the steps of the logits from sublayer to sublayer, each with an rstd of its own; "
-         "they add up, but a step also holds the change of rstd."),
+         "these are the steps of the logits from sublayer to sublayer, each with its own rstd; "
+         "they add up, but a step also contains the change of rstd."),
     ],
 )
 def logit_shares(x, sublayers, readout, eps):

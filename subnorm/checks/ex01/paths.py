@@ -32,14 +32,14 @@ def add_up(terms, x, weights):
     ],
     mistakes=[
         ("bits_reversed", "index >> k -> index >> (many - 1 - k)",
-         "the first block is the highest bit, as itertools.product counts; here block 0 is the lowest bit, "
+         "the first block is the highest bit, as in itertools.product; here block 0 is the lowest bit, "
          "so path 1 goes through block 0 alone."),
         ("by_length", "in choices: -> in sorted(choices, key=lambda choice: (len(choice), choice)):",
-         "the paths are sorted by their length; they stand in the order of binary numbers."),
+         "the paths are sorted by their length; sort them as binary numbers."),
         ("complement", "if index -> if not index",
-         "a bit that is 1 sends the path past the branch; it sends it through."),
+         "a 1 bit sends the path past the branch; it must send it through."),
         ("last_block_first", "for k in choice: -> for k in choice[::-1]:",
-         "the weights of a path are multiplied from the last block to the first; x meets block 0 first."),
+         "the weights of a path are multiplied from the last block to the first; x goes through block 0 first."),
         ("no_straight_path", "np.stack(terms) -> np.stack(terms[1:])",
          "the path past every branch is missing: it is path 0, and carries x."),
         ("single_branches", "in choices: -> in [choice for choice in choices if len(choice) < 2]:",
@@ -49,9 +49,9 @@ def add_up(terms, x, weights):
         ("edits", "np.stack(terms) -> np.add.reduceat(terms, [0, *(2**k for k in range(many))])",
          "these are x and the edits, what each branch adds to the stream; each edit is a sum of paths."),
         ("summed", "np.stack(terms) -> sum(terms)",
-         "this is the sum of all paths, the output of the stack; give them one by one."),
+         "this is the sum of all paths, the output of the stack; return them separately."),
         ("whole_block", "term @ -> term + term @",
-         "a path is multiplied by I + weight where it goes through a branch; that counts the way past it, too."),
+         "a path is multiplied by I + weight where it goes through a branch; that also counts the way past it."),
         ("transposed", "weights[k] -> weights[k].T", "the branch of a block is x @ weight; you multiply by weight.T."),
     ],
 )

@@ -29,9 +29,9 @@ def cases(rng):
     mistakes=[
         ("no_skip", "x + ->", "the result is the branch alone, F(x); a residual connection adds x to it.",
          "znxlwm/UGATIT-pytorch/issues/32"),
-        ("branch_twice", "x + -> 2 *", "the branch is added to itself, F(x) + F(x); the other summand is x.",
+        ("branch_twice", "x + -> 2 *", "the branch is added to itself, F(x) + F(x); the other term is x.",
          "kyegomez/BitNet/issues/32"),
-        ("skip_twice", "x + -> x + x +", "x is added twice, x + x + F(x); the skip path brings it once.",
+        ("skip_twice", "x + -> x + x +", "x is added twice, x + x + F(x); the skip path adds it once.",
          "yakhyo/darknet-pytorch/issues/2"),
         ("overwritten", "return -> x = sublayer(x); return",
          "x was replaced by F(x) before the sum, which gives F(x) + F(F(x)); keep x for the skip path."),
@@ -43,7 +43,7 @@ def cases(rng):
         ("sum_normed", lambda x, sublayer: sn.post_ln(x, sublayer, sn.layer_norm),
          "the sum is normalised, which is Post-LN; this residual connection has no norm."),
         ("skip_relu", "x + -> np.maximum(x, 0) +",
-         "the skip path carries relu(x), as it does after a ReLU that writes in place; it carries x itself.",
+         "the skip path carries relu(x), as it does after an in-place ReLU; it must carry x itself.",
          "rosinality/vq-vae-2-pytorch/issues/60"),
         ("sum_relu", "x + sublayer(x) -> np.maximum(x + sublayer(x), 0)",
          "a ReLU follows the sum, as in the first ResNet; y = x + F(x) has nothing after the plus sign.",
@@ -52,9 +52,9 @@ def cases(rng):
          "the branch goes through a ReLU before the sum, so it can only raise x; y = x + F(x) adds F(x) as it is.",
          "kuangliu/pytorch-cifar/issues/4"),
         ("subtracted", "x + sublayer(x) -> sublayer(x) - x",
-         "x is subtracted, F(x) - x; the branch learns y - x, so the block adds x back.", "mlpack/mlpack/pull/1594"),
+         "x is subtracted, F(x) - x; the branch learns y - x, so add x back.", "mlpack/mlpack/pull/1594"),
         ("concatenated", "x + sublayer(x) -> np.concatenate([x, sublayer(x)], -1)",
-         "x and F(x) are put side by side; a residual connection adds them, and the shape stays."),
+         "x and F(x) are concatenated; a residual connection adds them, and keeps the shape."),
     ],
 )
 def residual(x, sublayer):

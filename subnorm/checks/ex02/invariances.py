@@ -5,9 +5,9 @@ from subnorm.checks.exercise import exercise
 
 
 def cases(rng):
-    """Norms in random order, on float64 batches: enough of them that every property holds of some and not of others.
+    """Norms in random order, on float64 batches; every property holds for some of them and fails for others.
 
-    The mean and the size of an output do not tell what a norm ignores: some functions are there for that alone.
+    Some are there only so that the mean and size of an output do not reveal the norm's invariances.
     """
 
     def case(name, kind, gain=False, numbers=(0, 0)):
@@ -25,7 +25,7 @@ def cases(rng):
         case("subtracting the mean, and no more", "centring"),
         case("the squares over their mean", "squares"),
         case("a function that changes nothing", "nothing"),
-        # each with a number of its own, so that no table of known outputs serves
+        # each with a random number, which defeats a table of known outputs
         case("the features over the root of the mean of another power", "power", numbers=(2.5, 4)),
         case("LayerNorm of a curve", "bent", numbers=(0.2, 0.6)),
         case("a softmax over its mean", "soft", numbers=(0.7, 1.5)),
@@ -36,7 +36,7 @@ def cases(rng):
 
 
 def close(a, b):
-    """np.allclose, in a fifth of the time."""
+    """np.allclose, five times as fast."""
     return bool(np.abs(a - b).max() < 1e-6)
 
 
@@ -46,35 +46,35 @@ def close(a, b):
     cases=cases,
     mistakes=[
         ("whole_batch", ("shifted[0] -> shifted[:]", "scaled[0] -> scaled[:]"),
-         "all tokens are shifted, and scaled, by the same number; change one token, and leave the others."),
+         "all tokens are shifted, and scaled, by the same number; change only one token."),
         ("negative_scale", "*= 3 -> *= -2",
-         "your factor is negative, which turns the sign of a row; the question is about positive factors."),
+         "your factor is negative, which flips the sign of a row; the question is about positive factors."),
         ("scaled_feature", "scaled[0] -> scaled[0, 0]",
-         "no output seems to stay as it was after a scaling: scale all features of the token by the same number, "
+         "no output stays the same after a scaling: scale all features of the token by the same number, "
          "and compare with np.allclose, not with ==."),
         ("shifted_feature", "shifted[0] -> shifted[0, 0]",
-         "no output seems to stay as it was after a shift: shift all features of the token by the same number, "
+         "no output stays the same after a shift: shift all features of the token by the same number, "
          "and compare with np.allclose, not with ==."),
         ("scale_follows", "norm(scaled), y -> norm(scaled), np.vstack([3 * y[:1], y[1:]])",
-         "you ask whether the output is scaled with the input; the question is whether it stays as it was."),
+         "you test whether the output is scaled with the input; the question is whether it stays the same."),
         ("shift_follows", "norm(shifted), y -> norm(shifted), np.vstack([5 + y[:1], y[1:]])",
-         "you ask whether the output is shifted with the input; the question is whether it stays as it was."),
+         "you test whether the output is shifted with the input; the question is whether it stays the same."),
         ("not_permuted", "y[:, p] -> y",
          "norm(x[:, p]) is compared with norm(x); it should be compared with norm(x)[:, p], in the same order."),
         ("permuted_tokens", ("x.shape[1] -> len(x)", "x[:, p] -> x[p]", "y[:, p] -> y[p]"),
          "the tokens are permuted, axis 0; the question is about the features, axis 1."),
         ("watched_itself", "norm(touched)[1:], y[1:] -> norm(touched), y",
-         "the token that was changed is among those that you compare; the question is about the others."),
+         "you also compare the token that was changed; the question is about the others."),
         ("exact", "y = norm(x) -> y, close = norm(x), lambda a, b: bool((a == b).all())",
          "outputs are compared with ==, and differ in the last digits; use np.allclose."),
         ("tiny", ("shifted[0] += 5 -> shifted[0] += 5e-9", "*= 3 -> *= 1 + 2e-9", "[0, 0] += 5 -> [0, 0] += 5e-9"),
-         "your changes are smaller than what the comparison lets pass; shift by 1 or more, scale by 2 or more."),
+         "your changes are smaller than the tolerance of the comparison; shift by 1 or more, scale by 2 or more."),
         ("alias", ("shifted = x.copy() -> shifted = x", "norm(shifted), y -> norm(shifted), norm(x)",
                    "scaled = x.copy() -> scaled = x", "norm(scaled), y -> norm(scaled), norm(x)",
                    "touched = x.copy() -> touched = x", "norm(touched)[1:], y[1:] -> norm(touched), norm(x)"),
          "x itself is changed, because z = x makes no copy, and then compared with itself; write z = x.copy()."),
         ("compared_with_x", "y = norm(x) -> y = x",
-         "norm of the changed input is compared with x; it should be compared with norm(x)."),
+         "the norm of the changed input is compared with x; it should be compared with norm(x)."),
     ],
 )
 def invariances(norm, x):

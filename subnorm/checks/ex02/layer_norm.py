@@ -7,7 +7,7 @@ from subnorm.checks.shared import FIXED_EPS, NO_GAMMA, in_dtype
 
 
 def cases(rng):
-    """Inputs on which each mistake shows in its own way. The rows are short, so that d and d - 1 are far apart."""
+    """Inputs on which each mistake has its own effect. The rows are short, so that d and d - 1 are far apart."""
 
     def case(name, shape, scale=1, mean=0, edge=False):
         d = shape[-1]
@@ -52,7 +52,7 @@ def over(axis):
         ("axis0", over(0),
          "the statistics are taken over axis 0, the batch; LayerNorm takes them over the features, axis -1."),
         ("axis1", over(1),
-         "in a batch of sequences, axis 1 is the sequence; the features lie on the last axis, axis -1.",
+         "in a batch of sequences, axis 1 is the sequence; the features are on the last axis, axis -1.",
          "jadore801120/attention-is-all-you-need-pytorch/pull/17"),
         ("batch_norm", over("tuple(range(x.ndim - 1))"),
          "one mean and variance for each feature, over all tokens: that is BatchNorm; LayerNorm takes axis -1.",
@@ -61,7 +61,7 @@ def over(axis):
          "all tokens of an example share a mean and a variance; each token has its own, over axis -1.",
          "reczoo/FuxiCTR/issues/23"),
         ("all_axes", over("None"),
-         "one mean and one variance are taken of the whole array; each token has its own, over axis -1."),
+         "the whole array shares one mean and one variance; each token has its own, over axis -1."),
         ("keepdims", ("mean(-1, keepdims=True) -> mean(-1)", "var(-1, keepdims=True) -> var(-1)"),
          "without keepdims=True the mean loses its last axis, and is subtracted along the wrong one.",
          "jadore801120/attention-is-all-you-need-pytorch/pull/17"),
@@ -84,7 +84,7 @@ def over(axis):
         ("float16", "x.astype(np.promote_types(x.dtype, np.float32)) -> x",
          FLOAT16, "facebookresearch/ConvNeXt/issues/80"),
         ("one_pass", "x.var(-1, keepdims=True) -> (x * x).mean(-1, keepdims=True) - mean * mean",
-         "mean(x²) − mean(x)² loses its digits when the mean is large; subtract the mean first, then square.",
+         "mean(x²) − mean(x)² loses digits when the mean is large; subtract the mean first, then square.",
          "tracel-ai/burn/issues/5607"),
     ],
 )

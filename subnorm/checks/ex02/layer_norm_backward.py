@@ -22,7 +22,7 @@ def cases(rng):
 
 
 def right(k):
-    """Whether result number k is right, in its shape as well."""
+    """A test whether result k is right, including its shape."""
 
     def test(y, *args):
         wanted = layer_norm_backward.reference(*args)[k]
@@ -43,36 +43,36 @@ def right(k):
     ],
     mistakes=[
         ("constants", "- shift - stretch ->",
-         "mean and variance are treated as constants; they depend on x, and each takes a term away from dxhat.",
+         "mean and variance are treated as constants; they depend on x, and each subtracts a term from dxhat.",
          "facebookresearch/CrypTen/pull/143"),
         ("no_stretch", "- stretch ->",
-         "the term of the variance is missing: xhat * mean(dxhat * xhat) has to be subtracted."),
+         "the variance's term is missing: subtract xhat * mean(dxhat * xhat)."),
         ("no_shift", "- shift ->",
-         "the term of the mean is missing: mean(dxhat) has to be subtracted, as RMSNorm alone need not."),
-        ("mean_twice", "- shift -> - 2 * shift", "mean(dxhat) is subtracted twice; it is subtracted once.",
+         "the mean's term is missing: subtract mean(dxhat), which only RMSNorm leaves out."),
+        ("mean_twice", "- shift -> - 2 * shift", "mean(dxhat) is subtracted twice; subtract it once.",
          "tenstorrent/tt-metal/issues/53204"),
         ("no_gamma", "dxhat = dy * gamma -> dxhat = dy",
-         "gamma does not reach dx; the gradient that arrives at xhat is dy * gamma.", "denizyuret/Knet.jl/issues/288"),
+         "gamma is missing from dx; the gradient at xhat is dy * gamma.", "denizyuret/Knet.jl/issues/288"),
         ("gamma_after", ("dxhat = dy * gamma -> dxhat = dy", "dx = rstd -> dx = gamma * rstd"),
          "gamma multiplies dx at the end; it differs from feature to feature, so it has to come before the means."),
         ("no_rstd", "dx = rstd * -> dx =", "dx is not multiplied by rstd."),
         ("axis0", ("dxhat.mean(-1 -> dxhat.mean(0", "xhat).mean(-1 -> xhat).mean(0"),
          "the means in dx are taken over the batch, as in BatchNorm; LayerNorm takes them over the features."),
         ("dgamma_of_x", "(dy * xhat) -> (dy * x)",
-         "dgamma is the sum of dy * x; gamma multiplies xhat in the forward pass, so it is that of dy * xhat."),
+         "dgamma is the sum of dy * x; gamma multiplies xhat in the forward pass, so sum dy * xhat."),
         ("dgamma_unscaled", "(dy * xhat) -> (dy * xhat / rstd)",
          "dgamma is the sum of dy * (x - mean), without rstd; gamma multiplies xhat in the forward pass."),
         ("gamma_in_dgamma", "(dy * xhat) -> (dy * gamma * xhat)",
-         "dgamma contains gamma; it is the sum of dy * xhat, with dy as it arrived."),
+         "dgamma contains gamma; it is the sum of dy * xhat, with the original dy."),
         ("sum_of_features", "rows = tuple(range(x.ndim - 1)) -> rows = -1",
          "dgamma and dbeta are summed over the features; each feature has its own, summed over all tokens."),
         ("first_axis", "rows = tuple(range(x.ndim - 1)) -> rows = 0",
          "dgamma and dbeta are summed over axis 0 alone; sum over every axis but the last.",
          "flagos-ai/FlagGems/issues/5392"),
         ("mean_of_rows", ("xhat).sum -> xhat).mean", "dy.sum -> dy.mean"),
-         "dgamma and dbeta are averaged over the tokens; every token adds its part, so they are sums."),
+         "dgamma and dbeta are averaged over the tokens; every token contributes, so they are sums."),
         ("swapped", "dgamma, dbeta = -> dbeta, dgamma =",
-         "dgamma and dbeta have changed places; the order is dx, dgamma, dbeta.", "Oneflow-Inc/oneflow/pull/6149"),
+         "dgamma and dbeta are swapped; the order is dx, dgamma, dbeta.", "Oneflow-Inc/oneflow/pull/6149"),
         ("no_eps", "+ eps ->", "eps is not used in rstd: it is 1 / sqrt(var + eps)."),
         ("ddof1", "x.var(-1, -> x.var(-1, ddof=1,", DDOF1),
         ("float16", "a.astype(np.promote_types(a.dtype, np.float32)) -> a",

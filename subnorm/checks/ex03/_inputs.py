@@ -1,4 +1,4 @@
-"""Inputs of several exercises. The rows are short, so that a forgotten d is plain to see."""
+"""Inputs that several exercises share. The rows are short, so that a forgotten d has a large effect."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from subnorm.checks.shared import in_dtype
 
 
 def rows(rng, shape, scale=1):
-    """Rows with a mean that is not 0. Among three axes, the sequences are of different sizes."""
+    """Rows with a nonzero mean. With three axes, the sequences have different sizes."""
     x = rng.normal(0.5, 1, shape) * scale
     return x * np.array([1.0, 3.0])[:, None, None] if len(shape) == 3 else x
 
@@ -17,7 +17,7 @@ def gains(rng, d):
 
 
 def norm_cases(rng, arrays):
-    """Inputs on which each mistake shows in its own way: some arrays of rows, the gains, and eps."""
+    """Inputs on which each mistake has its own effect: some arrays of rows, the gains, and eps."""
 
     def case(name, shape, scale=1, edge=False):
         inputs = [rows(rng, shape, scale) for _ in range(arrays)]
@@ -34,10 +34,10 @@ def norm_cases(rng, arrays):
 
 
 def half_cases(rng, offset):
-    """Half-precision inputs. The function adds `offset` to the gains that it is given.
+    """Half-precision inputs. The answer adds `offset` to its gains.
 
-    Two gains of float32 show where the cast is: in the dtype of the result, and in its values where a row has one
-    large entry. The others are then so small that float16 has few digits left for them; large gains bring that up.
+    Two cases have float32 gains, which reveal where the cast is: one in the dtype of the result, the other in its
+    values. There each row has one large entry, so float16 keeps few digits of the others; large gains show it.
     """
 
     def case(name, shape, scale=1, eps=1e-5, edge=False):

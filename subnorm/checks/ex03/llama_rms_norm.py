@@ -14,11 +14,11 @@ from subnorm.checks.shared import NO_GAMMA
     cases=partial(half_cases, offset=0),
     mistakes=[
         ("cast_last", "gamma * xhat -> (gamma * xhat)",
-         "the gain is multiplied in float32, and the cast comes last; in this order xhat is cast to the dtype of x "
+         "the gain is applied in float32, and the cast comes last; in this order xhat is cast to the dtype of x "
          "before the gain.", "vllm-project/vllm/issues/42325"),
         ("never_cast", ".astype(dtype) ->",
          "the result is float32 where x and gamma are float16: cast xhat to the dtype of x before the gain, "
-         "and leave gamma as it comes."),
+         "and leave gamma as it is."),
         ("cast_twice", "gamma * xhat.astype(dtype) -> (gamma * xhat.astype(dtype)).astype(dtype)",
          "the product is cast to the dtype of x once more; in this order only xhat is cast, and float32 gains give "
          "a float32 result.", "huggingface/transformers/issues/30236"),

@@ -1,1 +1,1 @@
-"""The exercises on the place of the norm: Pre-LN, Post-LN and their relatives, a stack, and the warm-up."""
+"""The exercises on the placement of the norm: Pre-LN, Post-LN and their relatives, a stack, and warm-up."""

@@ -1,6 +1,6 @@
-"""What several exercises call a sublayer or a norm. The norms are of two kinds, so that no two are the same function.
+"""Sublayers and norms for several exercises. The norms are of two kinds, so that no two are the same function.
 
-The rows have few features, so that nothing averages out.
+The rows have few features, so that no effect averages out.
 """
 
 import numpy as np
@@ -24,18 +24,18 @@ def silent():
 
 
 def squash(rng):
-    """A norm too: each feature times a gain of its own, then tanh."""
+    """Another norm: multiply each feature by its own gain, then take tanh."""
     return Sublayer("tanh", np.diag(rng.uniform(0.3, 0.8, D)))
 
 
 def peaks_at_one(y, *args):
-    """Whether rows are normalised, where the norm is one that shows it."""
+    """Whether rows are normalised, if the norm is of a kind that shows it."""
     norms = [arg for arg in args if isinstance(arg, Sublayer)]
     return norms[-1].kind != "peak" or np.allclose(np.abs(y).max(-1), 1)
 
 
 def silent_is_identity(y, x, *parts):
-    """Whether x comes out where the branches put out zeros."""
+    """Whether the output is x if the branches output zeros."""
     branches = [part.weight for part in parts if isinstance(part, Sublayer) and part.kind == "linear"]
     return not branches or any(weight.any() for weight in branches) or np.allclose(y, x)
 

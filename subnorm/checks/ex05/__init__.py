@@ -1,1 +1,1 @@
-"""The exercises on timing and precision. All times are given: no clock of this machine is read."""
+"""The exercises on timing and precision. All times are simulated: no exercise reads the machine's clock."""

@@ -29,10 +29,10 @@ def cases(rng):
     ],
     mistakes=[
         ("elements", "* itemsize ->", "these are numbers, not bytes: each takes itemsize bytes."),
-        ("four_bytes", "* itemsize -> * 4", "each number is taken for 4 bytes, whatever itemsize says.",
+        ("four_bytes", "* itemsize -> * 4", "each number counts as 4 bytes; use itemsize.",
          "pytorch/FBGEMM/pull/5622"),
-        ("bits", "* itemsize -> * itemsize / 8", "itemsize is in bytes already; it is not divided by 8."),
-        ("no_write", "2 * rows -> rows", "x is read, but y is not written; both go through the memory.",
+        ("bits", "* itemsize -> * itemsize / 8", "itemsize is in bytes already; do not divide it by 8."),
+        ("no_write", "2 * rows -> rows", "only x is counted; y has to be written as well.",
          "flashinfer-ai/flashinfer/pull/3411"),
         ("two_reads", "2 * rows -> 3 * rows",
          "x is read twice, once for the statistics and once to normalise; one read is enough if the row is kept."),
@@ -40,10 +40,10 @@ def cases(rng):
          "x and y are counted, but not gamma and beta, which are read as well."),
         ("every_row", "parameters * d -> parameters * d * rows",
          "gamma and beta are read again for every row; once is enough."),
-        ("beta_in_rms", "else 1 -> else 2", "RMSNorm has no beta: it reads gamma alone."),
-        ("no_beta", "2 if -> 1 if", "LayerNorm has two parameters, gamma and beta; one is counted."),
+        ("beta_in_rms", "else 1 -> else 2", "RMSNorm has no beta: it reads only gamma."),
+        ("no_beta", "2 if -> 1 if", "only one parameter is counted; LayerNorm has two, gamma and beta."),
         ("statistics", "parameters * d -> parameters * (d + rows)",
-         "mean and rstd of each row are written, too; a forward pass that keeps nothing does not need to."),
+         "the mean and rstd of each row are counted as well; a forward pass alone does not need to write them."),
     ],
 )
 def bytes_moved(rows, d, itemsize, norm):

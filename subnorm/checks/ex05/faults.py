@@ -3,7 +3,7 @@ import statistics
 from subnorm.checks.collect import Case
 from subnorm.checks.exercise import exercise
 
-#: Times of the rounds, in medians
+#: Times of the rounds, as multiples of the median
 ROUNDS = {
     "calm": [0.97, 0.98, 0.99, 1, 1.01, 1.02, 1.03],
     "uneven": [0.92, 0.96, 0.97, 0.99, 1, 1.01, 1.03, 1.04, 1.07],
@@ -39,7 +39,7 @@ def cases(rng):
         case("of restless rounds, one of them very slow", "wide, one slow"),
         case("with several faults", "restless", rate=1.3, warm_up=0, synchronized=False),
     ]
-    return [cases[k] for k in rng.permutation(len(cases))]  # else the answers would be the same for every seed
+    return [cases[k] for k in rng.permutation(len(cases))]  # otherwise every seed would have the same answers
 
 
 @exercise(
@@ -48,26 +48,26 @@ def cases(rng):
     cases=cases,
     mistakes=[
         ("cpu_too", 'report["device"] == "cuda" and ->',
-         "not_synchronized is said of a CPU as well, which needs no synchronizing; the rule is for cuda.",
+         "not_synchronized is reported for a CPU as well, which needs no synchronizing; the rule is for cuda.",
          "mlcommons/algorithmic-efficiency/pull/430"),
         ("first_alone", "return found -> return {rule: rule == next(filter(found.get, found), None) for rule in found}",
-         "only the first fault is found; a record can have several, so ask each question by itself."),
-        ("five_too_few", "< 5 -> <= 5", "five rounds are called too few; fewer than five are."),
+         "only the first fault is found; a record can have several, so test each on its own."),
+        ("five_too_few", "< 5 -> <= 5", "five rounds count as too few; only fewer than five are."),
         ("binary_giga", "1e9 -> 2**30",
          "the rate is in units of 2**30 bytes; a GB is 1e9 bytes, and copy_rate is in GB/s.",
          "meta-pytorch/torchcomms/pull/140"),
         ("fastest", "/ median -> / min(seconds)",
          "the rate is that of the fastest round; take the median of the seconds."),
         ("mean", "/ median -> / statistics.mean(seconds)",
-         "the rate is that of the mean time, which one slow round moves; take the median of the seconds."),
+         "the rate is that of the mean time, which one slow round changes; take the median of the seconds."),
         ("deviation", "q3 - q1 -> statistics.pstdev(seconds)",
-         "wide_spread looks at the standard deviation, which one slow round blows up; take the interquartile range."),
+         "wide_spread uses the standard deviation, which one slow round inflates; take the interquartile range."),
         ("full_range", "q3 - q1 -> max(seconds) - min(seconds)",
-         "wide_spread looks at the slowest minus the fastest; take the interquartile range."),
+         "wide_spread uses the slowest minus the fastest; take the interquartile range."),
         ("absolute", "0.1 * median -> 0.1",
          "the spread is compared with 0.1 seconds; compare it with a tenth of the median."),
         ("turned_round", "rate > -> rate <",
-         "above_copy is said of rates below the copy's; the fault is to be above it."),
+         "above_copy is reported for rates below the copy's; the fault is a rate above it."),
     ],
 )
 def faults(report):

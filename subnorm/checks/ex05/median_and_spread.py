@@ -5,7 +5,7 @@ from subnorm.checks.exercise import exercise
 
 
 def cases(rng):
-    """Times near 40 µs in the order in which they came; one slow round in some."""
+    """Times near 40 µs, unsorted; some cases have one slow round."""
 
     def case(name, rounds, slow=1):
         times = rng.normal(40, 4, rounds)
@@ -35,35 +35,35 @@ def is_right(k):
     ],
     mistakes=[
         ("mean", "np.median -> np.mean",
-         "the first number is the mean: one slow round pulls it up; the median stays where most rounds are.",
+         "the first number is the mean, which one slow round raises; the median stays where most rounds are.",
          "vltpkg/benchmarks/pull/170"),
         ("fastest", "np.median -> np.min",
          "the first number is the fastest round; the median has half of the rounds on either side.",
          "flix/flix/issues/3703"),
         ("unsorted", "np.median(times) -> (times[(len(times) - 1) // 2] + times[len(times) // 2]) / 2",
-         "the middle is taken in the order of the rounds; the median is the middle of the sorted times.",
+         "you take the middle in the order of the rounds; the median is the middle of the sorted times.",
          "enmasseio/timesync/issues/3"),
         ("upper_middle", "np.median(times) -> np.sort(times)[len(times) // 2]",
-         "of an even number of times you take the upper middle one; the median is the mean of the middle two.",
+         "of an even number of times you take the upper of the middle two; the median is their mean.",
          "SerenityOS/serenity/pull/16870"),
         ("lower_middle", "np.median(times) -> np.sort(times)[(len(times) - 1) // 2]",
-         "of an even number of times you take the lower middle one, as torch.median does; "
-         "the median is the mean of the middle two.", "pytorch/pytorch/issues/1837"),
+         "of an even number of times you take the lower of the middle two, as torch.median does; "
+         "the median is their mean.", "pytorch/pytorch/issues/1837"),
         ("deviation", "q3 - q1 -> np.std(times)",
          "the second number is the standard deviation; the interquartile range is q3 - q1."),
         ("full_range", "q3 - q1 -> np.ptp(times)",
          "the second number is the slowest minus the fastest; the interquartile range is q3 - q1."),
         ("percent", "np.quantile -> np.percentile",
-         "np.percentile counts from 0 to 100, so that 0.25 is nearly the fastest round; "
-         "take np.quantile, or 25 and 75.", "byu-dml/metalearn/issues/67"),
+         "np.percentile counts from 0 to 100, so 0.25 is nearly the fastest round; "
+         "use np.quantile, or 25 and 75.", "byu-dml/metalearn/issues/67"),
         ("exclusive", '(0.25, 0.75) -> (0.25, 0.75), method="weibull"',
          "these are the exclusive quartiles, the default of statistics.quantiles; "
-         "asked for are those of np.quantile, which are called inclusive.",
+         "the task asks for those of np.quantile, which are called inclusive.",
          "https://codewithsundeep.com/discussion/solution/61135376"),
         ("halves", ("(0.25, 0.75)) -> (0.25, 0.75)); half = len(times) // 2",
                     "q3 - q1 -> np.median(np.sort(times)[-half:]) - np.median(np.sort(times)[:half])"),
          "your quartiles are medians of the lower and the upper half; "
-         "asked for are those of np.quantile, which interpolate.", "numpy/numpy/issues/26379"),
+         "the task asks for those of np.quantile, which interpolate.", "numpy/numpy/issues/26379"),
         ("half_range", "q3 - q1 -> (q3 - q1) / 2",
          "the second number is half the interquartile range; it is q3 - q1, undivided."),
         ("swapped", "[median, q3 - q1] -> [q3 - q1, median]", "the two numbers are swapped: the median comes first."),

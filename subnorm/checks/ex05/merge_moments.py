@@ -5,7 +5,7 @@ from subnorm.checks.exercise import exercise
 
 
 def cases(rng):
-    """Two pieces of every row, of different lengths and with means apart: the count, mean and m2 of each."""
+    """Two pieces of every row, with different lengths and distant means: the count, mean and m2 of each."""
 
     def piece(rows, count, dtype):
         x = rng.normal(rng.normal(0, 2, (rows, 1)), 1, (rows, count))
@@ -13,7 +13,7 @@ def cases(rng):
         return count, means.astype(dtype), np.square(x - means[:, None]).sum(-1).astype(dtype)
 
     def near_400():
-        """Whole numbers in the middle, so that every right formula is exact in float16."""
+        """Means around whole numbers, which makes every right formula exact in float16."""
         mean, half = rng.integers(380, 420, 5), rng.integers(1, 4, 5)
         means = (mean - half, mean + half)
         return tuple((8, m.astype(np.float16), rng.uniform(4, 12, 5).astype(np.float16)) for m in means)
@@ -45,13 +45,13 @@ def is_right(k):
     ],
     mistakes=[
         ("sum_alone", "+ between ->",
-         "the two m2 are added, and nothing else; the distance between the two means adds delta² n m / (n + m)."),
+         "the two m2 are only added; the distance between the two means contributes delta² n m / (n + m)."),
         ("mean_of_means", "(m / (n + m)) -> 0.5",
-         "the mean is halfway between the two means, which is right for equal counts only; weigh them by n and m.",
+         "the mean is halfway between the two means, which is right only for equal counts; weight them by n and m.",
          "oracle/tribuo/pull/215"),
         ("weights_swapped", "(m / (n + m)) -> (n / (n + m))",
          "the mean moves by the share of the first piece; "
-         "it moves towards the second by the second's share, m / (n + m)."),
+         "it must move towards the second by the second's share, m / (n + m)."),
         ("not_squared", "delta * delta -> delta", "delta enters m2 unsquared; it is delta² n m / (n + m)."),
         ("undivided", "(n * m / (n + m)) -> (n * m)", "delta² n m is not divided; the term is delta² n m / (n + m)."),
         ("one_count", "n * m / -> m /",
@@ -65,9 +65,9 @@ def is_right(k):
          "Oneflow-Inc/oneflow/issues/7471"),
         ("variance", "m2 + other_m2 + between -> (m2 + other_m2 + between) / (n + m)",
          "the third result is divided by the count: that is the variance; "
-         "asked for is m2, the sum, which can be merged again."),
+         "the task asks for m2, the sum, which can be merged again."),
         ("raw_squares", "+ between -> + n * mean**2 + m * other_mean**2 - (n + m) * merged**2",
-         "m2 is a difference of raw squares, n * mean**2; where the mean is large, they overflow or lose the digits "
+         "m2 is a difference of raw squares, n * mean**2; if the mean is large, they overflow or lose the digits "
          "of m2. Take the difference of the means first, then square.", "matrixorigin/matrixone/pull/27549"),
     ],
 )

@@ -5,10 +5,10 @@ from subnorm.checks.exercise import exercise
 
 
 def cases(rng):
-    """Rows of d = 8 whose sums are far from the limit of float16, on either side of it.
+    """Rows of d = 8 whose sums of squares are far below or far above the limit of float16.
 
-    No other number of a row tells the two sides apart: "lone" and "pair" fit, though their largest entries are larger
-    than those of "crowd", which does not; "few" does not fit, though most of its entries are small.
+    No other statistic separates the two: "lone" and "pair" fit, though their largest entries exceed those of "crowd",
+    which does not; "few" does not fit, though most of its entries are small.
     """
 
     def row(kind):
@@ -45,13 +45,13 @@ WIDE = "(x * x).sum(-1, dtype=np.float16) -> np.square(x, dtype=np.float32).sum(
     mistakes=[
         ("entries", "sum(-1, dtype=np.float16) -> max(-1)",
          "a row is found only if one of its squares overflows; squares that fit can have a sum that does not, "
-         "if that is taken in float16, too.", "ROCm/triton/pull/633"),
+         "because the sum is taken in float16 too.", "ROCm/triton/pull/633"),
         ("no_overflow_seen", WIDE,
          "no row is found: in float32 the sum fits, and an overflow is inf, not NaN; take the sum in float16, "
          "or compare with the largest float16."),
         ("mean", (WIDE, "np.isinf(total) -> total / x.shape[-1] > 65504"),
-         "you look at the mean of the squares; before the division by d there is their sum, which is larger."),
-        ("not_squared", "(x * x) -> x", "you look at the sum of x; asked for is the sum of its squares."),
+         "you test the mean of the squares; their sum comes before the division by d, and is larger."),
+        ("not_squared", "(x * x) -> x", "you test the sum of x; the task asks for the sum of its squares."),
         ("limit_too_low", (WIDE, "np.isinf(total) -> total > 2**15"),
          "you compare with 2**15 = 32768; the largest float16 is about twice that, 65504.", "aopp-pred/rpe/issues/15"),
         ("axis0", "sum(-1 -> sum(0",
@@ -59,10 +59,10 @@ WIDE = "(x * x).sum(-1, dtype=np.float16) -> np.square(x, dtype=np.float32).sum(
         ("all_axes", "np.isinf(total) -> np.isinf(total).any()",
          "there is one answer for the whole array; each row has its own."),
         ("keepdims", "sum(-1, -> sum(-1, keepdims=True,",
-         "the last axis is still there, with length 1: the result has one entry for each row, shape (...)."),
-        ("turned_round", "np.isinf -> np.isfinite", "this says which rows fit; asked for are those that overflow."),
+         "the last axis is still there, with length 1: the result must have one entry for each row, shape (...)."),
+        ("turned_round", "np.isinf -> np.isfinite", "these are the rows that fit; find those that overflow."),
         ("places", "np.isinf(total) -> np.flatnonzero(np.isinf(total))",
-         "these are the places of the rows; asked for is True or False for each row."),
+         "these are the indices of the rows; the task asks for True or False for each row."),
     ],
 )
 def overflows(x):

@@ -5,7 +5,7 @@ from subnorm.checks.exercise import exercise
 
 
 def cases(rng):
-    """Norm and copy slow down together, round by round; the copy is of an array of another size."""
+    """Norm and copy slow down together, round by round; the copied array has another size."""
 
     def case(name, rounds, share):
         size, moved = (int(n) for n in rng.integers(10_000_000, 90_000_000, 2))
@@ -23,7 +23,7 @@ def cases(rng):
 
 
 def first(middle):
-    """Each row of times is made one number before they are compared."""
+    """Changes that reduce the times of each to one number before comparing."""
     return f"moved / seconds -> moved / {middle}(seconds)", f"/ copy_seconds -> / {middle}(copy_seconds)"
 
 
@@ -33,27 +33,27 @@ def first(middle):
     cases=cases,
     mistakes=[
         ("inverted", "rate / copy_rate -> copy_rate / rate",
-         "this is the copy's rate over the norm's; asked for is the norm's over the copy's.",
+         "this is the copy's rate over the norm's; the task asks for the norm's over the copy's.",
          "jimhester/libvroom/issues/194"),
         ("times_alone", "rate / copy_rate -> copy_seconds / seconds",
          "times are compared, but norm and copy move different numbers of bytes; compare bytes per second."),
         ("copy_once", "2 * size -> size",
-         "the share is twice too large: a copy of size bytes reads and writes them, which is 2 * size; "
-         "take moved as it comes.", "flashinfer-ai/flashinfer/pull/3411"),
+         "the share is too large by a factor of 2: a copy of size bytes reads and writes them, which is 2 * size; "
+         "use moved as it is.", "flashinfer-ai/flashinfer/pull/3411"),
         ("ratio_of_medians", first("np.median"),
-         "you take the two medians first and divide then; "
-         "divide round by round, where a slow moment falls on both, and take the median of the shares.",
+         "you take the two medians first and then divide; "
+         "divide round by round, where a slow moment affects both, and take the median of the shares.",
          "orieg/php-judy/pull/91"),
         ("ratio_of_totals", first("np.mean"),
-         "all rounds are added up, or averaged, before you divide; divide round by round."),
-        ("mean_of_shares", "np.median -> np.mean", "you take the mean of the shares; asked for is their median."),
+         "you add up or average all rounds before you divide; divide round by round."),
+        ("mean_of_shares", "np.median -> np.mean", "you take the mean of the shares; the task asks for their median."),
         ("fastest", first("np.min"),
-         "the fastest round of each is compared, and they are different moments; divide round by round.",
+         "you compare the fastest rounds of each, which come from different moments; divide round by round.",
          "delta-io/delta-kernel-rs/pull/2725"),
-        ("percent", "np.median -> 100 * np.median", "the share is in percent; asked for is a fraction."),
-        ("every_round", "np.median ->", "these are the shares of all rounds; asked for is one number, their median."),
+        ("percent", "np.median -> 100 * np.median", "the share is in percent; the task asks for a fraction."),
+        ("every_round", "np.median ->", "these are the shares of all rounds; the task asks for their median."),
         ("capped", "np.median(rate / copy_rate) -> min(np.median(rate / copy_rate), 1.0)",
-         "a share above 1 is cut off; leave it as it is: it says that something was measured wrongly."),
+         "a share above 1 is cut off; leave it as it is: it shows an error in the measurement."),
     ],
 )
 def share_of_copy(seconds, moved, copy_seconds, size):

@@ -5,7 +5,7 @@ from subnorm.checks.exercise import exercise
 
 
 def cases(rng):
-    """The work has its own length in each of eleven runs, so that it shows which runs were timed."""
+    """The work takes a different time in each of eleven runs, which reveals the runs that were timed."""
 
     def case(name, warm_up, rounds):
         work = [float(seconds) for seconds in rng.uniform(0.02, 0.05, 11)]
@@ -32,34 +32,34 @@ ONE_START = ("start = device.clock() ->", "seconds = [] -> seconds, start = [], 
     mistakes=[
         ("no_sync", NO_SYNC,
          "the clock stops when the work has been launched, not when it is done; "
-         "synchronize() before you read the clock for the second time.", "pytorch/pytorch/issues/18012"),
+         "call synchronize() before you read the clock again.", "pytorch/pytorch/issues/18012"),
         ("no_sync_before", "device.synchronize()  # the warm-up is done ->",
          "the warm-up is still queued when the clock starts, so the first round waits for it; "
-         "synchronize() after the warm-up, too.", "pytorch/pytorch/issues/80129"),
+         "call synchronize() after the warm-up too.", "pytorch/pytorch/issues/80129"),
         ("no_warm_up", "range(warm_up) -> range(0)",
-         "no run is made before the clock starts, so the first round holds the compilation; "
+         "there is no run before the clock starts, so the first round includes the compilation; "
          "make warm_up runs first.", "deeplearning4j/dl4j-benchmark/issues/25"),
         ("one_warm_up", "range(warm_up) -> range(1)",
-         "one run is made before the clock starts, whatever warm_up says.", "samyama-ai/samyama-graph/issues/752"),
+         "there is always one run before the clock starts; make warm_up runs.", "samyama-ai/samyama-graph/issues/752"),
         ("warm_up_counted", ("range(warm_up) -> range(0)", "range(rounds) -> range(warm_up + rounds)"),
-         "the warm-up runs are timed and are among the results; only the rounds count.",
+         "the results include the warm-up runs; only the rounds count.",
          "ROCm/rocm-libraries/pull/5089"),
         ("warm_up_within", ("range(warm_up) -> range(0)", "np.array(seconds) -> np.array(seconds[warm_up:])"),
-         "the warm-up runs are taken out of the rounds, which leaves fewer; "
+         "the warm-up runs are taken from the rounds, which leaves fewer rounds; "
          "make warm_up runs, and then as many as rounds says."),
         ("mean", "np.array -> np.mean",
-         "the result is one number, the mean; asked for are the seconds of every round."),
+         "the result is one number, the mean; the task asks for the seconds of every round."),
         ("fastest", "np.array -> np.min",
-         "the result is one number, the fastest round; asked for are the seconds of every round.",
+         "the result is one number, the fastest round; the task asks for the seconds of every round.",
          "flix/flix/issues/3703"),
         ("around_all", (*ONE_START, NO_SYNC,
                         "return np.array(seconds) -> device.synchronize(); return (device.clock() - start) / rounds"),
-         "the clock is read around all rounds and divided, where launches hide behind the work of the round before; "
-         "read it around each."),
+         "you time all rounds together and divide, so launches hide behind the work of the previous round; "
+         "time each round."),
         ("one_start", ONE_START,
-         "the clock is started once, so that each round holds those before it; start it anew in each round."),
+         "the clock starts once, so each round includes the earlier ones; start it again in each round."),
         ("milliseconds", "np.array -> 1000 * np.array",
-         "the result is in milliseconds; asked for are seconds, which is what clock() gives.",
+         "the result is in milliseconds; the task asks for seconds, the unit of clock().",
          "chainer/chainer/pull/1779"),
     ],
 )
