@@ -1,4 +1,4 @@
-"""Which tests a change can reach, in a small repository."""
+"""tools/affected.py, on a small repository."""
 
 import json
 import subprocess
@@ -112,7 +112,7 @@ def test_a_folder_without_git_is_told(tmp_path):
 
 
 def test_no_module_that_a_test_loads_is_overlooked():
-    """Of some of our own tests: every module of the package that Python loads is one whose change reaches the test."""
+    """For some of our own tests: a change of any package module that Python loads affects the test."""
     needed_by = affected.users(course.ROOT)
     for test in ("tests/checks/test_bank.py", "tests/experiments/test_parity.py", "tests/timing/test_traffic.py"):
         loaded = subprocess.run([sys.executable, "-c", LOADED, test], cwd=course.ROOT, capture_output=True, check=True)

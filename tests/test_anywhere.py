@@ -1,4 +1,4 @@
-"""A sample of the tests, of each kind, in a copy of the checkout whose path has what paths can have."""
+"""A sample of tests of each kind, in a copy of the checkout whose path has spaces and special characters."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""tools/book.py: a small checkout is built by the real jupyter-book, in a folder with every kind of letter in its name.
+"""tools/book.py: the real jupyter-book builds a small checkout, in a folder whose name has all kinds of letters.
 
 What fails leaves the pages as they were, says where the error is, and fails again.
 """
@@ -29,7 +29,7 @@ BUILD = (
 
 
 def build(folder, **variables):
-    """(whether it ended well, its output)."""
+    """(whether it succeeded, its output)."""
     env = {**os.environ, **variables}
     done = subprocess.run([sys.executable, "-c", BUILD], cwd=folder, env=env, capture_output=True, encoding="utf-8")
     assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
@@ -37,13 +37,13 @@ def build(folder, **variables):
 
 
 def pages(folder):
-    """The pages; the mark of a style sheet's version is there from the second build on, in any book of MyST-NB's."""
+    """The pages, without the style sheet's version, which MyST-NB adds from the second build on."""
     found = folder / "_build" / "html"
     return {path.relative_to(found): re.sub(rb"\?v=\w+", b"", path.read_bytes()) for path in found.rglob("*.html")}
 
 
 def checkout(folder):
-    """A course of three pages; its package and its book are empty, and its name is as long as it is odd."""
+    """A course of three pages, with an empty package and book, and a long, odd name."""
     folder.mkdir()
     shutil.copytree(ROOT / "tools", folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     files = {
@@ -63,7 +63,7 @@ def checkout(folder):
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """A checkout with its pages; each test leaves it as it was, but for the times of its files."""
+    """A checkout with its pages; each test leaves it unchanged, except for file times."""
     folder = checkout(tmp_path_factory.mktemp("Mein Kurs") / "subnorm ü")
     good, said = build(folder)
     assert good, said
@@ -153,7 +153,7 @@ def test_a_page_changed_after_a_failure_is_the_book_of_a_build_from_nothing(smal
 
 
 def test_modules_of_the_same_name_elsewhere_do_not_take_the_place_of_the_extensions(tmp_path):
-    """Jupyter Book puts the folder of our extensions behind all that is installed, where a `tables` may be."""
+    """Jupyter Book puts our extensions last on the path, where an installed `tables` would shadow ours."""
     other = tmp_path / "site-packages"
     other.mkdir()
     package = ROOT / "book" / "subnorm_book"

@@ -1,4 +1,4 @@
-"""course.py, without a network: pip and venv are stand-ins, and the root is a folder of the test."""
+"""course.py without a network: pip and venv are fakes, and the root is a temporary folder."""
 
 import ast
 import contextlib
@@ -26,7 +26,7 @@ READ, RUN, TEST = ["requirements-book.txt"], ["requirements.txt"], ["requirement
 
 
 class Pip:
-    """Stands in for venv and pip; `ends` is what the next installs come to, each with what it wrote to the log."""
+    """A fake of venv and pip; `ends` lists the results of the next installs, each with its log."""
 
     def __init__(self, course):
         self.course, self.calls, self.made, self.ends = course, [], 0, []
@@ -48,7 +48,7 @@ class Pip:
 
 @pytest.fixture
 def course(tmp_path):
-    """course.py as a module whose root is empty but for what it reads."""
+    """course.py as a module, with a root that contains only the files that it reads."""
     shutil.copytree(SCRIPT.with_name("tools"), tmp_path / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     for name in (*READ, *TEST, "constraints.txt", "pyproject.toml", "_config.yml"):
         (tmp_path / name).write_text(f"# {name}\n", "utf-8")
@@ -72,7 +72,7 @@ def pip(course, monkeypatch):
 
 @pytest.fixture
 def books(course, monkeypatch):
-    """Stands in for tools/book.py: what it was called with; `books.status` is how it ends."""
+    """A fake of tools/book.py that lists its calls; `books.status` is its exit status."""
 
     class Books(list):
         status = 0
@@ -99,7 +99,7 @@ def books(course, monkeypatch):
 
 
 def test_an_old_python_can_read_the_file():
-    """Python 2 too: it has no name before a string's quotes but u, b and r, and no types of arguments and results."""
+    """Python 2 too, whose strings take only the prefixes u, b and r, and which has no annotations."""
     text = SCRIPT.read_bytes().decode("ascii")  # else Python 2 asks for the encoding
     for node in ast.walk(ast.parse(text, feature_version=(3, 4))):
         assert not isinstance(node, (ast.JoinedStr, ast.AnnAssign, ast.AsyncFunctionDef, ast.Nonlocal, ast.Starred))
@@ -428,7 +428,7 @@ def test_what_shapes_pages_is_built_from_nothing(course, books, name):
 
 
 def page(course):
-    """What the pages say now, and what Sphinx remembers."""
+    """The current pages, and Sphinx's state."""
     folders = (course.PAGES, *course.PARTS.values())
     return {(folder / "state").read_text() for folder in folders}, (course.PAGES / "index.html").read_text()
 
@@ -481,14 +481,14 @@ def test_pages_of_an_earlier_state_are_served(course, books, monkeypatch):
 
 
 class PowerCut(BaseException):
-    """The process ends here."""
+    """Simulates the end of the process."""
 
 
 STEPS = [(Path, "unlink"), (Path, "rename"), (Path, "replace"), (Path, "mkdir"), (shutil, "rmtree")]
 
 
 def test_a_build_cut_off_at_any_step_leaves_one_book_or_the_other(course, books, monkeypatch):
-    """Before each step on the disk in turn. Between two renamings the pages are away, until the next call begins."""
+    """Interrupt before each disk operation in turn. Between two renames the pages are missing until the next call."""
     course.build()
     seen = []
     for cut in range(100):
@@ -582,7 +582,7 @@ def test_output_is_shown_and_kept(course, capfd):
 
 @pytest.fixture
 def url(course):
-    """Address of a server that shows three files."""
+    """The address of a server with three files."""
     course.PAGES.mkdir(parents=True)
     (course.PAGES / "index.html").write_text("é" * 1000, "utf-8")
     (course.PAGES / "a.js").write_text("let a = 1;\n" * 100, "utf-8")
@@ -638,7 +638,7 @@ def test_the_port_proposed_can_be_used(course, monkeypatch, port):
 
 
 def test_every_pinned_package_runs_on_the_oldest_python_that_course_py_accepts():
-    """The last digit counts: Debian 12 has Python 3.11.2, and a package may ask for 3.11.5."""
+    """The patch version matters: Debian 12 has Python 3.11.2, and a package may require 3.11.5."""
     pinned = re.findall(r"^([\w.-]+)==", SCRIPT.with_name("constraints.txt").read_text("utf-8"), re.MULTILINE)
     wanted = {}
     for name in pinned:

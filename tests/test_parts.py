@@ -1,4 +1,4 @@
-"""A test that lacks its program is a skip that names it, and a failure where everything must run."""
+"""A test without its program is skipped with the program's name, or fails where everything must run."""
 
 import pytest
 from helpers import parts

@@ -1,4 +1,4 @@
-"""What surrounds the course says what is so: versions, links, commands, workflows, and the repository's address."""
+"""Files around the course are accurate: versions, links, commands, workflows, and the repository's address."""
 
 import datetime
 import re
@@ -26,7 +26,7 @@ def text(name):
 
 
 def files():
-    """The files that people edit: no environment, cache or build."""
+    """The files that people edit, without environments, caches and builds."""
     for path in ROOT.iterdir():
         if path.is_file():
             yield path
@@ -107,12 +107,12 @@ def test_every_path_of_a_guide_is_there(name):
 
 
 class Reached(Exception):
-    """The command line was taken: what it asks for would begin now."""
+    """Raised when the command line has been accepted, instead of running the command."""
 
 
 @pytest.fixture
 def fault(monkeypatch, capsys):
-    """What is wrong with a command of course.py, of a script, or of pytest; None if it would run."""
+    """The fault of a command of course.py, of a script, or of pytest; None if it would run."""
 
     def reached(*_, **__):
         raise Reached

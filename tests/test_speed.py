@@ -1,4 +1,4 @@
-"""tools/speed.py, without waiting for what it measures: what a clock sees, and what is kept after an error."""
+"""tools/speed.py, without the real measurements: the clock, and the record after an error."""
 
 import json
 import os
@@ -15,7 +15,7 @@ HEAD = {"machine": {"cpu": "a", "cores": 2, "system": "b"}}
 
 @pytest.fixture
 def measured(tmp_path, monkeypatch):
-    """Three measures that take no time, a checkout of one file, and the record of it."""
+    """Three instant measures, a checkout of one file, and its record."""
 
     def rows(_copy):
         return {"all": {"seconds": [1.0], "cpu": None}}
@@ -178,7 +178,7 @@ def test_the_install_is_measured_when_it_is_asked_for(monkeypatch, with_install)
 
 
 def test_the_record_of_the_book_holds_together_and_is_of_a_commit():
-    """Without one, the page says that nothing is measured yet."""
+    """Without a record, the page says that nothing is measured yet."""
     if speed.RECORD.exists():
         record = json.loads(speed.RECORD.read_text("utf-8"))
         assert faults(record) == []

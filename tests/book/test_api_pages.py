@@ -36,7 +36,7 @@ sys.exit(book.main(Path.cwd(), Path("out")))
 
 @pytest.fixture(scope="module")
 def pages():
-    """The main part of each page of the package, by its name."""
+    """The main part of each API page, by name."""
     assert built.up_to_date()
     return read(course.PAGES)
 
@@ -47,7 +47,7 @@ def read(folder):
 
 
 def names(node):
-    """The pages that a table of contents names."""
+    """The pages in a table of contents."""
     if isinstance(node, dict):
         return [name for key, value in node.items() for name in ([value] if key in ("file", "root") else names(value))]
     return [name for part in node for name in names(part)] if isinstance(node, list) else []
@@ -84,7 +84,7 @@ def test_the_pages_need_only_what_readers_install(pages, absent, tmp_path):
 
 @pytest.mark.parametrize("name", ["numpy", "torch", "experiments"])
 def test_every_signature_is_that_of_the_library(pages, name):
-    """What stands in for PyTorch in a build changes no signature."""
+    """The mock of PyTorch in a build changes no signature."""
     entries = pages[name].select("dl.py.function > dt, dl.py.class > dt")
     assert entries
     for entry in entries:

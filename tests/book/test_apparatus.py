@@ -1,4 +1,4 @@
-"""What every page for learners has: a box of objectives, predictions, quick checks, exercises, further reading."""
+"""Every page for learners has a box of objectives, predictions, quick checks, exercises and further reading."""
 
 import json
 import re

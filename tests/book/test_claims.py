@@ -1,4 +1,4 @@
-"""Where a claim must stand: at every point of a summary, and in every row of a table that compares."""
+"""Every point of a summary and every row of a comparison table needs a claim."""
 
 import json
 import re
@@ -11,7 +11,7 @@ CLAIM = re.compile(r"\{claim\}`[^`]+`")
 
 
 def sections(cells):
-    """(heading, its cells) for each second-level section; a Markdown cell is cut at its headings."""
+    """(heading, its cells) for each second-level section; a Markdown cell is split at its headings."""
     heading, own = "", []
     for cell in cells:
         source = "".join(cell["source"])
@@ -31,7 +31,7 @@ def bullets(markdown):
 
 
 def tables(cells):
-    """The rows of each table, of the page or of an output, without its head."""
+    """The rows of each table, on the page or in an output, without the header."""
     for cell in cells:
         texts = [cell["source"]] if cell["cell_type"] == "markdown" else []
         texts += [output.get("data", {}).get("text/markdown", "") for output in cell.get("outputs", [])]
@@ -41,7 +41,7 @@ def tables(cells):
 
 
 def unclaimed(cells):
-    """Points of a summary and rows of a comparison that carry no claim."""
+    """Points of a summary and rows of a comparison without a claim."""
     for heading, own in sections(cells):
         if heading == "Summary":
             text = "".join("".join(cell["source"]) for cell in own if cell["cell_type"] == "markdown")

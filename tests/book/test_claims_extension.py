@@ -1,4 +1,4 @@
-"""The ledger of claims, on a book of three pages: what is listed, and each fault in the first build and the next."""
+"""The ledger of claims, on a three-page book: its contents, and each fault in the first build and in the next."""
 
 import json
 
@@ -104,7 +104,7 @@ def test_the_ledger_follows_an_edited_sentence(book):
 
 
 def test_a_mark_follows_the_support_on_another_page(book):
-    """The root page would not do: Sphinx writes it whenever a page below it was read."""
+    """This needs a page other than the root, which Sphinx writes whenever it has read a page below it."""
     (book / "other.md").write_text("# Other\n\nSo it is. {claim}`a-b claim:03-adds-nothing`\n", "utf-8")
     write(book, "```{toctree}\nother\n```")
     assert build(book) == ""

@@ -28,7 +28,7 @@ def reading(cells):
 
 
 def texts(cells):
-    """What a page shows: its prose, and the Markdown that its cells print."""
+    """The text of a page: its prose, and the Markdown output of its cells."""
     for cell in cells:
         if cell["cell_type"] == "markdown":
             yield "".join(cell["source"])
@@ -53,7 +53,7 @@ def test_a_claim_that_rests_on_a_record_names_it(path):
 
 
 def command(record):
-    """How to measure it again; "" if there is no such record, or it does not say."""
+    """The command that repeats a record; "" if there is no such record, or it names none."""
     return (newest(ROOT, record) or (None, ""))[1]
 
 
@@ -70,7 +70,7 @@ def test_every_record_of_the_package_says_how_to_measure_it_again():
 
 
 def test_the_chapters_are_read():
-    """So that a change of how a record is read cannot make this test look away."""
+    """A change in how records are read must not silently disable this test."""
     assert sum(bool([*reading(cells(path))]) for path in chapters()) >= 5
 
 

@@ -1,4 +1,4 @@
-"""The lists of exercises: made from what the exercises say of themselves, and a sheet that is none warns."""
+"""The lists of exercises come from the exercises' own data; an unknown sheet is a warning."""
 
 import re
 import subprocess

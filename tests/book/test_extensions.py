@@ -1,4 +1,4 @@
-"""The book's own Sphinx extensions, each on a book of one page: a fault warns in the first build and the next."""
+"""The book's own Sphinx extensions, each on a one-page book: a fault warns in the first build and in the next."""
 
 import io
 
@@ -145,7 +145,7 @@ def test_a_rule_that_no_page_needs_is_a_warning_in_every_build(tmp_path, monkeyp
         assert warnings.count("no page needs the rule") == len(said)
 
 
-def test_slim_mends_and_may_run_twice(tmp_path):
+def test_slim_fixes_pages_and_may_run_twice(tmp_path):
     from subnorm_book import slim
 
     (tmp_path / "documentation_options.js").write_text("const DOCUMENTATION_OPTIONS = {};", "utf-8")

@@ -1,4 +1,4 @@
-"""The first use of a glossary term in a chapter leads to the glossary."""
+"""The first use of a glossary term in a chapter links to the glossary."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""From the stored picture to the live figure on a page, and what is wrong with one that gets lost."""
+"""From the stored picture to the live figure on a page; a figure that gets lost is a fault."""
 
 import base64
 import io
@@ -128,7 +128,7 @@ def test_a_figure_that_no_notebook_has_is_a_warning_in_every_build(tmp_path, fau
 
 @pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
 def test_stored_pictures_are_what_the_script_draws_now(path):
-    """Nobody needs to run a chapter again to see that `live.js` has changed under its pictures."""
+    """A change of `live.js` makes stored pictures stale; this test detects it without running the chapters."""
     cells = json.loads(path.read_text("utf-8"))["cells"]
     outputs = [output for c in cells for output in c.get("outputs", []) if live.stored(output)]
     for output in outputs:
@@ -141,5 +141,5 @@ def test_stored_pictures_are_what_the_script_draws_now(path):
     "path", [path for path in chapters() if re.match(r"\d\d-", path.name)], ids=lambda path: path.stem
 )
 def test_every_chapter_has_a_live_figure(path):
-    """A deep dive need not."""
+    """Deep dives need none."""
     assert stored(path)

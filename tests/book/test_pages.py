@@ -1,4 +1,4 @@
-"""The built pages. Each check is a function that lists faults; the same function is shown a planted fault below."""
+"""The built pages. Each check is a function that lists faults, and is also tested on a planted fault below."""
 
 import functools
 import re
@@ -29,7 +29,7 @@ ELSEWHERE = re.compile(r"^(https?:)?//")
 
 
 def loads(soup):
-    """The addresses a browser fetches by itself to show this page."""
+    """The URLs that a browser fetches by itself to show this page."""
     for tag in soup.find_all(list(SOURCES)):
         address = tag.get(SOURCES[tag.name])
         if address and (tag.name != "link" or LINKS_THAT_LOAD & set(tag.get("rel", []))):
@@ -69,7 +69,7 @@ def raw_math(soup, _path):
 
 
 def prose(tag):
-    """The text of a page without what is code or typeset."""
+    """The text of a page without code and formulas."""
     for child in tag.children:
         if isinstance(child, Tag):
             classes = child.get("class", [])
@@ -172,7 +172,7 @@ def test_a_planted_fault_is_found(check, html, tmp_path):
 
 @pytest.fixture(scope="session")
 def pages():
-    """Path to parsed page, of a book that is up to date."""
+    """{path: parsed page} of an up-to-date book."""
     assert up_to_date()
     paths = [path for path in sorted(HTML.rglob("*.html")) if "_static" not in path.relative_to(HTML).parts]
     return {path: parse(path.read_text("utf-8")) for path in paths}

@@ -1,4 +1,4 @@
-"""Quick checks: what the directive makes of them and refuses, and the numbers of the book's own, computed again."""
+"""Quick checks: what the directive renders and rejects; and the numbers in the book's own checks, recomputed."""
 
 import json
 import re
@@ -90,7 +90,7 @@ def test_a_check_is_a_form_that_needs_no_script(book):
 
 
 def test_what_is_remembered_keeps_to_its_option(book):
-    """Whatever is reordered or added, the name of a check and the value of an option stay."""
+    """Reordering or adding checks changes neither the name of a check nor the value of an option."""
     build(book)
     before = answers(book)
     assert list(before) == ["a-bias-false", "a-threes"]
@@ -176,7 +176,7 @@ def book_checks():
 
 
 def states(said, values):
-    """Whether the numbers in a text, its formulas aside, are these values, each to its last printed digit."""
+    """Whether the numbers in a text (except in formulas) are these values, to the last printed digit."""
     numbers = NUMBER.findall(re.sub(r"\$[^$]*\$", "", said))
     found = [number.replace(",", "").replace("−", "-") for number in numbers]
     steps = [10.0 ** -len(number.partition(".")[2]) for number in found]
@@ -226,6 +226,6 @@ def test_each_chapter_asks_for_a_number(number):
 
 
 def test_the_right_option_stands_in_every_place():
-    """Who always takes the same one gets fewer than half."""
+    """Always choosing the same option gets fewer than half right."""
     places = Counter([right for right, _ in check.values[0].options].index(True) for check in book_checks())
     assert max(places.values()) < places.total() / 2

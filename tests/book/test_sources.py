@@ -1,4 +1,4 @@
-"""The pages' sources say about the package and the literature only what is there."""
+"""The pages refer only to existing names of the package and entries of the bibliography."""
 
 import ast
 import importlib

@@ -1,4 +1,4 @@
-"""The page on the course's own speed, on a book of one page: what it shows of a record, and what it refuses."""
+"""The page on the course's own speed, as a one-page book: how it shows a record, and what it rejects."""
 
 import copy
 import json
@@ -38,7 +38,7 @@ RECORD = {
 
 @pytest.fixture
 def shown(tmp_path):
-    """What a page says of a record, as text, and the warnings."""
+    """The text that a page shows for a record, and the warnings."""
     (tmp_path / "book").mkdir()
 
     def shown(record, *names):

@@ -1,4 +1,4 @@
-"""The one style sheet: what pages and scripts use stays, the rest goes, also when only some pages are written again."""
+"""The merged style sheet keeps what pages and scripts use and drops the rest, even when only some pages are written."""
 
 import base64
 import io
@@ -26,7 +26,7 @@ def static(tmp_path):
 
 
 def merged(static, css, body=""):
-    """The sheet and the page of a site of one page."""
+    """The sheet and the page of a one-page site."""
     (static / "own.css").write_text(css, "utf-8")
     (new,) = styles.merge({"a": LINKS + body}, static).values()
     (sheet,) = static.glob("site.*.css")
@@ -89,7 +89,7 @@ def test_a_new_class_on_one_page_comes_into_the_sheet_of_all(static):
 
 
 def formula_fonts(folder):
-    """The characters of each cut font of KaTeX, all in the style sheet, where they cannot come late."""
+    """The characters of each KaTeX subset; all are embedded in the style sheet, so that they cannot load late."""
     (sheet,) = folder.glob("site.*.css")
     found = {}
     for face in fonts.FACE.findall(sheet.read_text("utf-8")):

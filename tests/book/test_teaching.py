@@ -1,4 +1,4 @@
-"""The pages for students and for teachers say of the exercises what the package has, and show what it prints."""
+"""The pages for students and teachers agree with the package's exercises and show its real output."""
 
 import contextlib
 import io
@@ -14,7 +14,7 @@ from tools import course
 STUDENT = (course.ROOT / "book/exercises.md").read_text("utf-8")
 TEACHER = (course.ROOT / "book/teaching.md").read_text("utf-8")
 LESSON = 90  # minutes
-COMPUTED = {  # what an answer says, and what it should say
+COMPUTED = {  # numbers in answers, and how to compute them
     "about 1024": lambda: f"about {2**10}",
     "8008000": lambda: str(exercise_named("bytes_moved").reference(1000, 1000, 4, "layer")),
     "90000": lambda: str(300**2),
@@ -25,7 +25,7 @@ def exercise_named(name):
     return next(ex for exercises in checks.SETS.values() for ex in exercises if ex.name == name)
 
 
-# What is shown is what is printed
+# Listings show real output
 
 LISTING = re.compile(
     r"^( *)```(python|\{code-block\} text)\n(?:\1:class: said\n\n)?(.*?)^\1```$", flags=re.MULTILINE | re.DOTALL
@@ -33,7 +33,7 @@ LISTING = re.compile(
 
 
 def listings(page):
-    """(code, shown) of each pair of listings that stand together; code is empty where none was given."""
+    """(code, shown) of each pair of consecutive listings; code is empty if there is none."""
     code = ""
     for indent, kind, body in LISTING.findall(page):
         body = re.sub(rf"^{indent}", "", body, flags=re.MULTILINE)
@@ -43,7 +43,7 @@ def listings(page):
 
 
 def printed(page):
-    """(shown, printed) of each listing; one without code shows what a right answer gets."""
+    """(shown, printed) of each listing; one without code shows the feedback to a right answer."""
     names = {}
     exercise.SEEN.clear()
     for code, shown in listings(page):
@@ -95,7 +95,7 @@ def lessons(page):
 
 
 def lesson_faults(page, sets):
-    """What the teacher's page lacks, or says of an exercise or a mistake that is not there."""
+    """Missing parts of the teacher's page, and references to unknown exercises or mistakes."""
     found = lessons(page)
     if list(found) != list(sets):
         yield f"the page has lessons for {list(found)}, the package has {list(sets)}"
@@ -183,7 +183,7 @@ def test_a_planted_fault_of_the_teachers_page_is_found(was, now):
     assert set(lesson_faults(TEACHER.replace(was, now), checks.SETS)) - set(lesson_faults(TEACHER, checks.SETS))
 
 
-# What is said of release and grade
+# Release and grade
 
 
 def test_the_commands_are_those_of_the_package(tmp_path, monkeypatch, capsys):

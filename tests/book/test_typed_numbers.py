@@ -1,4 +1,4 @@
-"""No result is typed by hand: not on a page, not in a notebook, not in the words of a figure."""
+"""No result is typed by hand on a page, in a notebook or in the alt text of a figure."""
 
 import json
 

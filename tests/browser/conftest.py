@@ -1,4 +1,4 @@
-"""A browser, the pages of the built book, and the server that its readers start, for every test in this folder."""
+"""A browser, the pages of the built book, and the server of `course.py serve`, for all tests in this folder."""
 
 import threading
 
@@ -11,7 +11,7 @@ from playwright.sync_api import sync_playwright
 from tools import course
 
 
-# One for each file of tests: a browser for the whole run would leave its event loop to the notebooks' kernels.
+# One for each test file: with one browser for the whole run, the notebooks' kernels would inherit its event loop.
 @pytest.fixture(scope="module")
 def browser():
     path = need("chromium")
@@ -23,7 +23,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def pages():
-    """All pages of a book that is up to date, but index.html, which only leads to the first one."""
+    """All pages of an up-to-date book except index.html, which only redirects to the first one."""
     assert up_to_date()
     paths = [path.relative_to(course.PAGES) for path in sorted(course.PAGES.rglob("*.html"))]
     return [path.as_posix() for path in paths if path.parts[0] not in ("_static", "index.html")]
@@ -31,7 +31,7 @@ def pages():
 
 @pytest.fixture(scope="session")
 def server(pages):
-    """The book from the server that its readers start."""
+    """The book from the server of `course.py serve`."""
     with course.web_server(course.PAGES, 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"

@@ -17,7 +17,7 @@ def test_the_front_door_leads_to_the_book(browser, server):
 
 
 def test_a_chapter_needs_no_script(browser, server):
-    """Formulas, pictures, and what folds: it is there, and a summary unfolds it."""
+    """Formulas and pictures are there, and folded parts unfold."""
     faults = []
     with opened(browser, server, faults, java_script_enabled=False) as page:
         page.goto(server + "notebooks/03-layer-normalization.html")
@@ -56,7 +56,7 @@ def test_a_wide_formula_or_listing_can_be_scrolled_by_keyboard(browser, server):
 
 
 def test_a_phone_lays_out_the_page_when_the_reader_begins(browser, server):
-    """And who jumps within the page lands where the link leads, also after a reload."""
+    """And a jump within the page lands at its target, also after a reload."""
     faults = []
     laid_out = "e => e.checkVisibility({contentVisibilityAuto: true})"
     address = server + "notebooks/05-pre-ln-or-post-ln.html"
@@ -65,7 +65,7 @@ def test_a_phone_lays_out_the_page_when_the_reader_begins(browser, server):
         for begin in (lambda: page.mouse.wheel(0, 100), lambda: page.keyboard.press("Tab")):
             page.goto("about:blank")
             page.goto(address)
-            # the theme scrolls its sidebar on many a page
+            # the theme scrolls its sidebar on many pages
             page.locator(".bd-sidebar-primary").evaluate("bar => { bar.dispatchEvent(new Event('scroll')) }")
             assert not heading.evaluate(laid_out)
             begin()
@@ -90,7 +90,7 @@ def test_on_a_desk_the_list_of_contents_follows_the_reader(browser, server):
 
 
 def test_lines_are_of_a_readable_length(browser, server):
-    """60 to 75 characters on a desk; another machine's font makes them wider or narrower by a fifth."""
+    """60 to 75 characters on a desktop; another machine's font may differ in width by a fifth."""
     with opened(browser, server, [], viewport=DESK) as page:
         page.goto(server + "book/intro.html")
         length = page.evaluate("""() => {
@@ -104,7 +104,7 @@ def test_lines_are_of_a_readable_length(browser, server):
 @pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])
 @pytest.mark.parametrize("name", ["book/intro.html", "notebooks/03-layer-normalization.html"])
 def test_what_comes_later_moves_nothing_at_the_head(browser, server, window, name):
-    """On a slow line the heading is read before the rest of the page and the pictures are there."""
+    """On a slow line the heading is readable before the rest of the page and the pictures have loaded."""
     where = "[...document.querySelectorAll('h1, .bd-links')].map(e => e.getBoundingClientRect().toJSON())"
 
     def only_the_head(route):
@@ -122,7 +122,7 @@ def test_what_comes_later_moves_nothing_at_the_head(browser, server, window, nam
     assert heads[0] == heads[1]
 
 
-# In every frame in which something is shown: the faces of formulas that have not come.
+# For every frame that shows something: the formula fonts that have not loaded.
 WATCH = """(() => {
   window.frames_seen = [];
   const look = () => {
@@ -138,7 +138,7 @@ WATCH = """(() => {
 @pytest.mark.parametrize("kind", ["server", "file"])
 @pytest.mark.parametrize("name", ["book/myths.html", "notebooks/03-layer-normalization.html"])
 def test_no_frame_shows_a_formula_without_its_fonts(browser, server, kind, name):
-    """Also where no font ever comes: those of formulas are in the style sheet."""
+    """Even if no font file ever loads: formula fonts are in the style sheet."""
     faults, base = [], server if kind == "server" else course.PAGES.as_uri() + "/"
     with opened(browser, base, faults, viewport=PHONE) as page:
         page.add_init_script(WATCH)
@@ -150,7 +150,7 @@ def test_no_frame_shows_a_formula_without_its_fonts(browser, server, kind, name)
 
 
 def test_nothing_is_shown_before_the_fonts_of_formulas_are_decoded(browser, server):
-    """Also where decoding takes long: here, until the test lets it end."""
+    """Even if decoding takes long: here, until the test ends it."""
     decoding = """const decoding = new Promise((done) => { window.decoded = done });
       FontFace.prototype.load = () => decoding"""
     shown = "getComputedStyle(document.body).visibility === 'visible'"
@@ -164,7 +164,7 @@ def test_nothing_is_shown_before_the_fonts_of_formulas_are_decoded(browser, serv
 
 
 def test_nothing_jumps_when_the_reader_begins(browser, server):
-    """What is in sight before the page is laid out stays where it is."""
+    """Visible content does not move when the rest of the page is laid out."""
     where = "[...document.querySelectorAll('article > section > *, article h2')].slice(0, 6).map((e) => e.offsetTop)"
     first = "document.querySelector('article h2').getBoundingClientRect().top"
     with opened(browser, server, [], viewport=PHONE, reduced_motion="reduce") as page:
@@ -212,7 +212,7 @@ def test_the_way_back_to_the_top_covers_nothing_on_a_phone(browser, server, widt
 
 
 def test_at_400_percent_nothing_lies_on_a_figure(browser, server):
-    """A window of 1280 x 900, four times as large: what sticks to it would leave no room (WCAG 1.4.10)."""
+    """A 1280 x 900 window at 400 % zoom: sticky parts would leave no room (WCAG 1.4.10)."""
     with opened(browser, server, [], viewport={"width": 320, "height": 225}, reduced_motion="reduce") as page:
         page.goto(server + "notebooks/03-layer-normalization.html")
         name = page.locator("figure[data-live]").first.get_attribute("id")

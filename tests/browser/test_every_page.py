@@ -75,7 +75,7 @@ PLANTED = {
 
 @pytest.fixture(scope="module")
 def planted(browser, server):
-    """What is said of a page with all these faults at once."""
+    """The messages for a page with all these faults at once."""
     faults, planted = [], "".join(html for html, _ in PLANTED.values())
 
     def plant(route):

@@ -1,11 +1,11 @@
-"""The book by keyboard alone: each stop can be seen, the skip link skips, the drawer of a phone opens and closes."""
+"""The book by keyboard alone: every stop is visible, the skip link skips, the phone's drawer opens and closes."""
 
 import pytest
 from helpers.visit import DESK, PHONE, opened
 
 CHAPTER = "notebooks/03-layer-normalization.html"
 
-# Where the focus is: its place on the page, its name, and whether a ring or another mark shows it.
+# The focused element: its position, its name, and whether an outline or another mark shows it.
 FOCUS = """() => {
   const e = document.activeElement, box = e.getBoundingClientRect(), style = getComputedStyle(e);
   const ring = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0 || style.boxShadow !== "none";
@@ -17,7 +17,7 @@ FOCUS = """() => {
 
 
 def walk(page, stops=1000):
-    """What is wrong with each stop of the Tab key, to the end of the page; and how many stops there are."""
+    """The faults of each Tab stop to the end of the page, and the number of stops."""
     faults = []
     for stop in range(stops):
         page.keyboard.press("Tab")
@@ -60,7 +60,7 @@ def test_the_skip_link_leads_to_the_text(browser, server):
 
 @pytest.mark.parametrize("side", ["primary", "secondary"])
 def test_a_drawer_of_a_phone(browser, server, side):
-    """It opens and closes by keyboard, and the focus comes back to the button."""
+    """It opens and closes by keyboard, and the focus returns to the button."""
     with opened(browser, server, [], viewport=PHONE) as page:
         page.goto(server + CHAPTER)
         page.locator(f"button.{side}-toggle").focus()
@@ -75,7 +75,7 @@ def test_a_drawer_of_a_phone(browser, server, side):
 
 
 def test_a_drawer_of_a_phone_closes_when_a_place_on_the_page_is_chosen(browser, server):
-    """And the Tab key goes on from there."""
+    """And the Tab key continues from there."""
     with opened(browser, server, [], viewport=PHONE, reduced_motion="reduce") as page:
         page.goto(server + CHAPTER)
         page.locator("button.secondary-toggle").click()
@@ -98,8 +98,8 @@ def test_reduced_motion_is_respected(browser, server):
         assert moving == []
 
 
-# How much of a live figure's picture stands between the bar at the head of the page and the controls, in px; and
-# whether the control in focus is in sight.
+# How much of a live figure's picture is visible between the page's top bar and the controls, in px; and
+# whether the focused control is visible.
 IN_SIGHT = """() => {
   const box = (e) => e.getBoundingClientRect(), control = document.activeElement, figure = control.closest("figure");
   const [picture, controls] = ["picture", "controls"].map((name) => box(figure.querySelector(`.live-${name}`)));
@@ -118,7 +118,7 @@ def test_picture_and_control_are_seen_together_on_a_phone(browser, server, page_
         page.goto(f"{server}notebooks/{page_name}.html#{name}")
         figure = page.locator("figure.live-on").first
         figure.wait_for()
-        # the reader stands before the figure, its head just in sight, and comes by the Tab key
+        # start with the top of the figure just in view, then press Tab
         figure.evaluate("figure => scrollTo(0, figure.getBoundingClientRect().top + scrollY - innerHeight + 120)")
         figure.evaluate(
             "figure => [...document.querySelectorAll('summary, a[href]')]"

@@ -12,7 +12,7 @@ from subnorm_book.live_figures import stored
 from subnorm import numpy as sn
 from tools.refresh import chapters
 
-# The words that leave the picture, and those that run into each other.
+# The labels that leave the picture, and those that overlap.
 OUTSIDE = """figure => [...figure.querySelectorAll("svg text")].filter((text) => {
   const box = text.getBoundingClientRect(), view = figure.querySelector("svg").getBoundingClientRect();
   return Math.max(view.left - box.left, box.right - view.right, view.top - box.top, box.bottom - view.bottom) > 1;
@@ -31,7 +31,7 @@ SPECS = {path.stem: [json.loads(table) for table in tables.values()] for path in
 
 @pytest.fixture(params=SPECS)
 def name(request):
-    """A page that has live figures: one visit tries all of them."""
+    """A page with live figures; one visit tests all of them."""
     return request.param
 
 
@@ -50,7 +50,7 @@ def shown(figure):
 
 
 def row(spec, state):
-    """The row of the table that belongs to a state: the last control changes first."""
+    """The row of the table for a state; the last control varies fastest."""
     positions = list(itertools.product(*(range(len(control["values"])) for control in spec["controls"])))
     return spec["frames"][positions.index(tuple(state[control["name"]] for control in spec["controls"]))]
 
@@ -60,7 +60,7 @@ def close(page, package):
 
 
 def agree(spec, figure):
-    """What the page shows is the row of the table; what it computes is what the package computes."""
+    """The page shows the right row of the table, or computes the same as the package."""
     state, numbers = shown(figure).values()
     if spec["kind"] == "chart":
         assert numbers == row(spec, state)["panels"]
@@ -76,7 +76,7 @@ def agree(spec, figure):
 
 
 def positions(control, figure):
-    """Brings a control to its ends, or a choice to each of its values."""
+    """Move a slider to its ends, or a choice to each of its values."""
     inputs = figure.locator(f"[data-control={control['name']}] input")
     if control["kind"] == "choice":
         for place in range(inputs.count()):
@@ -89,7 +89,7 @@ def positions(control, figure):
 
 
 def crowded(spec, figure):
-    """Words outside the picture or on each other, at the ends of every control."""
+    """Labels outside the picture or overlapping, at the ends of every control."""
     for control in spec["controls"]:
         for place in positions(control, figure):
             if words := figure.evaluate(OUTSIDE) + figure.evaluate(OVERLAPS):
@@ -154,7 +154,7 @@ def test_the_numbers_below_bars_do_not_touch(browser, server, width):
 
 
 def drag(page, figure):
-    """The second of four bars, to half the height of the panel's upper half, which is 7."""
+    """Drag the second of four bars to half the height of the panel's upper half, which is 7."""
     area = figure.locator(".drag").first
     area.scroll_into_view_if_needed()
     box = area.bounding_box()
@@ -172,7 +172,7 @@ def drag(page, figure):
 
 
 def test_the_keys_of_a_figure_are_its_own(browser, server):
-    """JupyterLab would take the arrow keys."""
+    """Otherwise JupyterLab would take the arrow keys."""
     with opened(browser, server, [], viewport=DESK) as page:
         _, figure = next(figures_on(page, server, "03-layer-normalization"))
         page.evaluate("document.body.addEventListener('keydown', ({ key }) => (document.title = key))")
@@ -198,7 +198,7 @@ def test_the_text_of_the_picture_follows_the_controls(browser, server, name):
             assert picture.get_attribute("aria-label") == spec["alt"]
 
 
-# How strong the colours of the last column are, on average, in each panel.
+# The mean colour strength of the last column in each panel.
 ENDS = """figure => [...figure.querySelectorAll("svg rect.grid")].map((frame) => {
   const { right, top, height } = frame.getBoundingClientRect();
   const cells = Array.from({ length: 16 }, (_, k) => {
@@ -210,7 +210,7 @@ ENDS = """figure => [...figure.querySelectorAll("svg rect.grid")].map((frame) =>
 
 
 def test_the_first_picture_of_the_book_shows_what_its_sentence_says(browser, server):
-    """Strong colours blow up, pale ones fade, and what holds lies between, at every gain."""
+    """At every gain: strong colours for the stack that blows up, pale for the one that fades, between for the other."""
     bands = {"fades": (0, 0.25), "holds": (0.35, 0.7), "blows up": (0.7, 1)}
     with opened(browser, server, [], viewport=DESK) as page:
         page.goto(server + "book/intro.html")

@@ -1,4 +1,4 @@
-"""A page on paper: the text alone, in light colours, as wide as the paper."""
+"""A printed page: only the text, in light colours, as wide as the paper."""
 
 import pytest
 from helpers.visit import opened

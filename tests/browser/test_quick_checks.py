@@ -1,4 +1,4 @@
-"""Quick checks as a reader uses them: by keyboard, again tomorrow, without a script, where nothing may be stored."""
+"""Quick checks as a reader uses them: by keyboard, after a reload, without a script, without storage."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 from helpers.visit import DESK, PHONE, opened
 
 PAGE = "notebooks/04-rmsnorm.html"
-# What a browser does that is told to block site data
+# A browser that blocks site data
 BLOCKED = """Object.defineProperty(window, "localStorage", {
   get() { throw new DOMException("The operation is insecure.", "SecurityError") },
 })"""
@@ -102,7 +102,7 @@ def test_clearing_forgets_this_page_only(browser, server):
 
 
 def test_the_first_page_counts_again_when_it_is_shown_again(browser, server):
-    """As by the back button, which brings it back as it was left. This browser, driven by a test, loads it anew."""
+    """Simulates the back button, which restores the page; a browser under test would reload it."""
     with opened(browser, server, []) as first:
         first.goto(server + "book/intro.html")
         page = first.context.new_page()
@@ -142,7 +142,7 @@ def test_no_script_is_needed(browser, server, media):
 
 
 def test_storage_may_be_blocked(browser, server):
-    """The theme complains of it; what is ours goes on."""
+    """The theme reports an error, but our own script keeps working."""
     with opened(browser, server, []) as page:
         page.add_init_script(BLOCKED)
         page.goto(server + PAGE)

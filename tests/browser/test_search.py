@@ -1,4 +1,4 @@
-"""The search: it finds what the book explains, and is at hand on every page."""
+"""The search finds what the book explains, and is available on every page."""
 
 import re
 
@@ -7,7 +7,7 @@ from helpers.visit import DESK, PHONE, opened
 
 from tools import course
 
-# The terms of the glossary that a search for their own name does not lead to the glossary.
+# The glossary terms whose own name does not find the glossary.
 LOST = """async (terms) => {
   while (!Search.hasIndex()) await new Promise((r) => setTimeout(r, 20));
   const found = (term) => Search._performSearch(...Search._parseQuery(term)).map((result) => result[0]);
@@ -31,7 +31,7 @@ def test_search_finds_every_term_of_the_glossary(browser, server, terms):
         assert page.evaluate(LOST, [*terms, "a term of no book"]) == ["a term of no book"]
 
 
-# What readers ask for, and the page that explains it.
+# Readers' queries, and the page that explains each.
 EXPLAINED = {
     "vanishing gradients": "01-why",
     "He initialisation": "01-why",
@@ -75,7 +75,7 @@ FOUND = """(query) => Search._performSearch(...Search._parseQuery(query)).revers
 
 @pytest.fixture
 def search(browser, server):
-    """Pages in the order in which a search shows them."""
+    """The results of a search, in order."""
     with opened(browser, server, [], viewport=DESK) as page:
         page.goto(server + "search.html?q=x")
         page.wait_for_function("Search.hasIndex()")
@@ -137,7 +137,7 @@ MARKED = """() => {
 
 
 def marked(page):
-    """How many words of a page are marked: in its text, and beside it."""
+    """How many words are highlighted in the text of a page, and around it."""
     page.wait_for_timeout(100)  # Sphinx waits, too
     return page.evaluate(MARKED)
 

@@ -1,4 +1,4 @@
-"""The solutions of the exercises: seen by those who ask for them, on the screen, and never on paper."""
+"""Solutions are visible on request on the screen, and never printed."""
 
 import pytest
 from helpers.visit import DESK, opened
@@ -7,7 +7,7 @@ from tools import course
 
 SHEETS = sorted(path.stem for path in (course.ROOT / "notebooks/exercises").glob("*.ipynb"))
 
-# Whether a reader sees it. (A part of the page that is not laid out yet counts as seen.)
+# Whether an element is visible. (A part that is not laid out yet counts as visible.)
 SHOWN = "e => e.checkVisibility() && e.getBoundingClientRect().height > 0"
 
 

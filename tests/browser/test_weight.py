@@ -1,4 +1,4 @@
-"""What a reader downloads: every page from the compressing server, read to its end, with its fonts and pictures."""
+"""The download size of every page, from the compressing server, scrolled to its end, with fonts and pictures."""
 
 import json
 from pathlib import PurePosixPath
@@ -12,7 +12,7 @@ from tools import course
 CHAPTER, OTHER = 300_000, 200_000
 SCRIPTS = 30_000  # of our own JavaScript
 
-# Not by scrolling: lazy pictures arrive at once when they are no longer lazy.
+# Faster than scrolling: make all lazy pictures load at once.
 TO_THE_END = """async () => {
   for (const image of document.images) image.loading = "eager";
   const shown = [...document.images].filter((image) => image.checkVisibility());
@@ -23,7 +23,7 @@ TO_THE_END = """async () => {
 
 @pytest.fixture(scope="module")
 def received(browser, server, pages):
-    """For each page {address: bytes on the wire} of all that comes, with nothing in the browser's store before."""
+    """For each page, {URL: bytes on the wire} of everything that loads, with an empty cache."""
     found = {}
     for name in pages:
         with opened(browser, server, [], viewport=PHONE) as page:
@@ -48,7 +48,7 @@ def received(browser, server, pages):
 
 
 def test_the_pages_arrive_whole(received):
-    """Guards the measurement: it sees the page, its style, scripts, fonts and pictures."""
+    """The measurement includes the page, its style, scripts, fonts and pictures."""
     kinds = {PurePosixPath(url.split("?")[0]).suffix for url in received["notebooks/03-layer-normalization.html"]}
     assert {".html", ".css", ".js", ".woff2", ".png", ".svg"} <= kinds
 

@@ -13,7 +13,7 @@ from subnorm.checks.variant import Variant
 
 
 def torch_only(*arrays):
-    """As PyTorch's own functions do, these answers take tensors and nothing else."""
+    """Like PyTorch's own functions, these answers accept only tensors."""
     if not all(isinstance(array, torch.Tensor) for array in arrays if array is not None):
         raise TypeError("expected Tensors")
 
@@ -128,7 +128,7 @@ def shares_centred_readout(x, sublayers, readout, eps):
 
 
 def stream_torch_alone(x, sublayers):
-    """For tensors alone, and yet an array passes through where the list is empty."""
+    """Works only for tensors, but passes an array through if the list is empty."""
     states = [x]
     for sublayer in sublayers:
         states.append(torch.add(states[-1], sublayer(states[-1])))

@@ -40,7 +40,7 @@ def by_torch(x, gamma, beta, eps):
 
 
 def alone(norm, x):
-    """Each question asked of another token, in another way."""
+    """Each test on a different token, in a different way."""
     y, c = norm(x), np.arange(len(x))[:, None]
     p = np.random.default_rng(0).permutation(x.shape[1])
     return {
@@ -229,7 +229,7 @@ IN_ANY_DTYPE = {
     "group_norm": [group_norm_of_torch, group_norm_widened],
 }
 
-# Answers that look instead of measuring
+# Answers that inspect the norm instead of measuring
 
 ANSWERS = {  # shift, scale, permutation, tokens
     "layer": (True, True, True, True),
@@ -247,12 +247,12 @@ def answered(kind, gain):
 
 
 def by_attributes(norm, x):
-    """As a table says of the attributes of the object."""
+    """Look up the answer by the object's attributes."""
     return answered(getattr(norm, "kind", "layer"), getattr(norm, "gain", None) is not None)
 
 
 def by_one_probe(norm, x):
-    """One call on fixed numbers, compared with what the functions of class give of them."""
+    """One call on fixed numbers, compared with the results of the class functions."""
     z = np.sin(np.arange(1.0, 43.0)).reshape(6, 7)[:, : x.shape[1]]
     if x.shape[1] > 7:
         z = np.sin(np.arange(1.0, 6.0 * x.shape[1] + 1)).reshape(6, -1)

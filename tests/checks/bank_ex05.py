@@ -178,7 +178,7 @@ RIGHT = {
     "faults": [faults_by_sorting, faults_as_arrays],
 }
 
-# Answers that look instead of measuring, and rules that are right on too many records and rows
+# Answers that inspect their inputs instead of measuring, and wrong rules that hold for too many records and rows
 
 
 def from_the_attributes_of_the_device(device, warm_up, rounds):
@@ -188,7 +188,7 @@ def from_the_attributes_of_the_device(device, warm_up, rounds):
 
 
 def from_inside_a_function_of_the_device(device, warm_up, rounds):
-    """What the functions are made of is read, but nothing is run."""
+    """Inspect the functions without running anything."""
     held = getattr(device.run, "__closure__", None)
     return from_the_attributes_of_the_device(held[0].cell_contents if held else device, warm_up, rounds)
 

@@ -5,7 +5,7 @@ from subnorm.checks.variant import Variant
 
 
 def both(name, *tags):
-    """The right answer to an exercise, changed as each of these mistakes changes it."""
+    """The right answer to an exercise with the changes of all these mistakes."""
     exercise = getattr(checks, name)
     answers = {mistake.tag: mistake.answer for mistake in exercise.mistakes}
     return Variant(exercise.reference, *(change for tag in tags for change in answers[tag].changes))

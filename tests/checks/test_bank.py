@@ -1,4 +1,4 @@
-"""The bank of wrong answers: each mistake is diagnosed as itself, right answers pass, and nothing else does.
+"""The bank of wrong answers: each mistake is diagnosed as itself, and only right answers pass.
 
 ``bank_ex*.py`` beside this file hold, by the name of the exercise, other right answers and combined mistakes.
 """
@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SEEDS = [CLASS_SEED, *range(20)]
 SEEN = {"not_done", "right", "no_function", "error", "no_error", "keys", "count", "type", "value", "shape", "dtype"}
-SEEN |= {"in_place", "calls", "needs_library", "no_reference"}  # what a check sees is named by these, so no mistake is
+SEEN |= {"in_place", "calls", "needs_library", "no_reference"}  # reserved for the checks, so no mistake may use them
 
 EXERCISES = {exercise.name: exercise for sheet in subnorm.checks.SETS.values() for exercise in sheet}
 BANKS = [importlib.import_module(f"checks.{path.stem}") for path in sorted(HERE.glob("bank_ex*.py"))]
@@ -46,12 +46,12 @@ KNOWN: dict = {}
 
 @pytest.fixture(autouse=True)
 def remembered(monkeypatch):
-    """What our own answers give on the cases is computed once: every mistake is compared with every other."""
+    """Cache the outcomes of our own answers, because every mistake is compared with every other."""
 
     def outcomes(self, answer, cases):
         key = (id(answer), *map(id, cases))
         if key not in KNOWN:
-            KNOWN[key] = collect(answer, cases, self.way), answer, cases  # kept, so that no other gets their ids
+            KNOWN[key] = collect(answer, cases, self.way), answer, cases  # keep references, so that ids stay unique
         return KNOWN[key][0]
 
     monkeypatch.setattr(Exercise, "outcomes", outcomes)
@@ -158,8 +158,8 @@ def test_one_seed_gives_the_same_cases(name):
 
 @each_exercise
 def test_feedback_takes_no_more_work_than_a_moment_allows(name, monkeypatch):
-    """Counted in calls of functions, which are the same on every machine; 40,000 take some hundredths of a second."""
-    monkeypatch.undo()  # with nothing remembered
+    """Count function calls, which are the same on every machine; 40,000 take some hundredths of a second."""
+    monkeypatch.undo()  # without the cache
     exercise = EXERCISES[name]
 
     def calls(answer):
@@ -175,7 +175,7 @@ def test_feedback_takes_no_more_work_than_a_moment_allows(name, monkeypatch):
         return events.count("call")
 
     collect(exercise.reference, exercise.cases(np.random.default_rng(CLASS_SEED)), exercise.way)  # PyTorch is loaded
-    # whatever is wrong is compared with every mistake
+    # compare every wrong answer with every mistake
     for answer in (exercise.reference, exercise.mistakes[0].answer, exercise.mistakes[-1].answer):
         assert calls(answer) < 40_000
 

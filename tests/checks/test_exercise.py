@@ -1,4 +1,4 @@
-"""What a check says, for each thing that it can see. The exercise is small: softsign of each row, times a gain."""
+"""The feedback of a check, for each kind of difference. The exercise is small: softsign of each row, times a gain."""
 
 import re
 
@@ -298,7 +298,7 @@ def test_the_line_is_counted_from_the_top_of_the_cell():
 
 
 def test_a_pytorch_answer_that_fails_is_told_its_own_error():
-    """Not that an array has no such method, which NumPy says of every answer written for tensors."""
+    """And not NumPy's error that an array has no such method, which every answer for tensors causes."""
     torch = pytest.importorskip("torch")
 
     def scaled(x, gain):

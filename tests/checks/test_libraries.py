@@ -1,4 +1,4 @@
-"""Checks where PyTorch is not installed, and PyTorch answers on each of its dtypes."""
+"""Checks without PyTorch installed, and PyTorch answers in each dtype."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What students hand in, for the tests of the grader: notebooks, archives, and a small set to grade."""
+"""Submissions for the tests of the grader: notebooks, archives, and a small set to grade."""
 
 import json
 import stat
@@ -12,12 +12,12 @@ from subnorm.checks.collect import Case
 from subnorm.checks.exercise import Exercise
 from subnorm.classroom.sandbox import Limits
 
-#: Time is out of reach on the slowest machine: what ends with these ends for another reason.
+#: Time limits that even the slowest machine does not reach, for submissions that end for other reasons.
 PATIENT = Limits(
     start=600, cell=600, question=600, total=3000,
     memory=300 << 20, address=4 << 30, processes=12, restarts=4,
 )  # fmt: skip
-#: For what never ends. An honest answer takes a hundredth of it, so it has a busy machine's time, too.
+#: For submissions that never end. An honest answer needs a hundredth of this, so it also passes on a busy machine.
 BRIEF = replace(PATIENT, cell=8, question=8)
 SETUP = "import numpy as np\nfrom subnorm import checks"
 LAYER_NORM = """def layer_norm(x, gamma, beta, eps):
@@ -45,13 +45,13 @@ def cell(source, *tags):
 
 
 def notebook(*cells):
-    """The bytes of a notebook; a text stands for a code cell without tags."""
+    """The bytes of a notebook; a string becomes a code cell without tags."""
     cells = [cell(one) if isinstance(one, str) else one for one in cells]
     return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
 
 
 def sheet(first=LAYER_NORM, second=MEAN_SQUARE, *more):
-    """A whole sheet as it is handed in."""
+    """A complete sheet."""
     checks = [cell(f"checks.{ex.name}({ex.name})", "check") for ex in SET]
     return notebook(cell(SETUP, "setup"), first, checks[0], second, checks[1], *more)
 

@@ -1,4 +1,4 @@
-"""What is right in class is right in grading, and what is wrong in class is wrong in grading.
+"""The class and the grader agree on every answer.
 
 Every answer of the bank, NumPy and PyTorch, goes both ways: to the check, as in a notebook, and into the sandbox. All
 answers to a set are graded as one notebook, whose first cell brings the files that the bank imports.
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from checks import test_bank as bank
-from checks.test_bank import remembered  # noqa: F401, a fixture for each test: what our own answers give, once
+from checks.test_bank import remembered  # noqa: F401, a fixture for each test: caches the outcomes of our own answers
 from classroom.hand_ins import PATIENT
 from helpers.parts import need
 
@@ -39,7 +39,7 @@ from subnorm.checks import SETS
 
 
 def files():
-    """The text of every file that a bank imports, by its path."""
+    """{path: text} of every file that a bank imports."""
     found = [path for folder in ("numpy", "torch", "checks") for path in (PACKAGE / folder).rglob("*.py")]
     found = {path.relative_to(PACKAGE.parent): path for path in [*PACKAGE.glob("*.py"), *found]}
     found |= {f"checks/{path.name}": path for path in Path(bank.__file__).parent.glob("*.py")}

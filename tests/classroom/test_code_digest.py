@@ -1,4 +1,4 @@
-"""What was graded by other code is graded again: the digest covers every file that decides a mark."""
+"""A change of the grading code forces regrading: the digest covers every file that decides a mark."""
 
 import shutil
 import subprocess

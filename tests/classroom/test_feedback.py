@@ -1,4 +1,4 @@
-"""What a student reads: as much as the check in class says, and no text or number that the answer chose."""
+"""The feedback to a student: the same as the check in class, without any text or number chosen by the answer."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""From submissions to grades: layouts, points, words, resumed runs, the canary."""
+"""From submissions to grades: layouts, points, messages, resumed runs, the self-test."""
 
 import csv
 import io
@@ -34,7 +34,7 @@ TODO = "def {}(*args):\n    raise NotImplementedError  # your code here\n"
 def quick_set(monkeypatch):
     need("bwrap")
     monkeypatch.setitem(grade.SETS, "quick", SET)
-    monkeypatch.setattr(grade, "code_digest", lambda: "the code")  # which someone may be writing
+    monkeypatch.setattr(grade, "code_digest", lambda: "the code")  # somebody may be editing the code now
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_a_notebook_that_changed_or_came_late_is_graded_and_no_other(quick_set, 
     monkeypatch.setattr(grade.Grading, "results", lambda self, cells: graded.append(cells) or real(self, cells))
     (room / "Bo.ipynb").write_bytes(sheet())
     (room / "Di.ipynb").write_bytes(sheet())
-    (out / "students/Ada.json").write_text("{")  # cut off while it was written, by some other program
+    (out / "students/Ada.json").write_text("{")  # incomplete
     assert run(room, out) == 0
     assert len(graded) == 3
     assert ("Bo", "layer_norm", "1", "1", "right") in rows(out)
@@ -168,7 +168,7 @@ def test_a_cell_that_cannot_be_left_out_again_and_again_ends(quick_set, tmp_path
     assert [row[4] for row in rows(tmp_path / "grades")] == ["right", "right", "killed", "killed"]
 
 
-# What is refused.
+# Refusals.
 
 
 def test_a_set_or_a_place_that_is_not_there_is_refused(quick_set, room, tmp_path, capsys):
@@ -195,7 +195,7 @@ sys.exit(grade.grade("quick", grade.Path(sys.argv[1]), grade.Path(sys.argv[2]), 
 
 
 def small_run(package, *arguments, before=(), **environment):
-    """The small class, graded by another process from a package in some folder."""
+    """The small class, graded by another process from a package in a given folder."""
     seen = [str(package.parent), str(Path(__file__).parents[1]), *sandboxes.installed_in()]
     return subprocess.run(
         [*before, sys.executable, "-c", SMALL.replace("SEEN_FROM", repr(seen)), *map(str, arguments)],
@@ -218,7 +218,7 @@ def test_a_checkout_may_lie_anywhere(quick_set, room, tmp_path):
 
 @pytest.mark.parametrize(("place", "size"), [("out", 64 << 10), ("scratch", 16 << 10)])
 def test_a_full_disk_is_a_sentence(place, size, quick_set, room, tmp_path):
-    """Where grades go, or the scratch folder: on a real one of a few kB, while there is room elsewhere."""
+    """A full disk for the grades or the scratch folder: a real file system of a few kB."""
     for name in ("out", "scratch"):
         (tmp_path / name).mkdir()
     for k in range(40):  # each student takes a page of memory or more
@@ -539,7 +539,7 @@ def test_names_are_kept_in_one_spelling_and_good_for_every_system():
     assert PurePosixPath("../x").parts[0] == ".."
 
 
-# What a student is told.
+# Feedback.
 
 
 def test_every_diagnosis_has_words_without_a_value():

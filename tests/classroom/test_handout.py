@@ -1,4 +1,4 @@
-"""What a student installs: NumPy and the checks, and more only for an exercise that needs it."""
+"""A student installs NumPy and the checks, and more only for an exercise that needs it."""
 
 import email
 import io
@@ -16,7 +16,7 @@ from subnorm.classroom import handout, release
 
 ROOT = release.ROOT
 NEEDS_TORCH = [name for name, exercises in checks.SETS.items() if any(e.way == "module" for e in exercises)]
-# Nothing of these can be imported in the process.
+# The process cannot import any of these.
 WITHOUT = "import sys; sys.modules.update(dict.fromkeys(('torch', 'matplotlib', 'PIL', 'IPython', 'py_mini_racer')))\n"
 
 
@@ -30,7 +30,7 @@ def metadata():
 
 
 def installed(metadata, *extras):
-    """Names of the packages that pip brings with the wheel, on Linux."""
+    """The packages that pip installs with the wheel, on Linux."""
     needed = map(Requirement, metadata.get_all("Requires-Dist"))
     environments = [{"extra": extra, "sys_platform": "linux"} for extra in extras or ("",)]
     return {one.name for one in needed if not one.marker or any(map(one.marker.evaluate, environments))}
@@ -52,7 +52,7 @@ def test_the_course_installs_the_package_with_all_that_its_pages_need():
 
 
 def files(name, folder):
-    """The files of a zip, made in a folder that has what a zip is made from."""
+    """The files of a zip, made in a folder with all its inputs."""
     for file in ("pyproject.toml", "constraints.txt", "LICENSE", "LICENSE-text"):
         (folder / file).write_bytes((ROOT / file).read_bytes())
     with zipfile.ZipFile(handout.write(folder, name, "sheet.ipynb", "{}", checks.SETS[name])) as found:

@@ -60,7 +60,7 @@ for thing in gc.get_objects():
             if name in ("difference", "verdict", "judge", "grade"):
                 setattr(thing, name, lambda *args: None)
 """
-# Wherever a file can be read that holds a solution, or was handed in by someone else, it becomes the answer.
+# Search for a readable file with a solution, or from another student, and use it as the answer.
 SEARCH = """
 import os
 for root, folders, names in os.walk("/"):
@@ -117,7 +117,7 @@ def body(*lines):
 
 
 def endless():
-    """What only the clock ends, in the same form. One loop keeps a core busy; for the others sleep will do."""
+    """Submissions that only a time limit ends. One loop keeps a core busy; the others sleep."""
     right, sleep = "right", "import time\ntime.sleep(3600)\n"
     yield "loop", "loop.ipynb", sheet(LOOP), "timeout", right
     yield "sleep in a cell", "sleep in a cell.ipynb", sheet(LAYER_NORM, MEAN_SQUARE, sleep), right, right
@@ -202,7 +202,7 @@ def hand_ins(folder, out, port, name, outside):
 
 
 def archives(folder):
-    """(student, members of the zip that the student handed in)."""
+    """(student, members of the student's zip)."""
     yield "bomb", [("sheet.ipynb", b" " * (300 << 20))]
     yield "climbs", [("../../climbed.ipynb", sheet())]
     yield "absolute", [(str(folder / "climbed.ipynb"), sheet())]
@@ -288,7 +288,7 @@ def test_nothing_was_written_outside(graded):
 
 
 def test_no_process_is_left(graded):
-    """Of this run: others may be grading on this machine, too."""
+    """Only of this run: others may be grading on this machine too."""
     own = [str(graded["out"]).encode(), graded["scratch"].encode()]
     assert not [command for command in commands() if any(name in command for name in own)]
 
@@ -338,7 +338,7 @@ def test_the_log_flags_what_a_person_should_look_at(graded):
     assert "imports socket" in students["network"]["flags"]
 
 
-# What must not reach the grader's own process: each was a way to stop the run for everybody, or to fill the machine.
+# Attacks on the grader's own process: each could stop the run for everybody, or exhaust the machine.
 
 
 def packed(name, method, data, size):
@@ -366,7 +366,7 @@ def test_an_archive_that_is_broken_or_packed_in_a_rare_way_stops_nobody_else(met
 
 
 def overlapped(count):
-    """A zip whose members, each of 10 MB, are the same compressed bytes, which no ratio of sizes gives away."""
+    """A zip whose members of 10 MB share the same compressed bytes, which no compression ratio reveals."""
     data = b"{" + np.random.default_rng(0).bytes(70_000) + b" " * 9_900_000 + b"}"
     deflate = zlib.compressobj(wbits=-15)
     squeezed = deflate.compress(data) + deflate.flush()
@@ -381,7 +381,7 @@ def overlapped(count):
 
 
 def test_an_archive_that_tells_the_same_bytes_many_times_is_not_unpacked(tmp_path, monkeypatch):
-    """990 members of 10 MB held the grader for half a minute."""
+    """990 members of 10 MB would keep the grader busy for half a minute."""
     opened = []
     monkeypatch.setattr(submissions, "read_member", lambda archive, info: opened.append(info) or b"")
     (tmp_path / "Eve.zip").write_bytes(overlapped(990))

@@ -1,4 +1,4 @@
-"""nbgrader can release and grade the sheets: run here with the commands that a teacher types."""
+"""nbgrader releases and grades the sheets, with the commands that a teacher would type."""
 
 import json
 import os
@@ -11,14 +11,14 @@ from helpers import parts
 from subnorm import checks
 from subnorm.classroom import release
 
-# the first sheet that takes no time to import PyTorch: each of the three students has a kernel
+# a sheet without PyTorch, which would take time to import in the kernels of three students
 SET = next(name for name in checks.SETS if "import torch" not in release.source_of(name).read_text("utf-8"))
 POINTS = [exercise.level for exercise in checks.SETS[SET]]
 
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    """The sheet that nbgrader has released, (points, most points) of three students, and what two are told before."""
+    """The sheet released by nbgrader, (points, maximum) of three students, and the feedback to two before."""
     program = Path(parts.need("nbgrader"))
     folder = tmp_path_factory.mktemp("course")
     source = release.read(release.source_of(SET))

@@ -1,4 +1,4 @@
-"""From source to sheet: each rule with a fault planted for it, and the real sheets."""
+"""From source to sheet: each rule on a planted fault, and the real sheets."""
 
 import copy
 import json
@@ -432,7 +432,7 @@ def test_the_student_notebook_is_what_release_gives(name):
 
 @each_set
 def test_no_solution_stands_in_a_student_notebook(name):
-    """Written apart from release, which looks too."""
+    """Independent of the same check in release."""
     path = release.source_of(name)
     source = nbformat.read(path, as_version=4)
     sheet = nbformat.read(path.parent / "student" / path.name, as_version=4)

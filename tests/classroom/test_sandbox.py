@@ -1,4 +1,4 @@
-"""What a process inside sees of the machine, and what of its answers is believed."""
+"""What a process in the sandbox can see of the machine, and how the grader treats its answers."""
 
 import errno
 import json
@@ -45,7 +45,7 @@ def box():
 
 
 def ask(box, body, *args, torch=False, seconds=3000):
-    """What a function with this body returns inside, or how it ended."""
+    """The result of a function with this body in the sandbox, or how it ended."""
     source = LOOK.format(body=body.strip().replace("\n", "\n    "))
     job = {"torch": torch, "cells": [[1, [], source]], "questions": [["look", "function", [["one", [*args, None]]]]]}
     heard = []
@@ -67,7 +67,7 @@ def test_the_environment_and_the_user_are_nobody_s(box, monkeypatch):
 
 
 def test_there_is_no_home_no_course_no_other_process_and_no_package(tmp_path, monkeypatch):
-    """Also where the packages lie in a folder of the course's own name, as in a clone that kept it."""
+    """Even if the packages are in a folder named like the course, as in a clone with the default name."""
     need("bwrap")
     site = tmp_path / "my subnorm é" / "packages"
     shutil.copytree(sandbox.PACKAGE / "checks", site / "subnorm/checks")
@@ -144,7 +144,7 @@ found["total"] = total
 
 
 def test_a_process_that_is_stopped_is_heard_out(box, monkeypatch):
-    """What it had sent says how far it came, also where the grader comes late to read it."""
+    """Messages sent before a process ends show how far it got, even if the grader reads them late."""
     monkeypatch.setattr(sandbox, "excess", lambda pid, limits: here(pid) or "processes")
     ending = ask(box, "open('/tmp/here', 'w').close()\nwhile True:\n    pass")
     assert (ending.how, ending.at, ending.which) == ("processes", "question", "look")
@@ -171,7 +171,7 @@ for number in range(1, 200):
         pass
 """
     assert set(ask(box, body)) <= {"lo"}
-    # the loopback of this machine is tried in the run over hostile hand-ins
+    # test_hostile.py tests the loopback device of this machine
 
 
 @known
@@ -193,7 +193,7 @@ for family in range(46):
 
 @known
 def test_no_process_reads_or_steers_another(box):
-    """On itself the kernel allows each of these to anybody, so it is the filter that refuses them."""
+    """The kernel allows a process each of these calls on itself, so only the filter can refuse them."""
     body = """
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -220,7 +220,7 @@ found["ptrace pid 1"] = tried(libc.ptrace(0x4206, 1, 0, 0))
     }  # fmt: skip
 
 
-# As an ordinary user, too: what root may do says nothing about a teacher's own account, and the other way round.
+# Test as an ordinary user too: root's rights differ from those of a teacher's account.
 
 WATCH = r"""
 import json, sys, threading, time
@@ -344,7 +344,7 @@ def test_very_many_empty_files_are_too_much_memory(box):
 
 def test_a_burst_of_processes_is_refused_or_ended_together(box):
     burst = ask(box, "while True:\n    os.fork()")
-    if isinstance(burst, Outcome):  # an ordinary user's processes are counted by the kernel
+    if isinstance(burst, Outcome):  # the kernel counts an ordinary user's processes
         assert burst.error == "BlockingIOError"
     else:
         assert (burst.how, burst.at, burst.which) == ("processes", "question", "look")
@@ -369,7 +369,7 @@ def test_time_is_limited_for_each_question_and_in_all(box):
 
 
 def test_torch_computes_in_every_dtype():
-    """Without what it reads of the CPU, half.float() raises a RuntimeError, as do many others."""
+    """Without the CPU information, half.float() and many other calls raise a RuntimeError."""
     need("bwrap")
     body = """
 import torch
@@ -396,7 +396,7 @@ def test_a_clear_message_where_the_package_would_be(box):
     assert ask(box, "from subnorm.checks.collect import Device\nfound = Device(2.0, [1.0]).launch") == 2.0
 
 
-def test_no_bubblewrap_is_a_refusal_with_the_mend(monkeypatch):
+def test_no_bubblewrap_is_a_refusal_with_the_fix(monkeypatch):
     monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
     with pytest.raises(NoSandbox, match=r"apt install bubblewrap.*--no-sandbox"), Sandbox():
         pass

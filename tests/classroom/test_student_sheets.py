@@ -25,7 +25,7 @@ def run(path):
 
 
 def said(book):
-    """What each check of a notebook has printed, by its cell."""
+    """The printed output of each check in a notebook, by cell."""
     return {
         cell.id: "".join(output.get("text", output.output_type) for output in cell.outputs)
         for cell in book.cells

@@ -4,7 +4,7 @@ import torch
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """On matrices this small, threads only wait for each other; and their sums differ in the last digits."""
+    """One thread: on small matrices more threads only wait for each other, and their sums differ in the last digits."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -50,7 +50,7 @@ def test_arms_share_their_weights_and_hold_norms_only_where_they_use_them(arm: s
 
 
 def test_the_scale_follows_the_depth() -> None:
-    """Branches that are zeroed leave the stream alone in every arm with a skip path, and kill it without one."""
+    """Zeroed branches leave the stream unchanged in every arm with a skip path, and zero it without one."""
     tokens = torch.zeros(1, 4, dtype=torch.long)
     for arm, parts in ablation.ARMS.items():
         model = ablation.build(arm, 2, seed=0)
@@ -80,7 +80,7 @@ def test_a_model_that_does_not_read_is_judged_blind() -> None:
 
 
 class Constant(torch.nn.Module):
-    """Predicts one character, whatever it reads."""
+    """Predicts one character for every input."""
 
     def __init__(self, character: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What is often written about the subject and does not hold, rebuilt small enough to see it fail.
+"""Common false statements about the subject, rebuilt small enough to see them fail.
 
 The page of myths rests on these where no cell of a chapter measures the same. Code found in public is rewritten here in
 its own form, with its mistake; the last test of each shows that the package does not have it.
@@ -109,7 +109,7 @@ def test_alpha_on_the_branch_is_wrong_by_its_square(blocks: int, factor: float) 
 
 
 def one_pass(x: torch.Tensor) -> torch.Tensor:
-    """The mean of the squares less the square of the mean, without a floor at 0."""
+    """The mean of the squares minus the square of the mean, without clipping at 0."""
     return (x**2).mean(-1) - x.mean(-1) ** 2
 
 
@@ -178,7 +178,7 @@ def test_a_share_of_values_that_are_close_does_not_find_a_wrong_norm() -> None:
 
 
 class Followed(nn.Module):
-    """A residual connection followed by a norm, say the words; the norm is first, says the code."""
+    """The docstring says that a norm follows the residual connection; in the code the norm comes first."""
 
     def __init__(self, norm: nn.Module, dropout: float = 0.0) -> None:
         super().__init__()
@@ -210,7 +210,7 @@ HALF = [torch.bfloat16, torch.float16]
 def test_the_default_eps_of_torchs_rms_norm_is_that_of_the_dtype_it_computes_in(
     dtype: torch.dtype, computed_in: torch.dtype
 ) -> None:
-    """So it is not 0.0078 for bfloat16. A row whose squares are near eps shows which it is."""
+    """So it is not 0.0078 for bfloat16. A row whose squares are near eps reveals the value."""
     x = torch.full((1, 64), 1e-3, dtype=dtype)
     for y in (nn.RMSNorm(64, dtype=dtype)(x), torch.nn.functional.rms_norm(x, (64,))):
         eps = (x.double() / y.detach().double()).square() - x.double().square()

@@ -1,4 +1,4 @@
-"""BatchNorm in the language model: its rows are tokens, its gap is real, and measuring leaves no trace."""
+"""BatchNorm in the language model: its rows are tokens, its gap is real, and measuring does not change the model."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The written-out backward passes against finite differences and autograd, and what their skip path does."""
+"""The written-out backward passes against finite differences and autograd, and their skip path."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Training plain and residual stacks side by side: short runs that show the machinery is right."""
+"""Short training runs of plain and residual stacks, to check the code."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def test_the_target_has_mean_zero_and_variance_one() -> None:
 
 
 def test_batch_norm_gives_every_feature_spread_one_over_the_examples() -> None:
-    """So the first answer keeps its size at any depth, where the same plain stack has shrunk to nothing."""
+    """So the first answer keeps its size at any depth, while the same plain stack shrinks to nothing."""
     source = torch.Generator().manual_seed(0)
     always_zero = batch(source)[1].square().mean().item()
     first = train("batch", "torch", depth=40, steps=1)[:, 0]
@@ -70,7 +70,7 @@ def test_leaving_out_a_block_of_a_residual_stack_hurts_far_less_than_one_of_a_pl
 
 
 def test_a_block_that_was_left_out_is_the_identity() -> None:
-    """Untrained, with one block: without it the answer is last(first(x)), whatever the stack."""
+    """Untrained, with one block: without it the answer is last(first(x)), for every stack."""
     plain, residual = (leave_one_out(stack, "he", depth=1, steps=1, lr=0.0)[1] for stack in ("plain", "residual"))
     np.testing.assert_array_equal(plain, residual)
 

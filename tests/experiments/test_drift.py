@@ -1,4 +1,4 @@
-"""Mean, spread and common share of plain stacks: closed forms of one layer, and that they tell nets apart."""
+"""Mean, spread and common share of plain stacks: closed forms of one layer, and differences between nets."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The fleets: what the windows say of the wear, and a record that fits the code."""
+"""The fleets: how the windows show the wear, and a record that matches the code."""
 
 import re
 

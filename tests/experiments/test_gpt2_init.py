@@ -1,4 +1,4 @@
-"""The stream of a Pre-LN stack with GPT-2's init: as deep as you like, the scaled one ends at the same size."""
+"""The stream of a Pre-LN stack with GPT-2's init: scaled, it ends at the same size at any depth."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def test_unscaled_the_stream_grows_with_depth_and_scaled_it_does_not() -> None:
 
 
 def test_the_scale_is_one_over_root_two_l() -> None:
-    """One seed draws the same weights both ways. A branch alone is linear in what it writes, and one block has two."""
+    """One seed draws the same weights both ways. A branch's output is linear in its last matrix; a block has two."""
     plain, scaled = (written(1, scaled, d_model=64, seeds=[0]) for scaled in (False, True))
     np.testing.assert_allclose(scaled / plain, 1 / 2, rtol=0.05)
 
@@ -31,7 +31,7 @@ def test_one_block_writes_what_its_feed_forward_alone_would_and_a_little_attenti
 
 
 def test_what_is_written_hardly_depends_on_the_size_of_the_input_and_its_share_does() -> None:
-    """A Pre-LN branch reads a normalised input. With GPT-2's embeddings little of the end is the beginning."""
+    """A Pre-LN branch reads a normalised input. With GPT-2's embeddings the input is a small part of the end."""
     embeddings = STD**2 + 0.01**2  # of tokens and of positions
     large, small = (written(2, True, input_std=std, **SMALL) for std in (1.0, embeddings**0.5))  # type: ignore[arg-type]
     assert (np.abs(small / large - 1) < 0.4).all()

@@ -1,4 +1,4 @@
-"""Table 1 of the LayerNorm paper: every cell comes out as published, and what changes is what the table says."""
+"""Table 1 of the LayerNorm paper: every cell is as published, and each change is the one in the table."""
 
 import numpy as np
 import pytest

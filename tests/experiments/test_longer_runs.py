@@ -50,7 +50,7 @@ def test_a_run_is_read_as_the_map_reads_it() -> None:
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """Two parts of two seeds whose runs take no time, and the list of those that were made."""
+    """Two parts with two seeds and instant runs, and the list of runs made."""
     made: list[tuple[str, int]] = []
 
     def run(part: str, seed: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The closed forms, against modules that are built and counted, and against numbers that are known."""
+"""The closed forms against counts of real modules, and against published numbers."""
 
 import pytest
 import torch

@@ -15,7 +15,7 @@ JACOBIANS, X = branch_jacobians("he", DEPTH, scale=0.7, d=D, seeds=SEEDS)
 
 
 def network(x: torch.Tensor) -> torch.Tensor:
-    """The stack that branch_jacobians describes, for the second seed."""
+    """The stack of branch_jacobians, for the second seed."""
     for w in 0.7 * weights("he", DEPTH, D, SEEDS)[:, 1]:
         x = residual(x, lambda h, w=w: w @ torch.relu(h))
     return x

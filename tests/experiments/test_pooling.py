@@ -1,4 +1,4 @@
-"""Pooling heads: closed forms, what moves between steps, and short runs that show the machinery is right."""
+"""Pooling heads: closed forms, mixing between steps, and short runs to check the code."""
 
 import math
 

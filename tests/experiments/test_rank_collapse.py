@@ -1,4 +1,4 @@
-"""What attention does to the spread of its tokens, against closed forms, the plain forward pass, and counting."""
+"""The effect of attention on the spread of tokens, against closed forms, the plain forward pass, and counting."""
 
 import math
 

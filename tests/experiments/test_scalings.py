@@ -1,4 +1,4 @@
-"""The factors that depend on depth, against the published numbers, and against what they are for."""
+"""The depth-dependent factors against published numbers, and against their purpose."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Signal and gradient through untrained stacks: the laws they follow, and that seeds are independent."""
+"""Signal and gradient through untrained stacks follow the laws, and seeds are independent."""
 
 import math
 
@@ -50,7 +50,7 @@ def test_the_doubling_falls_short_by_less_in_a_wider_stack() -> None:
 
 
 def test_batch_norm_keeps_the_signal_and_lets_the_gradient_grow() -> None:
-    """What ReLU gives all rows in common, BatchNorm takes away, and divides by the rest: 1 - 1 / pi of the square."""
+    """BatchNorm removes the common part that ReLU creates, and divides by the rest: 1 - 1 / pi of the square."""
     depth = 20
     trace = propagate("batch", "he", depth, seeds=range(4))
     np.testing.assert_allclose(trace.signal[:, 1:], 1, rtol=1e-3)

@@ -1,4 +1,4 @@
-"""A record comes back as it was written, and an interrupted writing leaves the record before it."""
+"""A record is read as it was written, and an interrupted write leaves the previous record."""
 
 from pathlib import Path
 

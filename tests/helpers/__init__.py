@@ -1,1 +1,1 @@
-"""What several tests use."""
+"""Helpers for several tests."""

@@ -6,7 +6,7 @@ from tools import course
 
 
 def up_to_date():
-    """Builds what has changed; of several workers one builds, and the others wait for it."""
+    """Build the book if anything has changed; one worker builds, and the others wait."""
     folder = course.ROOT / ".pytest_cache"
     folder.mkdir(exist_ok=True)
     with FileLock(folder / "book.lock"):

@@ -1,9 +1,9 @@
-"""Finds the first use of each glossary term in a text, and whether it leads to the glossary."""
+"""Find the first use of each glossary term in a text, and whether it links to the glossary."""
 
 import re
 
-# What is not prose: headings, fenced code, formulas, code, roles, the titles of boxes, addresses of links, comments,
-# the line of an exercise that its data write, and the options of a quick check, which are labels
+# Not prose: headings, fenced code, formulas, code, roles, titles of boxes, URLs, comments,
+# the generated line of an exercise, and the options of a quick check, which are labels
 NOT_PROSE = re.compile(
     r"^#+ .*$|^:{3,}.*$|^:\w+:.*$"
     r"|^```(?:python|text|\{(?:code|raw|math|figure|toctree|bibliography|claims))[\s\S]*?^```"
@@ -12,7 +12,7 @@ NOT_PROSE = re.compile(
     flags=re.MULTILINE,
 )
 LINKED = re.compile(r"\{term\}`[^`]*`")
-# Everyday words too: only a reader can tell which use is the term
+# Also everyday words: only a reader can tell whether a use is the term
 AMBIGUOUS = {"gain", "shift", "token", "placement", "eps"}
 
 
@@ -23,13 +23,13 @@ def terms(glossary):
 
 
 def pattern(term):
-    """The term as it stands in a sentence: at its start, in the plural, or over a line's end."""
+    """A regular expression for the term in a sentence: capitalised, in the plural, or across a line break."""
     words = re.escape(term).replace(r"\ ", r"\s+")
     return re.compile(rf"(?<![\w-]){words}s?(?![\w-])", re.IGNORECASE)
 
 
 def prose(text):
-    """The text with everything that is not prose blanked out, each character still in its place."""
+    """The text with everything except prose blanked out, and positions unchanged."""
     return NOT_PROSE.sub(lambda part: part[1] or re.sub(r"[^\n]", " ", part[0]), text)
 
 
@@ -43,7 +43,7 @@ def unlinked(text, names):
         longer = [pattern(other) for other in names if name != other and name.lower() in other.lower()]
         inside = [match.span() for other in longer for match in other.finditer(words)]
         uses = [u.span() for u in pattern(name).finditer(words) if not within(u.span(), inside)]
-        # a term role that shows other words names its term in angle brackets
+        # a term role with its own text names the term in angle brackets
         named = [match.start() for match in LINKED.finditer(words) if re.search(rf"<{re.escape(name)}>", match[0])]
         if uses and not within(uses[0], links) and not (named and named[0] < uses[0][0]):
             yield name, *uses[0]

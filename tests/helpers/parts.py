@@ -1,4 +1,4 @@
-"""Parts of the tests that need a program which pip does not bring, or not everywhere.
+"""Programs that some tests need and that pip does not install, or not everywhere.
 
 Without the program such a test is a skip that names it; with CI=true it is a failure.
 """
@@ -36,7 +36,7 @@ def nbgrader_path() -> str | None:
 
 
 def triton_path() -> str | None:
-    """Triton of this environment, which pip has for Linux alone."""
+    """Triton in this environment; pip has it only for Linux."""
     spec = importlib.util.find_spec("triton")
     return spec and spec.origin
 
@@ -71,7 +71,7 @@ PARTS = {
 
 
 def need(part: str) -> str:
-    """Path of the program `part`. Call it in a fixture or a test: it skips where the program is absent."""
+    """The path of the program `part`. Called in a fixture or a test, it skips if the program is missing."""
     find, fix = PARTS[part]
     path = find()
     if path is None:

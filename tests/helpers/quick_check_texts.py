@@ -1,4 +1,4 @@
-"""The quick checks of a page, read from its Markdown. That they are well formed is the extension's to say."""
+"""Read the quick checks of a page from its Markdown. (The extension reports malformed ones.)"""
 
 import re
 from dataclasses import dataclass

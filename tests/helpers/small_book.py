@@ -1,4 +1,4 @@
-"""A Sphinx book of a few pages in a temporary folder: what the book's own extensions are tried on."""
+"""A Sphinx book of a few pages in a temporary folder, for testing the book's own extensions."""
 
 import io
 import json
@@ -51,7 +51,7 @@ def html(folder, name="index"):
 
 
 def notebook(folder, *cells, name="03-norms"):
-    """A notebook of these cells, the first line of its heading being Norms."""
+    """A notebook of these cells, with the title Norms."""
     heading = {"cell_type": "markdown", "id": "b", "metadata": {}, "source": ["# Norms"]}
     book = {
         "cells": [heading, *cells],

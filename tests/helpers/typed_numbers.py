@@ -1,4 +1,4 @@
-"""Finds numbers that look like results but were typed by hand: in prose, titles, tables and alt texts.
+"""Find numbers that look like results but were typed by hand: in prose, titles, tables and alt texts.
 
 What passes: a number pasted by {val} or marked as chosen by {given}; a sentence with a citation; what others say, in
 quotation marks; code; a formula with a letter in it; a bare whole number; the number of a section, a version, a paper;
@@ -45,10 +45,10 @@ NUMBER_ONLY = re.compile(r"(?:[-+\d.,\s<>=~%()^{}]|\\(?:approx|sim|pm|times|cdot
 QUOTED = re.compile(r'"[^"]*"|“[^”]*”')
 CITED = "\ue000"
 SENTENCE = re.compile(r"(?<=[.!?])[\"”’)*_]*\s+")
-# What an option says, up to its explanation
+# The text of an option, up to its explanation
 OPTIONS_WRONG = re.compile(r"^- \[ \] .*?(?=^  - )", flags=re.MULTILINE | re.DOTALL)
 OPTIONS_COMPUTED = re.compile(r"^- \[[ x]\] .*?(?=^  - )", flags=re.MULTILINE | re.DOTALL)
-# Directives whose body is not prose, or is compared elsewhere
+# Directives whose body is not prose, or is checked elsewhere
 SILENT = {"code", "code-block", "math", "figure", "image", "raw", "toctree", "bibliography", "eval-rst", "claims"}
 
 
@@ -78,7 +78,7 @@ def blank(part):
 
 
 def prose(tokens):
-    """The words of a paragraph, without code, links' addresses and formulas; a citation leaves its mark."""
+    """The words of a paragraph, without code, URLs and formulas, and with a mark for each citation."""
     text = ""
     for token in tokens:
         if token.type == "text":
@@ -90,7 +90,7 @@ def prose(tokens):
         elif token.type == "myst_role" and token.meta["name"].startswith("cite"):
             text += CITED
         elif token.type == "myst_role" and token.meta["name"] == "claim":
-            # the mark stands after the full stop of the sentence it belongs to
+            # the claim's mark comes after the full stop of its sentence
             if "bib:" in token.content:
                 text = re.sub(r"([.!?:][\"”’)]*)?\s*$", CITED + r"\1 ", text, count=1)
         else:
@@ -106,7 +106,7 @@ def results(text):
 
 
 def found_in_alt(source):
-    """The same for the words given to figures.show in a code cell; what an f-string fills in was measured."""
+    """The same for the texts passed to figures.show in a code cell; values in an f-string were measured."""
     for call in ast.walk(ast.parse(source)):
         if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "show":
             for part in call.args[1:]:

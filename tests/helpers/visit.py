@@ -1,4 +1,4 @@
-"""How the tests open a page of the book in a real browser. The fixtures are in tests/browser/conftest.py."""
+"""Open a page of the book in a real browser. The fixtures are in tests/browser/conftest.py."""
 
 from contextlib import contextmanager
 
@@ -20,13 +20,13 @@ OPTIONS = [
 
 @contextmanager
 def opened(browser, base, faults, **settings):
-    """A page that writes down what goes wrong: errors, failed requests, and requests that leave the book."""
+    """A page that records errors, failed requests, and requests to other sites."""
     context = browser.new_context(**settings)
     context.set_default_timeout(300_000)  # ms; only guards against hanging
     page = context.new_page()
     page.on("console", lambda m: faults.append(f"console: {m.text}") if m.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: faults.append(f"error: {error}"))
-    # what is aborted was only overtaken by the next page
+    # an aborted request was only cancelled by the next page
     page.on("requestfailed", lambda r: None if "ABORTED" in r.failure else faults.append(f"failed: {r.url}"))
     page.on(
         "request",

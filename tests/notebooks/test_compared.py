@@ -1,4 +1,4 @@
-"""The comparison of stored with fresh outputs: nbval and the hook in the root's conftest.py, seen to fail."""
+"""Stored and fresh outputs are compared: nbval and the hook in the root's conftest.py fail on planted faults."""
 
 import base64
 import copy
@@ -48,7 +48,7 @@ CELL = {name: n for n, name in enumerate(SOURCES)}
 
 
 def repaint(output, rows, columns, by):
-    """Makes a part of the stored figure darker."""
+    """Darken a part of the stored figure."""
     pixels = np.array(Image.open(io.BytesIO(base64.b64decode(output["data"]["image/png"]))))
     pixels[rows, columns] -= np.minimum(pixels[rows, columns], by)
     png = io.BytesIO()
@@ -57,12 +57,12 @@ def repaint(output, rows, columns, by):
 
 
 def replace(output, was, now):
-    """Changes one row in the table of a live figure."""
+    """Change one row in the table of a live figure."""
     assert output["metadata"]["live"].count(was) == 1
     output["metadata"]["live"] = output["metadata"]["live"].replace(was, now)
 
 
-# cell: (what is planted in its output, what the failure must say)
+# cell: (the fault planted in its output, the expected message)
 PLANTED = {
     "prints": (lambda output: output.update(text=["mean 0.726\n"]), "Cell outputs differ"),
     "draws": (
@@ -97,7 +97,7 @@ def stored(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(stored):
-    """What pytest says of three copies: of their cells, {(copy, cell): message} of those that failed."""
+    """Run pytest on three copies: {(copy, cell): message} for the cells that failed."""
     book = json.loads(stored.read_text("utf-8"))
     copies = {name: copy.deepcopy(book["cells"]) for name in ("planted", "unseen", "stripped")}
     for cell, (plant, _) in PLANTED.items():

@@ -1,4 +1,4 @@
-"""What is stored in the notebooks: what nbval takes as given, each guard with a fault planted for it."""
+"""Guards for the stored notebooks, which nbval takes for granted; each is tested on a planted fault."""
 
 import copy
 import itertools
@@ -149,7 +149,7 @@ def test_a_good_notebook_has_no_fault():
 
 
 def cell(n, **changes):
-    """Plants `changes` in cell n of the good notebook."""
+    """Plant `changes` in cell n of the good notebook."""
     return lambda cells: cells[n].update(changes)
 
 

@@ -1,4 +1,4 @@
-"""Compile the fused kernels for an H100 (sm_90), which needs no GPU, and print as JSON what became of them.
+"""Compile the fused kernels for an H100 (sm_90), which needs no GPU, and print the results as JSON.
 
 A script, because the tests of what the kernels compute turn on Triton's interpreter, and that is for a whole process:
 
@@ -30,7 +30,7 @@ CASES = [
     ("forward", 4096, torch.float32, {"f", "h"}),
     ("backward", 8192, torch.float32, set()),
 ]
-# Only that they compile: no gain, one feature, and one row, which Triton takes for a constant as well.
+# Compile only: no gain, one feature, and one row, which Triton also specialises as a constant.
 EDGES = [
     *((name, 24, dtype, {"gamma", "beta"}) for name in ("forward", "backward") for dtype in POINTERS),
     *((name, 1, torch.float32, {"rows"}) for name in ("forward", "backward")),
@@ -38,7 +38,7 @@ EDGES = [
 
 
 def compiled(name: str, d: int, dtype: torch.dtype, absent: set[str]) -> dict:
-    """The kernel as its wrapper launches it, with the arguments in `absent` None; without "rows", of a single row."""
+    """The kernel as its wrapper launches it, with None for the arguments in `absent`; "rows" means a single row."""
     kernel = getattr(kernels, f"_{name}")
     block, rows, warps = getattr(kernels, f"{name}_tile")(d)
     wide = torch.promote_types(dtype, torch.float32)

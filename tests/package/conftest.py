@@ -1,4 +1,4 @@
-"""What the tests of the package share: the two libraries behind one face, and runs that repeat exactly."""
+"""Fixtures for the package's tests: one interface to both libraries, and reproducible runs."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ import torch
 import subnorm.numpy
 import subnorm.torch
 
-# The same examples on every run, and no stop-watch: a slow machine must not fail a right program.
+# The same examples on every run, and no deadline: a slow machine must not fail a right program.
 hypothesis.settings.register_profile("course", max_examples=50, deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("course")
 

@@ -122,7 +122,7 @@ def test_without_eps_a_row_of_zeros_is_nan_and_no_other(name: str, rng) -> None:
 
 
 def test_a_large_mean_costs_no_more_than_its_own_rounding(rng) -> None:
-    """Two passes, and no lane past the end of a row: either fault costs the square of the mean."""
+    """Two passes, and no lane past the end of a row: either fault would cause an error of the squared mean."""
     x = draw(rng, (4, 33), 1e4, 1, torch.float32)
     y = kernels.layer_norm(x)
     assert np.abs(wide(y) - forward("layer_norm", x, [], 1e-5)).max() < 4 * 1e4 * 2.0**-24
@@ -175,7 +175,7 @@ def test_mixed_dtypes(x: torch.dtype, f: torch.dtype, gamma: torch.dtype, rng) -
 
 
 def test_a_gain_wider_than_the_stream_keeps_its_dtype(rng) -> None:
-    """Asked of the pass itself: autograd would widen what had been rounded."""
+    """On the pass itself: autograd would widen a rounded gradient."""
     h, gamma = draw(rng, (4, 6), 2, 1, torch.float16), draw(rng, (6,), 1, 0.5, torch.float32)
     y, _h, mean, rstd = kernels.add_norm_forward(h, None, gamma, None, 1e-5, centred=True)
     _dx, *gradients = kernels.add_norm_backward(torch.ones_like(y), None, h, gamma, mean, rstd)

@@ -15,12 +15,12 @@ from subnorm.numpy.attention import ATTENTION_PARAMS
 
 close = partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-12, strict=True)
 
-# No two sizes alike, so that a swapped axis cannot hide.
+# All sizes differ, so that a swapped axis cannot hide.
 B, T, D, HEADS = 2, 5, 12, 3
 
 
 def builtin(d_model: int = D, num_heads: int = HEADS) -> nn.MultiheadAttention:
-    """torch's module with every parameter random, biases too: they start at 0, where a forgotten one would not show."""
+    """torch's module with random parameters; biases start at 0, which would hide a forgotten one."""
     torch.manual_seed(0)
     module = nn.MultiheadAttention(d_model, num_heads, batch_first=True).double()
     for parameter in module.parameters():
@@ -221,7 +221,7 @@ def test_large_float16_tokens_do_not_overflow(size: float, rng: np.random.Genera
 
 
 def test_float16_is_rounded_once_at_the_end(rng: np.random.Generator) -> None:
-    """The steps before are taken in float32, so almost every entry is the float16 next to the exact one."""
+    """All steps before are in float32, so almost every entry is the float16 nearest to the exact one."""
     params = {name: value.astype(np.float16) for name, value in arrays_of(builtin()).items()}
     x = rng.normal(size=(B, 20, D)).astype(np.float16)
     wide = {name: value.astype(np.float64) for name, value in params.items()}

@@ -19,7 +19,7 @@ PLACEMENTS, NORMS = ["pre", "post"], ["layer", "rms"]
 
 
 def randomised(module: nn.Module) -> nn.Module:
-    """In float64, with every parameter random: at 1 and 0 a forgotten gain or bias would not show."""
+    """In float64 with random parameters: 1 and 0 would hide a forgotten gain or bias."""
     torch.manual_seed(0)
     for parameter in module.double().parameters():
         nn.init.normal_(parameter, std=0.5)
@@ -272,7 +272,7 @@ P = 0.75
 
 
 def check_dropped(added: Tensor, branch: Tensor) -> None:
-    """Every entry of what was added to the skip path is 0, or the branch's entry scaled to keep the mean."""
+    """Every entry added to the skip path is 0, or the branch's entry scaled to keep the mean."""
     dropped = added.abs() < 1e-12
     close(added[~dropped].numpy(), (branch / (1 - P))[~dropped].numpy())
     # n entries, dropped with probability P: six standard deviations of their share.
@@ -280,7 +280,7 @@ def check_dropped(added: Tensor, branch: Tensor) -> None:
 
 
 def without_norms(module: nn.Module) -> nn.Module:
-    """With the norms out of the way the output shows both paths, whatever the placement."""
+    """Without the norms the output shows both paths, in either placement."""
     for name in ("norm", "norm1", "norm2", "norm3"):
         if hasattr(module, name):
             setattr(module, name, nn.Identity())

@@ -1,4 +1,4 @@
-"""The blocked norms against the plain ones, which are the reference: every shape, dtype and place for the result."""
+"""The blocked norms against the plain ones: every shape and dtype, in place and with out=."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import subnorm.numpy as sn
 from subnorm.numpy import blocked
 
 NORMS = ["layer_norm", "rms_norm"]
-# By rows and features: one row, fewer rows than a block, blocks with a rest, rows longer than a block.
+# (rows, features): one row, fewer rows than a block, an incomplete last block, rows longer than a block.
 SHAPES = [(5,), (1, 1), (2, 3, 33), (40, 1000), (64, 4096), (131, 1000), (3, 70001), (0, 4), (2, 0, 4)]
 
 

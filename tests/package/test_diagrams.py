@@ -1,4 +1,4 @@
-"""The diagrams of whole blocks: the parts they name, in the order of the placement, and inside the picture."""
+"""The diagrams of blocks: their parts are in the order of the placement, and inside the picture."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def closed() -> Iterator[None]:
 
 
 def column(ax: Axes, left: float, right: float) -> list[str]:
-    """What stands between two x coordinates, from the bottom up; a circle is a plus."""
+    """The parts between two x coordinates, from the bottom up; a circle is a plus."""
     words = [(text.get_position(), text.get_text()) for text in ax.texts if text.get_text()]
     sums = [(patch.center, "+") for patch in ax.patches if isinstance(patch, Circle)]
     return [what for (x, _), what in sorted(words + sums, key=lambda part: part[0][1]) if left < x < right]

@@ -1,4 +1,4 @@
-"""Bad input: the right exception, from either library, with the rule, what came, and the fix."""
+"""Bad input raises the right exception in either library, with the rule, the input received, and the fix."""
 
 from collections.abc import Callable
 from functools import partial
@@ -41,7 +41,7 @@ def params_of(module: torch.nn.Module) -> dict[str, np.ndarray]:
 
 
 def layers(make: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
-    """What reads (..., T, d_model), each as f(x, mask)."""
+    """Everything that reads (..., T, d_model), each as f(x, mask)."""
     attention, block = st.MultiHeadAttention(D, HEADS).double(), st.TransformerBlock(D, HEADS, D_FF, "post").double()
     sublayer = st.AttentionSubLayer(D, HEADS, placement="post").double()
     if not isinstance(make(1), np.ndarray):
@@ -96,7 +96,7 @@ def test_batch_norm_needs_a_row(shape: tuple[int, ...], make) -> None:
 @pytest.mark.parametrize("shape", [(D + 1,), (1,), (1, D), ()], ids=str)
 @pytest.mark.parametrize("name", NORMS)
 def test_gamma_and_beta_must_have_one_entry_for_each_feature(name: str, shape: tuple[int, ...], make) -> None:
-    """Shapes that would broadcast too."""
+    """Including shapes that would broadcast."""
     f, x, wrong = function(make, name), make((3, D)), make(shape)
     for parameter, call in (("gamma", lambda: f(x, wrong)), ("beta", lambda: f(x, None, wrong))):
         if parameter == "gamma" or name in SHIFTED:
@@ -148,7 +148,7 @@ def test_backward_checks_dy_as_the_forward_pass_checks_x(name: str) -> None:
 
 @pytest.mark.parametrize("place", ["residual", "pre_ln", "post_ln"])
 def test_a_branch_must_keep_the_shape(place: str, make) -> None:
-    """Also where the shapes would broadcast, as after a mean over the tokens."""
+    """Even if the shapes would broadcast, as after a mean over the tokens."""
     norms = () if place == "residual" else (lambda x: x,)
     refuses(
         lambda: function(make, place)(make((2, 3)), lambda x: x[:1], *norms),
@@ -204,7 +204,7 @@ def test_a_mask_must_fit_the_scores(shape: tuple[int, ...], make) -> None:
 
 
 def readers(make: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
-    """What reads a memory, each as f(x, memory, memory_mask)."""
+    """Everything that reads a memory, each as f(x, memory, memory_mask)."""
     attention = st.MultiHeadAttention(D, HEADS).double()
     block = st.DecoderBlock(D, HEADS, D_FF, "post").double()
     if not isinstance(make(1), np.ndarray):
@@ -226,7 +226,7 @@ S = 3
 @pytest.mark.parametrize("shape", [(D,), (S, D), (1, S, D), (2, S, D + 1), (2, 0, D), (1, 2, S, D), ()], ids=str)
 @pytest.mark.parametrize("reader", ["attention", "block"])
 def test_a_memory_must_fit_x(reader: str, shape: tuple[int, ...], make) -> None:
-    """Also where it would broadcast: one memory for several sequences is more often a forgotten axis."""
+    """Even if it would broadcast: one memory for several sequences is more often a forgotten axis."""
     refuses(
         lambda: readers(make)[reader](make((2, T, D)), make(shape)),
         ValueError,

@@ -1,4 +1,4 @@
-"""The fast paths of the modules against the readable functions in float64, and what must pass through them unharmed."""
+"""The fast paths of the modules against the readable functions in float64, for values, gradients and errors."""
 
 import copy
 from collections.abc import Callable
@@ -18,7 +18,7 @@ close = partial(torch.testing.assert_close, rtol=1e-12, atol=1e-12)
 
 
 class Sum(nn.Module):
-    """st.AddRMSNorm in one argument, so that every test can take it too; or, readably, what it stands for."""
+    """st.AddRMSNorm as a function of one argument, for the shared tests; or the readable equivalent."""
 
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Sum(nn.Module):
 
 
 def readable(module: nn.Module) -> Callable[..., Tensor]:
-    """The readable function of (x, *parameters) that a module stands for."""
+    """The readable function of (x, *parameters) that a module implements."""
 
     def add(x: Tensor, weight: Tensor) -> Tensor:
         stream = x + x.sin()
@@ -44,7 +44,7 @@ def readable(module: nn.Module) -> Callable[..., Tensor]:
 
 
 MODULES = [st.LayerNorm, st.RMSNorm, Sum]
-# Below, at and above the size from which the passes are written by hand; the last is one long row.
+# Below, at and above the size from which our own passes run; the last is one long row.
 SHAPES = [(5,), (1, 1), (2, 3, 33), (0, 4), (128, 512), (3, 5, 7001), (66000, 1), (70001,)]
 
 
@@ -246,7 +246,7 @@ def test_the_hand_written_backward_pass_is_taken_from_the_size_it_says() -> None
 
 @pytest.mark.parametrize("shape", [(5,), (1, 3), (2, 3, 7), (0, 4)], ids=str)
 def test_its_derivatives_by_differences(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first and the second, by finite differences, which are affordable on few entries only."""
+    """The first and second derivative by finite differences, which only a small input allows."""
     monkeypatch.setattr(fast, "MANY", 0)
     module, x = build(st.RMSNorm, shape)
     assert "_RMSNormBackward" in str(module(x).grad_fn)
@@ -297,7 +297,7 @@ class Operations(TorchDispatchMode):
 def test_what_is_dispatched_on_each_device(
     device: str, x_dtype: torch.dtype, dtype: torch.dtype, covered: bool
 ) -> None:
-    """With tensors that have a device, a shape and a dtype but no numbers: no GPU is needed to choose."""
+    """With meta tensors, which have a device, a shape and a dtype but no data: the choice needs no GPU."""
     with FakeTensorMode(), torch.no_grad(), Operations() as run:
         x = torch.ones(fast.MANY // 64, 64, dtype=x_dtype, device=device)
         layer, rms, add = st.LayerNorm(64), st.RMSNorm(64), st.AddRMSNorm(64)
@@ -314,7 +314,7 @@ def test_what_is_dispatched_on_each_device(
     assert all(result.dtype == x_dtype and result.shape == x.shape for result in results)
 
 
-# The sum and its norm
+# Sum and norm
 
 
 @pytest.mark.parametrize("shape", [(5,), (2, 3, 33), (128, 512)], ids=str)

@@ -1,4 +1,4 @@
-"""Every picture has its words, and its lines can be seen and told apart."""
+"""Every picture has an alt text, and visible, distinguishable lines."""
 
 import io
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What importing the package brings along, and that every public name is there."""
+"""The modules that importing the package loads, and the existence of every public name."""
 
 import importlib
 import subprocess

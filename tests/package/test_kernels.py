@@ -1,4 +1,4 @@
-"""The fused kernels: what they compute, and what the compiler makes of them."""
+"""The fused kernels: their results, and their compiled code."""
 
 import json
 import os
@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 
 def printed(*words: str | Path, **variables: str) -> str:
-    """What a Python program prints. Triton reads its variables once, so that each way of using it is a process."""
+    """The output of a Python program. Triton reads its environment once, so each setting needs its own process."""
     need("triton")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TRITON_")}
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **variables}
@@ -42,14 +42,14 @@ def test_memory_is_read_and_written_128_bits_at_a_time(programs: list[dict]) -> 
 
 
 def test_everything_fits_into_registers(programs: list[dict]) -> None:
-    """Nothing goes to memory instead, and all threads that are to share a multiprocessor do."""
+    """No register spills to memory, and all intended threads fit on a multiprocessor."""
     for program in programs:
         assert (program["STACK"], program["LOCAL"]) == (0, 0), program["case"]
         assert program["REG"] * program["threads"] <= 65536, program["case"]
 
 
 def test_a_place_in_a_large_array_is_counted_in_64_bits(programs: list[dict]) -> None:
-    """Beyond 2**31 numbers: no test computes so many. Only parameters and their shares are counted in 32 bits."""
+    """Beyond 2**31 numbers, more than a test can compute: only parameters and their partial sums use 32-bit indices."""
     for program in programs:
         small = {"gamma", "beta", "dgamma", "dbeta"} & set(program["pointers"])
         assert program["offsets"].count("i32") == len(small), program["case"]

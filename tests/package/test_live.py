@@ -1,4 +1,4 @@
-"""Live figures from the side of Python: what is stored, and what bad input is told."""
+"""The Python side of live figures: the stored output, and the errors for bad input."""
 
 import io
 import json
@@ -24,7 +24,7 @@ def frame(slope, sign):
 
 @pytest.fixture
 def shown(monkeypatch):
-    """What is published: a list of ({MIME type: content}, metadata)."""
+    """The published outputs: a list of ({MIME type: content}, metadata)."""
     published = []
     monkeypatch.setattr(live, "publish_display_data", lambda data, metadata=None: published.append((data, metadata)))
     monkeypatch.setenv("SUBNORM_STORED", "1")
@@ -108,7 +108,7 @@ TICK = r'<text x="{}" y="{}" text-anchor="{}">([\d.]+)</text>'
 
 @pytest.mark.parametrize("log", [False, True])
 def test_a_point_stands_where_the_ticks_say(shown, log):
-    """Against the labels that a reader reads it by, on both axes; to half a pixel."""
+    """Against the tick labels, on both axes, to half a pixel."""
     x, y = np.array([2, 5, 40.0]), np.array([0.3, 20, 500])
     axis = live.Axis("", log=log)
     chart(panels=[live.Lines(axis, axis, PANEL.curves)], frame=lambda slope, sign: ("It rises.", [{"line": (x, y)}]))

@@ -1,4 +1,4 @@
-"""What the page computes is what the package computes: live.js's two norms against subnorm.numpy."""
+"""The page computes the same as the package: live.js's two norms against subnorm.numpy."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The backward passes against what needs no second derivation, and what every right one must do."""
+"""The backward passes against checks that need no second derivation, and properties of every right one."""
 
 import itertools
 from functools import partial

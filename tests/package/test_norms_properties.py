@@ -1,4 +1,4 @@
-"""What the norms must do to every input, in either library: examples are drawn by hypothesis."""
+"""Properties of the norms for every input, in either library, with examples drawn by hypothesis."""
 
 from functools import partial
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ close = partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-10, strict=True)
 
 shapes = array_shapes(min_dims=1, max_dims=3, max_side=5)
 any_eps = st.floats(1e-3, 10)
-#: Anything at all, with rows that are constant, zero, or equal to one another among them.
+#: Any input, including rows that are constant, zero, or equal to one another.
 any_x = arrays(np.float64, shapes, elements=st.floats(-100, 100))
 seeds = st.integers(0, 2**32 - 1)
 
@@ -150,7 +150,7 @@ def test_gamma_scales_and_beta_shifts_each_feature(name: str, norms: SimpleNames
 
 @given(seed=seeds, d=st.integers(3, 12))
 def test_without_eps_dx_is_orthogonal_to_what_the_norm_forgets(seed: int, d: int) -> None:
-    """To x in every row, and for LayerNorm to the ones vector: moves along them change nothing."""
+    """dx is orthogonal to x in every row, and for LayerNorm to the ones vector: moving along them changes nothing."""
     x, dy, gamma = normal(seed, 3, d), normal(seed + 1, 3, d), normal(seed + 2, d)
     dx = sn.layer_norm_backward(dy, x, gamma, 0)[0]
     size = np.abs(dx).max()

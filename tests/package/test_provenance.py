@@ -1,4 +1,4 @@
-"""What a record says of its making: the commit that has the code, and one line for the reader."""
+"""The origin of a record: the commit of its code, and one line for the reader."""
 
 import subprocess
 from pathlib import Path

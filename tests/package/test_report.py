@@ -1,4 +1,4 @@
-"""A quoted number is refused where it rounds only by luck, and carries its text to the page."""
+"""A quoted number is rejected if it rounds only by luck, and its text reaches the page."""
 
 from typing import Any
 

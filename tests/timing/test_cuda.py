@@ -1,4 +1,4 @@
-"""The part that needs a GPU, with a stand-in for it: what is asked of Triton and of the driver, and in which unit."""
+"""The code for a GPU, with a fake: the calls of Triton and of the driver, and the units."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ def test_a_reading_is_tritons_median_in_seconds(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_a_call_goes_back_on_is_made_anew_for_each_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And let go of after it: the graphs of all cases together are more than a GPU holds."""
+    """And freed afterwards: a GPU cannot hold the graphs of all cases together."""
     prepared: list[int] = []
     monkeypatch.setattr(cuda, "seconds", lambda case: case.prepare()())
     clock = measure.clocks({"run": Case(lambda: lambda: prepared.append(1), 0)}, "cuda", host=False)["run"]

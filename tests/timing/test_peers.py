@@ -1,4 +1,4 @@
-"""The adapters to other packages: Numba and Triton's interpreter where they are installed, stand-ins for the rest.
+"""The adapters to other packages: Numba and Triton's interpreter if installed, fakes for the rest.
 
 A stand-in takes exactly what the package's function takes, in that order, and computes in float64. So it finds an
 argument in the wrong place or a result taken for another; that the package still is what it stands in for, it does
@@ -101,7 +101,7 @@ def gradients(dy, dh, h, gamma, beta):
 
 
 class Applied:
-    """`apply` as autograd's functions have it."""
+    """An `apply` method, as autograd's functions have."""
 
     def __init__(self, function):
         self.apply = function
@@ -110,7 +110,7 @@ class Applied:
 def liger_modules():
     def rms_norm(X, W, eps, offset=0.0, casting_mode="llama", in_place=True, row_mode=None):
         settings(eps, offset, casting_mode)
-        assert not in_place  # whoever goes back again on the same dy would find dx there
+        assert not in_place  # a second backward pass with the same dy would find dx in it
         return outputs(X, None, W, None)[0]
 
     def rms_norm_forward(X, W, eps, offset, casting_mode, row_mode):
@@ -230,7 +230,7 @@ def stand_ins(monkeypatch):
 
 @pytest.mark.parametrize("name", ["forward", "add_norm", "host_training", "backward", "add_norm_backward"])
 def test_peers_are_called_as_they_are_written(name, stand_ins):
-    """As on a GPU: forward and through autograd by what they offer, going back by their own functions."""
+    """As on a GPU: forward and autograd through their public functions, backward through their own functions."""
     table = timing.TABLES[name]
     inputs = timing.Inputs.draw((5, 33), torch.bfloat16, "cpu", tracked=table.backward)
     asked = 0
@@ -290,7 +290,7 @@ print("right")
 
 
 def test_our_kernels_are_called_as_they_are_written():
-    """In Triton's interpreter, which only a process of its own can have."""
+    """In Triton's interpreter, which needs its own process."""
     need("triton")
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     root = Path(__file__).parents[2]

@@ -1,4 +1,4 @@
-"""What can be tested of a timing without timing: right answers, fair order, honest records."""
+"""Tests of the timing code without timing: right answers, fair order, valid records."""
 
 import copy
 import itertools
@@ -20,13 +20,13 @@ APART = record.apart
 
 
 def here(call, *arguments):
-    """In place of a new process, which would not know what a test has put in place of what."""
+    """Instead of a new process, which would not have the test's monkeypatches."""
     return call(*arguments)
 
 
 @pytest.fixture(autouse=True)
 def _compiles_nothing(monkeypatch):
-    """A compiler takes a minute, and what it compiles is checked before every timing."""
+    """Skip torch.compile, which takes a minute; every timing checks its results anyway."""
     monkeypatch.setattr(torch, "compile", lambda function, dynamic: function)
     monkeypatch.setattr(record, "apart", here)
 
@@ -161,7 +161,7 @@ def test_modules_compute_with_the_inputs_own_parameters():
     assert torch.allclose(dbeta, inputs.dy.sum(0), atol=1e-5)
 
 
-# A fake machine: each call advances a clock by its cost, and the machine grows slower as time goes by.
+# A fake machine: each call advances a clock by its cost, and the machine slows down over time.
 
 
 def fake_clocks(costs):
@@ -351,12 +351,12 @@ def test_a_planted_fault_is_refused(small_record, plant, rule):
         timing.validate(faulty)
 
 
-# A table whose cases take what they are told to, some of them wrong.
+# A table whose cases take given times; some of them are wrong.
 
 
 @pytest.fixture
 def measured(monkeypatch):
-    """One table of a machine where a norm takes `costs` seconds, or does what else is put in its place."""
+    """One table of a machine where a norm takes `costs` seconds, or runs a given replacement."""
 
     def table(name="forward", costs=None, **instead):
         original = record.build_cases
@@ -525,7 +525,7 @@ def test_the_command_keeps_the_record_when_it_is_told_to(command, tmp_path, caps
     __main__.main(["--folder", str(tmp_path), "forward", "--rounds", "9", "--record"])
     (path,) = tmp_path.iterdir()
     kept = json.loads(path.read_text("utf-8"))["command"]
-    assert kept == "python -m subnorm.timing forward --rounds 9 --record"  # a folder here is nobody's business
+    assert kept == "python -m subnorm.timing forward --rounds 9 --record"  # without the local folder
     assert str(path) in capsys.readouterr().out
 
 

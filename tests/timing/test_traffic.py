@@ -1,4 +1,4 @@
-"""What each operation of a call moves, counted by hand."""
+"""The bytes of each operation of a call, counted by hand."""
 
 import pytest
 import torch
