@@ -1,7 +1,7 @@
-"""What nbval leaves out: it compares every text of a notebook, but not its pictures nor the numbers it says.
+"""Compare the outputs that nbval does not: pictures, quoted numbers, and the tables of live figures.
 
-Both are compared here on nbval's own fresh run, so nothing runs twice. So are the tables behind live figures, which
-another CPU may change in the last of their digits.
+The comparison uses nbval's own fresh run, so nothing runs twice. On another CPU the last digits of a live figure's
+table may differ.
 """
 
 import base64
@@ -18,17 +18,17 @@ from nbval.plugin import IPyNbCell
 
 from subnorm import live, report
 
-# The kernels inherit it: NumPy's second thread waits by spinning, and can cost twenty times the CPU time of one.
+# The kernels inherit this: NumPy's second thread spins while it waits, which can cost twenty times the CPU time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ["SUBNORM_STORED"] = "1"  # as refresh stores it: a still picture of a live figure
+os.environ["SUBNORM_STORED"] = "1"  # live figures as still pictures, as refresh stores them
 
 BLOCK = 16  # pixels
 LAST_DIGIT = 2e-4  # relative; five digits are stored
-LIMIT = 5.0  # of 255; other threads and CPUs stay below 0.4, a point moved by 3 % or one wrong letter is above 12
+LIMIT = 5.0  # of 255; other threads and CPUs give at most 0.4; a point moved by 3 % or one wrong letter, more than 12
 
 
 def worst_block(stored: np.ndarray, fresh: np.ndarray) -> float:
-    """Largest mean difference in a block of 16 x 16 pixels: a small change in one place is not averaged away."""
+    """Largest mean difference in a block of 16 x 16 pixels, so that a small local change is not averaged away."""
     if stored.shape != fresh.shape:
         return np.inf
     diff = np.abs(stored - fresh).max(axis=-1)  # (height, width), over red, green and blue
@@ -38,7 +38,7 @@ def worst_block(stored: np.ndarray, fresh: np.ndarray) -> float:
 
 
 def pixels(png: str) -> np.ndarray:
-    """(height, width, 3) on white, 0 to 255, of a base64 PNG."""
+    """A base64 PNG on white as an array, (height, width, 3), 0 to 255."""
     rgba = 255 * image.imread(io.BytesIO(base64.b64decode(png)), format="png")
     if rgba.ndim == 2:
         rgba = np.stack([rgba] * 3, axis=-1)
@@ -47,7 +47,7 @@ def pixels(png: str) -> np.ndarray:
 
 
 def same(stored: Any, fresh: Any) -> bool:
-    """Whether two tables are equal, numbers to their last digit."""
+    """Whether two tables are equal, with numbers equal to about four digits."""
     if isinstance(stored, dict) and isinstance(fresh, dict):
         return list(stored) == list(fresh) and all(same(stored[key], fresh[key]) for key in stored)
     if isinstance(stored, list) and isinstance(fresh, list):
@@ -58,14 +58,14 @@ def same(stored: Any, fresh: Any) -> bool:
 
 
 def same_live(stored: str | None, fresh: str | None) -> bool:
-    """Whether two live figures, as JSON, or none, have the same table."""
+    """Whether two live figures (JSON, or None) have the same table."""
     if stored is None or fresh is None:
         return stored is fresh
     return same(json.loads(stored), json.loads(fresh))
 
 
 def stale(stored: list[dict[str, Any]], fresh: list[dict[str, Any]]) -> str | None:
-    """How the stored outputs of a cell differ from the fresh ones in what nbval does not compare."""
+    """How a cell's stored outputs differ from the fresh ones, apart from what nbval compares; None if they do not."""
     both = [[output for output in outputs if "data" in output] for outputs in (stored, fresh)]
     said = [[report.said(output) for output in outputs] for outputs in both]
     pngs = [[output["data"].get("image/png") for output in outputs] for outputs in both]
@@ -87,7 +87,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     yield
     if not isinstance(item, IPyNbCell) or item.options["skip"]:
         return
-    if item.cell.execution_count is None:  # nbval compares nothing in such a cell, and calls it passed
+    if item.cell.execution_count is None:  # nbval would pass such a cell without comparing anything
         why = "no outputs are stored"
     elif item.options["check"]:
         why = stale(item.cell.outputs, item.test_outputs)

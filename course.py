@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Build, test, read and run the course. Needs Python 3.11 or newer, and nothing else.
+"""Build, test, read and run the course. Needs only Python 3.11 or newer.
 
 build      make .venv, install what the book needs, build the book
 test       build, then lint, types, the tests of package and book, every notebook
-           (test package: a minute; test changed: what your changes can affect)
+           (test package: a minute; test changed: the tests that your changes can affect)
 serve      build, then show the book on a local web server
 lab        open the notebooks in JupyterLab
-refresh    run notebooks again and store what they print
+refresh    run notebooks again and store their outputs
 speed      measure how long all this takes, for the page on speed
 
 All but build and serve first install the rest: PyTorch, JupyterLab, the tools of the tests.
 What is already done is not done again.
 """
 
-# A Python reads the whole file before it runs a line: nothing here is newer than Python 2. The rest is in tools/.
+# Python parses the whole file before it runs a line, so this file uses only Python 2 syntax. The rest is in tools/.
 import os
 import sys
 
@@ -21,7 +21,7 @@ if sys.version_info < (3, 11):  # noqa: UP036, nothing is installed yet
     version = sys.version.split()[0]
     sys.exit("The course needs Python 3.11 or newer; this is %s. Get it at https://www.python.org" % version)  # noqa: UP031
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120, pathlib is newer, too
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120, pathlib is newer too
 
 from tools import course
 

@@ -82,9 +82,9 @@ def without_source(text):
 
 CELL = "notebooks/03-norms.ipynb"
 FAULTS = {
-    "a notebook cut off": (CELL, broken_json, f"{CELL}:1: this is no notebook, since no JSON: Unterminated string"),
+    "a notebook cut off": (CELL, broken_json, f"{CELL}:1: this is not a notebook, because it is not JSON: "),
     "a cell without its source": (CELL, without_source, f"{CELL}, cell 2: it has no source"),
-    "a list": (CELL, lambda _: "[]", f"{CELL}: this is no notebook: it has no list of cells"),
+    "a list": (CELL, lambda _: "[]", f"{CELL}: this is not a notebook: it has no list of cells"),
     "a role in a notebook": (
         CELL,
         lambda text: text.replace("Another", "{nosuch}`x`"),
@@ -132,7 +132,7 @@ def test_an_error_is_named_with_its_place_in_every_build_and_the_pages_stay(smal
             good, found = build(small)
             assert not good
             assert any(line.startswith(said) for line in found.splitlines()), found
-            assert f"The pages are of an earlier state, the last one without errors: {small}" in found
+            assert f"The pages are still those of the last build without errors: {small}" in found
             assert pages(small) == before
     finally:
         path.write_text(text, "utf-8")

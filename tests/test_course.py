@@ -442,7 +442,7 @@ def test_a_failed_build_leaves_the_pages_as_they_were(course, books, capsys, nam
     for _ in range(2):  # it does not pass for good the second time
         if end == 1:
             assert not course.build()
-            assert "The pages are of an earlier state" in capsys.readouterr().out
+            assert "The pages are still those of the last build" in capsys.readouterr().out
         else:
             with pytest.raises(KeyboardInterrupt):
                 course.build()
@@ -459,7 +459,7 @@ def test_a_failed_first_build_leaves_no_pages(course, books, capsys):
     books.status = 1
     assert not course.build()
     assert not course.PAGES.exists()
-    assert "earlier state" not in capsys.readouterr().out
+    assert "still those" not in capsys.readouterr().out
     assert not course.build()
     assert len(books) == 2
 

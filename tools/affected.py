@@ -1,8 +1,8 @@
-"""Which tests a change can reach: `python3 course.py test changed`.
+"""Find the tests that a change can affect: `python3 course.py test changed`.
 
-A file needs the modules that it imports, finds or names in a string, and its package needs the data beside it. A test
-also needs the files and folders that it names. A test is reached by a change of any file that it needs, directly or
-through others. The built pages are the exception: what they are made of is written down here.
+A file depends on the modules that it imports, discovers or names in a string, and on its package's data files. A test
+also depends on the files and folders that it names. A change affects every test that depends on a changed file,
+directly or indirectly. The inputs of the built pages are listed here by hand.
 """
 
 import ast
@@ -14,32 +14,32 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 ROOTS = ("", "tests/", "book/")  # where an import finds a module, as in pyproject.toml
-# A change of one of these can reach every test.
+# A change of one of these can affect every test.
 ALL = ("pyproject.toml", "conftest.py", "constraints.txt", "requirements*.txt", "tools/affected.py", ".ci/*")
-# The pages are made of these, ...
+# The inputs of the pages, ...
 PAGES = ("book/**/*", "notebooks/**/*.ipynb", "_config.yml", "_toc.yml", "tools/book.py", "subnorm/live*")
 READ_PAGES = ("tests/book", "tests/browser", "tests/notebooks")
-# ... and the API pages of the text of the package.
+# ... and of the API pages.
 TEXTS = ("subnorm/**/*.py",)
 READ_TEXTS = ("tests/book", "tests/browser/test_every_page_on_a_desk.py", "tests/browser/test_every_page_on_a_phone.py")
 
 
 def changed(root: Path) -> list[str]:
-    """The files that differ from the last commit, also new and deleted ones."""
+    """The files that differ from the last commit, including new and deleted ones."""
     return sorted(line[3:] for line in git(root, "status", "--porcelain", "--untracked-files=all", "--no-renames"))
 
 
 def git(root: Path, *words: str) -> list[str]:
-    """The lines that git prints, with names as they are."""
+    """The entries that git prints, with unquoted names."""
     try:
         done = subprocess.run(["git", *words, "-z"], cwd=root, check=True, capture_output=True, encoding="utf-8")
     except (OSError, subprocess.CalledProcessError):
-        sys.exit("Only git knows what has changed: this needs git, and a clone of the repository.")
+        sys.exit("To find changes, this needs git and a clone of the repository.")
     return [line for line in done.stdout.split("\0") if line]
 
 
 def reached(files: Iterable[str], root: Path) -> list[str] | None:
-    """The test files, folders and notebooks that a change of `files` can reach; None for all of them."""
+    """The test files, folders and notebooks that a change of `files` can affect; None for all of them."""
     files = set(files)
     if any(matches(file, ALL) for file in files):
         return None
@@ -54,7 +54,7 @@ def reached(files: Iterable[str], root: Path) -> list[str] | None:
 
 
 def closure(files: Iterable[str], needed_by: dict[str, set[str]]) -> set[str]:
-    """The files, those that need them, those that need these, and so on."""
+    """The files and everything that depends on them, directly or indirectly."""
     found: set[str] = set()
     todo = list(files)
     while todo:
@@ -70,7 +70,7 @@ def matches(file: str, patterns: Iterable[str]) -> bool:
 
 
 def expression(pattern: str) -> str:
-    """A regular expression of a path in which * stands for a part of a name and ** for any folders."""
+    """A regular expression for a path pattern: * matches within a name, ** matches any folders."""
     return re.escape(pattern).replace(r"\*\*/", "(?:.*/)?").replace(r"\*", "[^/]*")
 
 
@@ -82,9 +82,9 @@ def is_test(file: str) -> bool:
 
 
 def users(root: Path) -> dict[str, set[str]]:
-    """For each file, the files that need it."""
-    files = set(git(root, "ls-files", "--cached", "--others", "--exclude-standard"))  # also those just deleted
-    names: dict[str, set[str]] = {}  # of a file or a folder, to its files
+    """For each file, the files that depend on it."""
+    files = set(git(root, "ls-files", "--cached", "--others", "--exclude-standard"))  # includes deleted files
+    names: dict[str, set[str]] = {}  # from the name of a file or folder to its files
     for file in files:
         path = PurePosixPath(file)
         names.setdefault(path.name, set()).add(file)
@@ -98,7 +98,7 @@ def users(root: Path) -> dict[str, set[str]]:
 
 
 def needs(file: str, files: set[str], names: dict[str, set[str]], root: Path) -> Iterator[str]:
-    """What a file needs: by import or by name, the conftest.py of its folders, and data beside its package."""
+    """The files that a file depends on: by import or by name, the conftest.py of its folders, and package data."""
     path = PurePosixPath(file)
     if path.suffix not in (".py", ".ipynb"):
         return
@@ -107,7 +107,7 @@ def needs(file: str, files: set[str], names: dict[str, set[str]], root: Path) ->
             if f"{folder}/{name}" in files:
                 yield f"{folder}/{name}"
     if path.name == "__init__.py" and "pkgutil" in (root / file).read_text("utf-8"):
-        yield from names[str(path.parent)]  # it finds its modules by itself
+        yield from names[str(path.parent)]  # it discovers its modules
     tree = ast.parse(code((root / file).read_text("utf-8"), path.suffix))
     for node in ast.walk(tree):
         for module in modules(node, file):
@@ -118,12 +118,12 @@ def needs(file: str, files: set[str], names: dict[str, set[str]], root: Path) ->
         if path.parts[0] == "tests":
             yield from names.get(text.strip("./"), ())
             yield from names.get(PurePosixPath(text).name, ()) if PurePosixPath(text).suffix else ()
-    if path.name == "__init__.py":  # records, pictures, scripts that the package carries
+    if path.name == "__init__.py":  # records, pictures and scripts in the package
         yield from data_of(path.parent, names)
 
 
 def texts(tree: ast.Module) -> Iterator[str]:
-    """The strings of a program, without its docstrings."""
+    """The strings of a program, except its docstrings."""
     said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
@@ -131,7 +131,7 @@ def texts(tree: ast.Module) -> Iterator[str]:
 
 
 def data_of(package: PurePosixPath, names: dict[str, set[str]]) -> Iterator[str]:
-    """The files of a package that are not Python, but not those of the packages in it."""
+    """The non-Python files of a package, without those of its subpackages."""
     inner = {str(PurePosixPath(file).parent) for file in names.get("__init__.py", ())} - {str(package)}
     for file in names[str(package)]:
         folders = {str(folder) for folder in PurePosixPath(file).parents}
@@ -141,7 +141,7 @@ def data_of(package: PurePosixPath, names: dict[str, set[str]]) -> Iterator[str]
 
 
 def code(text: str, suffix: str) -> str:
-    """The Python of a file. A line of a notebook that only Jupyter understands imports nothing."""
+    """The Python code of a file. Magic lines of a notebook become `pass`: they import nothing."""
     if suffix == ".py":
         return text
     cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
@@ -149,7 +149,7 @@ def code(text: str, suffix: str) -> str:
 
 
 def modules(node: ast.AST, file: str) -> Iterator[str]:
-    """The names of modules that a statement may import."""
+    """The modules that a statement may import."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
@@ -160,7 +160,7 @@ def modules(node: ast.AST, file: str) -> Iterator[str]:
 
 
 def found_in(module: str, files: set[str]) -> Iterator[str]:
-    """The files of a module and of the packages around it, where it is one of ours."""
+    """The files of a module and its parent packages, if it is one of ours."""
     parts = module.split(".")
     for root in ROOTS:
         for k in range(1, len(parts) + 1):

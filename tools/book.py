@@ -1,7 +1,7 @@
-"""Builds the book in a folder, as `jupyter-book build . -W -n --keep-going` does; course.py runs this in .venv.
+"""Build the book in a folder, as `jupyter-book build . -W -n --keep-going` does; course.py runs this in .venv.
 
-Every error names its file and line, or its cell and line. Of a file that cannot be read jupyter-book shows a traceback
-without the file's name, so those are read here first.
+Every error names its file and line, or its cell and line. For an unreadable file jupyter-book prints a traceback
+without the file's name, so we check the files first.
 """
 
 import json
@@ -18,7 +18,7 @@ CELL = {"markdown": {"source", "metadata"}, "raw": {"source", "metadata"}, "code
 
 
 def unreadable(root: Path) -> Iterator[str]:
-    """Each file that is not what its name says: `path:line: why`."""
+    """A fault `path:line: why` for each file that cannot be read."""
     for name in ("_config.yml", "_toc.yml"):
         try:
             text = (root / name).read_text("utf-8")
@@ -40,7 +40,7 @@ def unreadable(root: Path) -> Iterator[str]:
 
 
 def line_of(node: yaml.Node | None, keys: list[str]) -> int:
-    """Line of what `keys` lead to in a YAML file, or of the last of them that it has."""
+    """The line of the entry at `keys` in a YAML file, or of the last key that exists."""
     for key in keys:
         if isinstance(node, yaml.SequenceNode) and key.isdigit():
             node = node.value[int(key)]
@@ -50,7 +50,7 @@ def line_of(node: yaml.Node | None, keys: list[str]) -> int:
 
 
 def absent(root: Path, name: str, node: yaml.Node) -> Iterator[str]:
-    """Pages of the table of contents that are not there."""
+    """A fault for each missing page in the table of contents."""
     if isinstance(node, yaml.SequenceNode):
         for part in node.value:
             yield from absent(root, name, part)
@@ -65,18 +65,18 @@ def absent(root: Path, name: str, node: yaml.Node) -> Iterator[str]:
 
 
 def notebook_faults(path: Path) -> Iterator[str]:
-    """What makes a file no notebook, with the place: `:line: why`, or `, cell 3: why`."""
+    """The faults of a file that is not a valid notebook: `:line: why`, or `, cell 3: why`."""
     try:
         book = json.loads(path.read_text("utf-8"))
     except json.JSONDecodeError as error:
-        yield f":{error.lineno}: this is no notebook, since no JSON: {error.msg}"
+        yield f":{error.lineno}: this is not a notebook, because it is not JSON: {error.msg}"
         return
     except (OSError, ValueError) as error:
         yield f": {error}"
         return
     cells = book.get("cells") if isinstance(book, dict) else None
     if not isinstance(cells, list):
-        yield ": this is no notebook: it has no list of cells"
+        yield ": this is not a notebook: it has no list of cells"
         return
     for k, cell in enumerate(cells, 1):
         kind: Any = cell.get("cell_type") if isinstance(cell, dict) else None
@@ -87,7 +87,7 @@ def notebook_faults(path: Path) -> Iterator[str]:
 
 
 class Told:
-    """Where Sphinx writes its warnings: each is shown once, with a place that a reader can find."""
+    """A stream for Sphinx's warnings: shows each once, with a place that a reader can find."""
 
     def __init__(self, root: Path, shown: Any) -> None:
         self.root, self.shown, self.line, self.said = f"{root}/", shown, "", set[str]()
@@ -104,7 +104,7 @@ class Told:
         self.shown.flush()
 
     def place(self, line: str) -> str:
-        """Paths from the root; of a notebook the cell and the line in it, which MyST-NB packs into one number."""
+        """The line with paths from the root; for a notebook, unpack MyST-NB's line number into cell and line."""
         line = line.replace(self.root, "")
         return re.sub(
             r"^(.*?\.ipynb):(\d{5,})(?=: )",
@@ -114,7 +114,7 @@ class Told:
 
 
 def main(root: Path, folder: Path) -> int:
-    """Pages to folder/html, what Sphinx remembers beside it; 1 if anything is wrong."""
+    """Write the pages to folder/html and Sphinx's state beside it; return 1 if anything is wrong."""
     if faults := list(unreadable(root)):
         print(*faults, sep="\n")
         return 1

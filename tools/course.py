@@ -1,4 +1,4 @@
-"""The commands of course.py: install what is pinned, build, test, show and run. Standard library only."""
+"""The commands of course.py: install the pinned packages, build, test, serve and run. Standard library only."""
 
 import argparse
 import collections
@@ -25,18 +25,18 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
-INSTALLED = VENV / "course.json"  # what is in .venv; without "home" while an install is under way
+INSTALLED = VENV / "course.json"  # the contents of .venv; has no "home" while an install is running
 LOG = VENV / "install.log"
 READ = ["requirements-book.txt"]
 RUN = ["requirements.txt"]  # with requirements-book.txt, and with torch
 TEST = [*RUN, "requirements-dev.txt"]
 BUILD = ROOT / "_build"
-PAGES = BUILD / "html"  # always of a build without errors
-STATE = BUILD / "state"  # what Sphinx remembers of that build
-BUILT = BUILD / "course.json"  # what the pages were built from
-NEXT = BUILD / "next"  # where a build works: nothing of it is seen before it has ended well
-DONE = NEXT / "course.json"  # there once it has ended well, until all of it is in its place
-OLD = BUILD / "old"  # the pages before, for the moment in which they change places
+PAGES = BUILD / "html"  # the last build without errors
+STATE = BUILD / "state"  # Sphinx's state from that build
+BUILT = BUILD / "course.json"  # hashes of that build's inputs
+NEXT = BUILD / "next"  # the work folder of a build, moved into place only after success
+DONE = NEXT / "course.json"  # exists from the end of a successful build until everything is in place
+OLD = BUILD / "old"  # the previous pages, while they are being replaced
 PARTS = {"html": PAGES, ".doctrees": STATE / ".doctrees", "jupyter_execute": STATE / "jupyter_execute"}
 INPUTS = [
     "_config.yml",
@@ -66,12 +66,12 @@ NETWORK = r"NewConnectionError|name resolution|getaddrinfo|timed? ?out|ProxyErro
 
 def call(command: list, **options) -> int:
     """Exit status of a command, run at the root."""
-    sys.stdout.flush()  # ours goes first
+    sys.stdout.flush()  # print our own lines first
     return subprocess.run([str(word) for word in command], **{"cwd": ROOT, **options}).returncode
 
 
 def digest(paths: list) -> str:
-    """One hash of the names and the contents of files."""
+    """One hash of the names and contents of files."""
     result = hashlib.sha256()
     for path in paths:
         content = path.read_bytes()
@@ -80,7 +80,7 @@ def digest(paths: list) -> str:
 
 
 def read_json(path: pathlib.Path) -> dict:
-    """The record in a file of ours; {} if it is absent, or cut off by an interruption."""
+    """The JSON in a file; {} if the file is missing or incomplete."""
     try:
         return json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
@@ -209,9 +209,9 @@ def install_error(log: str, files: list) -> str:
 
 
 def inputs() -> dict:
-    """Two hashes: of what Sphinx brings up to date by itself, and of what shapes all pages."""
+    """Two hashes: of the files that Sphinx updates page by page, and of those that affect all pages."""
     found = [path for name in INPUTS for path in [ROOT / name, *sorted((ROOT / name).rglob("*"))] if path.is_file()]
-    caches = re.compile(r"(^|/)(\.|__pycache__/)")  # also ruff's and JupyterLab's, which are hidden folders
+    caches = re.compile(r"(^|/)(\.|__pycache__/)")  # hidden folders include ruff's and JupyterLab's caches
     found = [path for path in found if not caches.search(path.relative_to(ROOT).as_posix())]
     kinds: dict = {"pages": [], "shape": []}
     for path in found:
@@ -220,14 +220,14 @@ def inputs() -> dict:
 
 
 def built() -> dict:
-    """What the pages were built from; {} if they are gone, or if plain `jupyter-book build` has written there."""
+    """Hashes of the pages' inputs; {} if they are gone, or overwritten by a plain `jupyter-book build`."""
     record = read_json(BUILT)
     page = PAGES / "index.html"
     return record if page.is_file() and record.pop("written", None) == page.stat().st_mtime_ns else {}
 
 
 def place() -> None:
-    """Put a build that ended well in the place of the pages; after an interruption, go on with that."""
+    """Move a successful build into place; after an interruption, finish moving it."""
     if not DONE.exists():
         return
     BUILT.unlink(missing_ok=True)
@@ -245,24 +245,24 @@ def place() -> None:
 
 
 def build() -> bool:
-    """Build the book unless it is up to date; a warning is an error, and leaves the pages as they were."""
+    """Build the book unless it is up to date. A warning is an error, and leaves the existing pages unchanged."""
     place()
     start, want, have = time.monotonic(), inputs(), built()
     page = PAGES / "index.html"
     if want != have:
         shutil.rmtree(NEXT, ignore_errors=True)
-        # Sphinx reads only changed pages again, and only of those it warns again. So it begins with the last good
-        # build: what has failed since then is read again. Where the shape of all pages has changed, with nothing.
+        # Sphinx reads only changed pages again, and repeats warnings only for them. So start from the last good build,
+        # to read every page that has failed since; or from nothing, if an input that affects all pages has changed.
         if want["shape"] == have.get("shape"):
             for name, good in PARTS.items():
                 if good.exists():
-                    shutil.copytree(good, NEXT / name)  # with its times, by which Sphinx knows what has changed
+                    shutil.copytree(good, NEXT / name)  # keeps the times, by which Sphinx detects changes
         print("Building the book", flush=True)
         if call([PYTHON, "-P", ROOT / "tools" / "book.py", NEXT]) != 0:
             shutil.rmtree(NEXT, ignore_errors=True)
-            print("The book has errors: the lines above name their places.")
+            print("The book has errors; see the lines above.")
             if page.is_file():
-                print(f"The pages are of an earlier state, the last one without errors: {page}")
+                print(f"The pages are still those of the last build without errors: {page}")
             return False
         written = (NEXT / "html" / "index.html").stat().st_mtime_ns
         DONE.write_text(json.dumps({**want, "written": written}), "utf-8")
@@ -275,7 +275,7 @@ def build() -> bool:
 
 
 def tee(command: list) -> tuple:
-    """Exit status and lines of a command whose output is also shown."""
+    """Run a command and show its output; return its exit status and its lines."""
     lines = []
     options: dict = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "encoding": "utf-8", "errors": "replace"}
     env = {**os.environ, "PYTHONIOENCODING": "utf-8"}
@@ -288,8 +288,8 @@ def tee(command: list) -> tuple:
 
 def stages(part: str) -> dict:
     """The commands of each stage of the tests. `part` is "package", "changed", or "" for everything."""
-    # a file stays on one core: its tests share a browser, a built page, or the state of a notebook; and files come in
-    # the order of their folders, where the long ones are early, so that no core waits for the other at the end
+    # a file stays on one core, because its tests share a browser, a built page or a notebook's state; files run in the
+    # order of their folders, with long ones early, so that no core waits for another at the end
     pytest = ["pytest", "-n", "auto", "--maxprocesses=4", "--dist=loadfile", "--no-loadscope-reorder"]
     style = {"lint": ["ruff", "check", "."], "format": ["ruff", "format", "--check", "."], "types": ["mypy"]}
     if part == "package":
@@ -302,14 +302,14 @@ def stages(part: str) -> dict:
             return {**style, **({"tests": [*pytest, *found]} if found else {})}
     return {
         **style,
-        # apart: counting lines makes every call slower, of whatever module, and the package's own tests must suffice
+        # separate: coverage slows down all code, and the package's own tests must reach 100 %
         "package": [*pytest, "tests/package", "--cov", "--cov-fail-under=100"],
         "tests": [*pytest, "tests", "notebooks", "--ignore=tests/package"],
     }
 
 
 def test(part: str) -> bool:
-    """Run every stage, also after one that failed; then the table."""
+    """Run every stage, even after a failure; then print a table."""
     start = time.monotonic()
     rows = [] if part else [("build", build(), "book", time.monotonic() - start)]
     counts: collections.Counter = collections.Counter()
@@ -332,15 +332,15 @@ def test(part: str) -> bool:
 
 @functools.lru_cache(maxsize=500)
 def zipped(path: pathlib.Path, changed: int) -> bytes:
-    """A file, compressed once for each time it was changed."""
+    """A file, compressed; cached until the file changes."""
     return gzip.compress(path.read_bytes())
 
 
 class Pages(http.server.SimpleHTTPRequestHandler):
-    """Static files, compressed where the browser takes it, as a real web server would send them."""
+    """Static files, compressed if the browser accepts that, as from a real web server."""
 
     def guess_type(self, path) -> str:
-        """Not Python's table: on Windows it takes types from the registry, where .js may be plain text."""
+        """The type from our own table: on Windows, Python's comes from the registry, where .js may be plain text."""
         return TYPES.get(pathlib.Path(path).suffix, "application/octet-stream")
 
     def send_head(self):
@@ -360,15 +360,15 @@ class Pages(http.server.SimpleHTTPRequestHandler):
 
     def end_headers(self) -> None:
         self.send_header("Vary", "Accept-Encoding")
-        self.send_header("Cache-Control", "no-cache")  # a page just built is the page you see
+        self.send_header("Cache-Control", "no-cache")  # show every new build at once
         super().end_headers()
 
     def log_request(self, code="-", size="-") -> None:
-        """Say nothing of requests that went well; errors are still shown."""
+        """Do not log successful requests; errors are still shown."""
 
 
 class Server(http.server.ThreadingHTTPServer):
-    allow_reuse_address = os.name != "nt"  # on Windows it lets two servers have one port
+    allow_reuse_address = os.name != "nt"  # on Windows it would let two servers share a port
 
 
 def web_server(folder: pathlib.Path, port: int) -> Server:
@@ -379,8 +379,8 @@ def serve(port: int) -> bool:
     try:
         server = web_server(PAGES, port)
     except OSError as error:
-        other = port + 1 if 1024 <= port < 65535 else 8000  # below 1024 a port needs rights
-        sys.exit(f"Port {port} cannot be used ({error.strerror}). Choose another one: --port {other}")
+        other = port + 1 if 1024 <= port < 65535 else 8000  # ports below 1024 need privileges
+        sys.exit(f"Port {port} cannot be used ({error.strerror}). Choose another: --port {other}")
     with server:
         print(f"The book is at http://127.0.0.1:{server.server_port}/  (Ctrl+C stops)", flush=True)
         try:
@@ -391,7 +391,7 @@ def serve(port: int) -> bool:
 
 
 def lab() -> bool:
-    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl+C is for JupyterLab, which asks before it stops
+    signal.signal(signal.SIGINT, lambda *_: None)  # leave Ctrl+C to JupyterLab, which asks before it stops
     return call([PYTHON, "-m", "jupyterlab"], cwd=ROOT / "notebooks") == 0
 
 
@@ -400,25 +400,25 @@ def refresh(notebooks: list) -> bool:
 
 
 def speed(names: list, with_install: bool) -> bool:
-    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl+C is for the process that measures: it says what is left
+    signal.signal(signal.SIGINT, lambda *_: None)  # leave Ctrl+C to the measuring process, which prints what is left
     return call([PYTHON, "-m", "tools.speed", *(["--install"] if with_install else []), *names]) == 0
 
 
 def port_number(text: str) -> int:
     if not re.fullmatch("[0-9]+", text) or not 1 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"a port is a number from 1 to 65535, not {text!r}; leave it out for 8000")
+        raise argparse.ArgumentTypeError(f"a port is a number from 1 to 65535, not {text!r}; the default is 8000")
     return int(text)
 
 
 def main(about: str) -> bool:
-    """What the command line asks for; `about` is what --help says."""
+    """Run the command line; `about` is the text for --help."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["build", "test", "serve", "lab", "refresh", "speed"])
     parser.add_argument(
         "names",
         nargs="*",
         metavar="name",
-        help="test: package (a minute), or changed (what the changes since the last commit can affect); "
+        help="test: package (a minute), or changed (tests that changes since the last commit can affect); "
         "refresh: only these notebooks; speed: only these measures",
     )
     parser.add_argument(
@@ -454,10 +454,10 @@ def main(about: str) -> bool:
 
 
 def run(about: str) -> None:
-    """End this process as a command does."""
+    """Run the command, and exit with its status."""
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # a file on Windows is in a code page without σ and ✓
+        sys.stdout.reconfigure(errors="replace")  # output redirected on Windows may use a code page without σ and ✓
     try:
         sys.exit(0 if main(about) else 1)
     except KeyboardInterrupt:
-        sys.exit("\nInterrupted. The same command goes on from here.")
+        sys.exit("\nInterrupted. Run the same command again to continue.")

@@ -1,6 +1,6 @@
-"""Run notebooks again and store what they print: `python3 course.py refresh [notebook ...]`.
+"""Run notebooks again and store their outputs: `python3 course.py refresh [notebook ...]`.
 
-Two runs on one machine write the same bytes, so a difference in git is a difference in a result.
+Two runs on the same machine write the same bytes, so a difference in git is a difference in a result.
 """
 
 import os
@@ -13,20 +13,20 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
-# as in the tests: one thread of NumPy, which the kernels inherit
+# one NumPy thread, as in the tests; the kernels inherit it
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# what is stored of a live figure is a still picture with its table
+# store live figures as still pictures with their tables
 os.environ["SUBNORM_STORED"] = "1"
 
 
 def notebooks() -> list[Path]:
-    """All notebooks of the course; students' sheets (student/) have holes and are not run."""
+    """All notebooks of the course, except the students' sheets (student/), which have no solutions to run."""
     found = [path.relative_to(NOTEBOOKS) for path in NOTEBOOKS.rglob("*.ipynb")]
     return [NOTEBOOKS / path for path in sorted(found) if not {"student", ".ipynb_checkpoints"} & set(path.parts)]
 
 
 def chapters() -> list[Path]:
-    """The notebooks that teach: without the exercise sheets."""
+    """The chapters and deep dives, without the exercise sheets."""
     return [path for path in notebooks() if path.parent == NOTEBOOKS]
 
 
@@ -35,16 +35,16 @@ def tags(cell: nbformat.NotebookNode) -> list[str]:
 
 
 def execute(book: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
-    """Run `book` in `folder` and leave in it only what is the same in every run."""
+    """Run `book` in `folder`, and remove from its outputs everything that differs between runs."""
     stored = [cell.get("outputs", []) for cell in book.cells]
     client = NotebookClient(
         book,
         timeout=3600,
         kernel_name="python3",
         record_timing=False,
-        # else each kernel warns of its local connection
+        # silences each kernel's warning about its local connection
         extra_arguments=["--IPKernelApp.log_level=40"],
-        # how a kernel cuts its stream into messages depends on the load
+        # a kernel splits its stream into messages differently under load
         coalesce_streams=True,
         resources={"metadata": {"path": str(folder)}},
     )
@@ -52,13 +52,13 @@ def execute(book: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
     for cell, before in zip(book.cells, stored, strict=True):
         if cell.cell_type != "code":
             continue
-        # a live measurement: what is stored is the one on record
+        # a live measurement: keep the stored one
         if "nbval-ignore-output" in tags(cell) and before:
             cell.outputs = before
         for output in cell.outputs:
             if output.output_type == "execute_result":
                 output.execution_count = cell.execution_count
-            # the frames name paths of this machine; the page needs no frames
+            # frames contain paths of this machine, and the page does not need them
             if output.output_type == "error":
                 output.traceback = [f"{output.ename}: {output.evalue}"]
     kernelspec = {
@@ -66,24 +66,24 @@ def execute(book: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
         "language": "python",
         "name": "python3",
     }
-    # the kernel would add its patch version
+    # without the patch version, which the kernel would add
     language = {"name": "python"}
     book.metadata.update(kernelspec=kernelspec, language_info=language)
     return book
 
 
 def refresh(path: Path) -> bool:
-    """Store the fresh outputs of one notebook; False, and the file as it was, if a cell raised."""
+    """Store the fresh outputs of one notebook. If a cell raises, leave the file unchanged and return False."""
     wall, cpu = time.perf_counter(), children_cpu()
     try:
         book = execute(nbformat.read(path, as_version=4), path.parent)
     except CellExecutionError as error:
         print(
-            f"{error}\n{path.name}: a cell raised, so the file stays as it was.",
+            f"{error}\n{path.name}: a cell raised an error, so the file is unchanged.",
             file=sys.stderr,
         )
         return False
-    # renamed in one step: Ctrl+C leaves the old notebook or the new one
+    # replace atomically: Ctrl+C leaves the old notebook or the new one
     fresh = path.with_name(path.name + ".tmp")
     fresh.write_text(nbformat.writes(book) + "\n", encoding="utf-8", newline="\n")
     fresh.replace(path)
@@ -95,7 +95,7 @@ def refresh(path: Path) -> bool:
 
 
 def children_cpu() -> float:
-    """CPU seconds of the kernels that have ended (0 on Windows, which does not count them)."""
+    """CPU seconds of all finished kernels (0 on Windows, which does not count them)."""
     times = os.times()
     return times.children_user + times.children_system
 
@@ -105,6 +105,6 @@ if __name__ == "__main__":
     for path in wanted:
         if path.suffix != ".ipynb" or not path.is_file():
             sys.exit(f"{path} is not a notebook. Name files in {NOTEBOOKS}, or none to refresh them all.")
-    # all of them, also after one that raised
+    # run all of them, even after a failure
     stored = [refresh(path) for path in wanted]
     sys.exit(not all(stored))

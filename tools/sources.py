@@ -1,4 +1,4 @@
-"""Print the address of every thread that a mistake of the exercises cites: the scheduled check of links reads them."""
+"""Print the address of every public thread that the exercises' mistakes cite, for the scheduled link check."""
 
 from subnorm.checks import SETS
 

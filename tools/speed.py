@@ -1,7 +1,7 @@
-"""How fast the course itself is: `python3 course.py speed [measure ...]`, shown on book/speed.md.
+"""Measure the speed of the course itself: `python3 course.py speed [measure ...]`, shown on book/speed.md.
 
-Each measure runs what a reader types, in processes of its own, and is kept in `RECORD` as soon as it is there. What
-would change files is done in a copy of the checkout. course.py runs this in .venv.
+Each measure runs the commands that a reader would type, in separate processes, and is stored in `RECORD` when done.
+Commands that change files run in a copy of the checkout. course.py runs this in .venv.
 """
 
 import argparse
@@ -23,11 +23,11 @@ from subnorm.provenance import commit, cpu_model, load, today
 from tools import course
 
 RECORD = course.ROOT / "book" / "speed.json"
-# What is made, not written: a copy without these is a fresh checkout, whose first build finds no cache.
+# Generated files: a copy without them is a fresh checkout, whose first build finds no cache.
 MADE = shutil.ignore_patterns(".*", "_build", "dist", "venv", "__pycache__", "*.egg-info")
 BUILDS = 3
 IMPORTS = 9
-CHANGED = "notebooks/03-layer-normalization.ipynb"  # the notebook of which one word is changed
+CHANGED = "notebooks/03-layer-normalization.ipynb"  # the notebook in which to change one word
 
 # The builds of a copy use the .venv of the checkout.
 BUILD = (
@@ -52,12 +52,12 @@ WHO = (
 
 
 class Failed(Exception):
-    """A command ended with an error, so that its time says nothing."""
+    """A command failed, so its time is meaningless."""
 
 
 def clocked(command: list, folder: pathlib.Path, show: bool = False) -> tuple:
-    """(seconds by the wall clock, seconds of all its processes on a processor, output) of a command in `folder`."""
-    env = {**os.environ, "PYTHONPATH": str(folder)}  # before the checkout, which .venv has as installed package
+    """(wall seconds, CPU seconds of all its processes, output) of a command in `folder`."""
+    env = {**os.environ, "PYTHONPATH": str(folder)}  # takes precedence over the checkout installed in .venv
     start, before = time.perf_counter(), os.times()
     output = []
     options: dict = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "encoding": "utf-8", "errors": "replace"}
@@ -74,12 +74,12 @@ def clocked(command: list, folder: pathlib.Path, show: bool = False) -> tuple:
 
 
 def row(rounds: list) -> dict:
-    """The row of a record: every round, in seconds. Windows does not tell what a process's own processes used."""
+    """The row of a record: every round, in seconds. Windows does not report the CPU time of child processes."""
     cpu = None if os.name == "nt" else [float(f"{cpu:.3g}") for _, cpu, *_ in rounds]
     return {"seconds": [float(f"{wall:.3g}") for wall, *_ in rounds], "cpu": cpu}
 
 
-# --- the measures: each gives the rows of its table ---
+# --- the measures: each returns the rows of its table ---
 
 
 def install(copy: pathlib.Path) -> dict:
@@ -99,7 +99,7 @@ def install(copy: pathlib.Path) -> dict:
 
 
 def build(copy: pathlib.Path) -> dict:
-    """From nothing; again with nothing changed; again with one word of a notebook changed."""
+    """Build from nothing; then with nothing changed; then with one word of a notebook changed."""
     command = [course.PYTHON, "-c", BUILD, course.VENV, course.BIN, course.PYTHON]
     rounds: dict = {"from nothing": [], "nothing changed": [], "one notebook changed": []}
     for k in range(BUILDS):
@@ -112,7 +112,7 @@ def build(copy: pathlib.Path) -> dict:
 
 
 def change(notebook: pathlib.Path, word: str) -> None:
-    """Put a word at the end of the last cell of text."""
+    """Append a word to the last text cell."""
     book = json.loads(notebook.read_text("utf-8"))
     cell = [cell for cell in book["cells"] if cell["cell_type"] == "markdown"][-1]
     cell["source"] = ["".join(cell["source"]) + f"\n\n{word}"]
@@ -120,18 +120,18 @@ def change(notebook: pathlib.Path, word: str) -> None:
 
 
 def notebooks(copy: pathlib.Path) -> dict:
-    """Each notebook with a fresh kernel, one after the other."""
+    """Run each notebook with a fresh kernel, one after the other."""
     listed = clocked([course.PYTHON, "-c", "from tools import refresh; print(*refresh.notebooks(), sep='\\n')"], copy)
     rows = {}
-    for path in map(pathlib.Path, listed[2].splitlines()):  # a path may hold a space
+    for path in map(pathlib.Path, listed[2].splitlines()):  # a path may contain a space
         rows[path.stem] = row([clocked([course.PYTHON, "-P", "tools/refresh.py", path], copy)])
     return rows
 
 
 def imports(copy: pathlib.Path) -> dict:
-    """The import statement alone, each in a new process; in turns, so that a slow moment falls on all alike."""
+    """Time each import statement in a new process, in turns, so that a slow moment affects all alike."""
     rounds: dict = {name: [] for name in PACKAGES}
-    for k in range(-1, IMPORTS):  # the round before the first one fills the caches
+    for k in range(-1, IMPORTS):  # an extra first round fills the caches
         for name, found in rounds.items():
             _, _, said = clocked([course.PYTHON, "-c", IMPORT.format(name=name)], copy)
             if k >= 0:
@@ -140,7 +140,7 @@ def imports(copy: pathlib.Path) -> dict:
 
 
 def pages(copy: pathlib.Path) -> dict:
-    """Bytes that a phone receives for each page, everything it loads included, as the test of weight counts them."""
+    """Bytes that a phone receives for each page with everything it loads, counted by tests/browser/test_weight.py."""
     if not course.build():
         raise Failed("the book has errors")
     report = copy / "report.xml"
@@ -149,19 +149,19 @@ def pages(copy: pathlib.Path) -> dict:
     found = ElementTree.parse(report).iterfind(".//property[@name='bytes']")
     rows = {name: {"bytes": count} for one in found for name, count in json.loads(one.attrib["value"]).items()}
     if not rows:
-        raise Failed("no page was weighed: that needs Chromium")
+        raise Failed("no page was measured: this needs Chromium")
     return rows
 
 
 def tests(_copy: pathlib.Path) -> dict:
-    """All that `course.py test` runs once the book is built."""
+    """Everything that `course.py test` runs once the book is built."""
     if not course.build():
         raise Failed("the book has errors")
     wall, cpu, said = clocked(
         [course.PYTHON, "-c", "import sys; from tools import course; sys.exit(not course.test(''))"], course.ROOT, True
     )
     stages = re.findall(r"^(\w+) +ok +([\d.]+) s  ", said, flags=re.MULTILINE)
-    # the book was up to date, and a stage that took no tenth of a second has no time to tell
+    # a stage of less than a tenth of a second, such as an up-to-date build, has no time to report
     timed = {name: {"seconds": [float(s)], "cpu": None} for name, s in stages if float(s) > 0}
     return {"all": row([(wall, cpu)])} | timed
 
@@ -180,26 +180,26 @@ MEASURES = {
 
 
 def machine() -> dict:
-    """The machine as its operating system describes it, never by its own name."""
+    """The machine as its operating system describes it, without its host name."""
     return {"cpu": cpu_model(), "cores": os.cpu_count(), "system": platform.system()}
 
 
 def keep(name: str, measure: dict) -> None:
-    """Put one measure into the record. What another machine or other versions gave is dropped: it is no comparison."""
+    """Store one measure in the record. Drop the results of another machine or other versions."""
     _, _, said = clocked([course.PYTHON, "-c", WHO], course.ROOT)
     head = {"schema": 1, "machine": machine(), "versions": json.loads(said.splitlines()[-1])}
     record = course.read_json(RECORD)
     old = record.get("measures", {}) if {key: record.get(key) for key in head} == head else {}
     measures = {key: (old | {name: measure}).get(key) for key in MEASURES}
     text = json.dumps({**head, "measures": {key: found for key, found in measures.items() if found}}, indent=1)
-    text = re.sub(r"\[[^][{}]+\]", lambda numbers: re.sub(r"\s+", " ", numbers[0]), text)  # a row on a line
+    text = re.sub(r"\[[^][{}]+\]", lambda numbers: re.sub(r"\s+", " ", numbers[0]), text)  # one line per row
     new = RECORD.with_suffix(".new")
     new.write_text(text + "\n", "utf-8", newline="\n")
-    new.replace(RECORD)  # at once: an interruption leaves the record as it was
+    new.replace(RECORD)  # atomic: an interruption leaves the old record
 
 
 def take(names: list) -> bool:
-    """Measure, and keep each measure as it comes; one that fails is said, and the others go on."""
+    """Take the measures and store each when done; report one that fails, and continue with the others."""
     failed, left = [], list(names)
     try:
         for name in names:
@@ -223,13 +223,13 @@ def take(names: list) -> bool:
                     print(*lines(measure["rows"]), sep="\n", flush=True)
             left.remove(name)
     except KeyboardInterrupt:
-        sys.exit(f"\nInterrupted. What was measured is kept; the rest: python3 course.py speed {' '.join(left)}")
-    print(f"\nNot measured: {', '.join(failed)}" if failed else f"\nKept in {RECORD}")
+        sys.exit(f"\nInterrupted. Finished measures are stored; for the rest: python3 course.py speed {' '.join(left)}")
+    print(f"\nNot measured: {', '.join(failed)}" if failed else f"\nStored in {RECORD}")
     return not failed
 
 
 def lines(rows: dict) -> collections.abc.Iterator:
-    """What a person is told of each row."""
+    """The lines to print, one for each row."""
     for name, found in rows.items():
         parts = [f"{statistics.median(found['seconds']):8.3g} s"] if "seconds" in found else []
         parts += [f"{statistics.median(found['cpu']):8.3g} s of CPU"] if found.get("cpu") else []
@@ -238,13 +238,13 @@ def lines(rows: dict) -> collections.abc.Iterator:
 
 
 def main(words: list) -> bool:
-    """Measure by name; if none is named, all but the install, which needs the network."""
+    """Take the named measures; by default all except the install, which needs the network."""
     parser = argparse.ArgumentParser(prog="course.py speed", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="measure")
     parser.add_argument("--install", action="store_true")
     args = parser.parse_args(words)
     if unknown := set(args.names) - set(MEASURES):
-        sys.exit(f"There is no measure {' '.join(sorted(unknown))}; there are {', '.join(MEASURES)}.")
+        sys.exit(f"There is no measure {' '.join(sorted(unknown))}; the measures are {', '.join(MEASURES)}.")
     return take(args.names or [name for name in MEASURES if args.install or name != "install"])
 
 

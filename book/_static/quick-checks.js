@@ -1,7 +1,7 @@
-// Quick checks work without this script. It counts the right answers and remembers the choices in this browser.
+// Quick checks work without this script, which counts right answers and stores the choices in this browser.
 {
   const key = (check) => `subnorm.quick-check.${check}`;
-  // A browser may refuse to store: then a choice lasts as long as the page.
+  // If the browser refuses storage, a choice lasts as long as the page.
   const attempt = (use) => { try { return use(localStorage); } catch { return null; } };
   const lines = [...document.querySelectorAll("[data-checks]")]
     .map((line) => ({ line, checks: Object.entries(JSON.parse(line.dataset.checks)) }));
@@ -29,7 +29,7 @@
   for (const radio of radios) {
     const kept = attempt((store) => store.getItem(key(checkOf(radio))));
     if (kept) radio.checked = kept === radio.value;
-    else if (radio.checked) remember(radio); // chosen before this script came
+    else if (radio.checked) remember(radio); // chosen before this script loaded
     radio.addEventListener("change", () => {
       remember(radio);
       count();
@@ -42,8 +42,8 @@
     }
     document.getElementById("all-answers").checked = false;
     count();
-    radios[0].focus(); // the button goes, and the focus would go with it
+    radios[0].focus(); // the focused button disappears
   });
   count();
-  addEventListener("pageshow", count); // the first page, seen again by the back button
+  addEventListener("pageshow", count); // after the back button
 }

@@ -1,8 +1,8 @@
-// A formula, a listing or a table wider than its column scrolls; only then must the keyboard be able to reach it.
+// A formula, listing or table that is wider than its column scrolls, and then needs keyboard access.
 {
   const BOXES = ".eqn, pre, .cell_output > .output, .pst-scrollable-table-container";
-  // Widths are read when the browser has laid out that part of the page anyway, all of them before the first is marked.
-  // What a box holds is observed too: the fonts come late, and are wider.
+  // Read widths after the browser has laid out that part of the page, and all of them before marking any. Observe the
+  // contents of a box too: fonts load late, and change its width.
   const observer = new ResizeObserver((entries) => {
     const sized = entries.flatMap(({ target }) => [target, target.parentElement]);
     const boxes = [...new Set(sized)].filter((box) => box.matches(BOXES));
@@ -21,16 +21,16 @@
   document.addEventListener("contentvisibilityautostatechange", ({ target, skipped }) => { if (!skipped) watch(target) });
 }
 
-// The reader begins: now the whole page is laid out, so that nothing shifts while it is read, and a jump lands.
-// The theme scrolls its sidebar: only what scrolls the page itself reaches the window, if nobody captures it.
+// On the first interaction lay out the whole page, so that nothing shifts while it is read, and jumps land right.
+// The theme scrolls its sidebar: without capture, only scrolling of the page itself reaches the window.
 for (const [sign, capture] of [["scroll", false], ["pointerdown", true], ["keydown", true], ["click", true]])
   addEventListener(sign, () => document.documentElement.classList.remove("fresh"), { once: true, capture });
 
-// The list of contents follows the reader where it stands beside the text. On a phone it is out of sight, and to
-// follow there would lay out the whole page before it can be used.
+// Highlight the current section in the page contents where they are beside the text. On a phone they are hidden, and
+// scrollspy would lay out the whole page before it can be used.
 if (matchMedia("(min-width: 1200px)").matches) document.body.dataset.bsSpy = "scroll";
 
-// Paper is light, whatever the screen shows.
+// Print in the light theme, whatever the screen shows.
 {
   const root = document.documentElement.dataset;
   let shown;
@@ -40,13 +40,13 @@ if (matchMedia("(min-width: 1200px)").matches) document.body.dataset.bsSpy = "sc
   });
 }
 
-// A drawer of a phone gives the focus back to the button that opened it, or leads to what was chosen on this page.
+// Closing a drawer on a phone returns the focus to the button that opened it, or follows a link within the page.
 for (const side of ["primary", "secondary"]) {
   const drawer = document.getElementById(`pst-${side}-sidebar-modal`);
   let chosen = null;
   drawer?.addEventListener("click", ({ target }) => {
     chosen = target.closest("a[href^='#']");
-    if (chosen) drawer.close(); // the link is followed after that
+    if (chosen) drawer.close(); // then the browser follows the link
   });
   drawer?.addEventListener("close", () => {
     if (!chosen) document.querySelector(`button.${side}-toggle`).focus();

@@ -1,1 +1,1 @@
-"""The Sphinx extensions of the book: one package, so that no module of the same name elsewhere takes their place."""
+"""The book's Sphinx extensions, in one package so that no other module can shadow them."""

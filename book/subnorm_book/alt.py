@@ -1,7 +1,7 @@
-"""Gives every picture a text that says what is seen.
+"""Give every picture an alt text.
 
-A figure's alt text is the `text/plain` of its output, where `nbval` compares it too; MyST-NB itself would write the
-file name. A picture without a usable text is a warning, in every build until it has one.
+A figure's alt text is the `text/plain` of its output, which `nbval` compares too; MyST-NB itself would use the file
+name. A picture without a usable text is a warning, in every build until it has one.
 """
 
 from docutils import nodes
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 def usable(text):
-    """A sentence: not matplotlib's `<Figure size ...>`, not a file name."""
+    """Whether a text is a sentence, and neither matplotlib's `<Figure size ...>` nor a file name."""
     return not text.startswith("<") and len(text.split()) >= 4
 
 
@@ -24,7 +24,7 @@ def describe(app, doctree):
     for image in doctree.findall(nodes.image):
         if not usable(image.get("alt", "")):
             log.warning(
-                "picture %s needs an alt text that says what is seen, at least four words; it has %r",
+                "picture %s needs an alt text that describes it in at least four words; it has %r",
                 image["uri"],
                 image.get("alt", ""),
                 location=image,

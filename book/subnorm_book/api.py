@@ -1,9 +1,9 @@
-"""The pages of the package: complete wherever they are built, with the code of every function and class.
+"""The API pages: the same wherever they are built, with the code of every function and class.
 
-- The pages are read off the package itself, and `autodoc_mock_imports` in _config.yml stands in for the large libraries
-  it imports, whether they are installed or not. So the pages are the same everywhere.
-- A docstring names a chapter by its number, "chapter 04" or "deep dive 03a"; on the page that is a link.
-- The code comes last, folded, without the docstrings that the page shows already.
+- Autodoc imports the package, and `autodoc_mock_imports` in _config.yml replaces its large dependencies, whether they
+  are installed or not. So the pages are the same everywhere.
+- A docstring names a chapter by its number, "chapter 04" or "deep dive 03a"; the page turns that into a link.
+- The code comes last, folded, without the docstrings that the page already shows.
 """
 
 import ast
@@ -22,7 +22,7 @@ CHAPTER = re.compile(r"\b([Cc]hapter|[Dd]eep dive)\s+(\d\d[a-z]?)\b")
 
 
 class folded_code(nodes.container):
-    """The code of a function or a class; other builders than HTML show it open."""
+    """The code of a function or a class; only HTML folds it."""
 
 
 class FoldedCode(SphinxDirective):
@@ -34,7 +34,7 @@ class FoldedCode(SphinxDirective):
 
 
 def complete(app, what, name, obj, options, lines):
-    """Add links and code to the docstring of a function, class or module, which Napoleon has read already."""
+    """Add links and code to the docstring of a function, class or module, after Napoleon has converted it."""
     text = CHAPTER.sub(lambda found: link(app.env, name, *found.groups()), "\n".join(lines))
     if what in ("function", "class"):
         code = without_docstrings(obj, options.get("members"))
@@ -51,7 +51,7 @@ def link(env, name, kind, number):
 
 
 def without_docstrings(obj, members):
-    """The code of `obj`, less its docstring and those of the methods that autodoc shows, by its option `members`."""
+    """The code of `obj` without its docstring and those of the methods that autodoc shows by its option `members`."""
     code = textwrap.dedent(inspect.getsource(obj)).rstrip().split("\n")
     top = ast.parse("\n".join(code)).body[0]
     methods = [node for node in top.body if isinstance(node, ast.FunctionDef)]
@@ -77,7 +77,7 @@ def depart(translator, node):
 
 
 def setup(app):
-    # Sphinx's stand-ins serve neither as `Tensor | None` nor as a base class with a signature of its own.
+    # Sphinx's mock objects support neither `Tensor | None` nor a subclass with its own signature.
     _MockObject.__or__ = _MockObject.__ror__ = lambda self, other: self
     _MockObject.__mro_entries__ = lambda self, bases: ()
     app.add_directive("folded-code", FoldedCode)

@@ -1,8 +1,8 @@
-"""Which cells of a notebook assert something about stored measurements, found by reading their code.
+"""Find the cells of a notebook that assert something about stored measurements, by analysing their code.
 
-A value is stored if it comes from one of `READERS`, or was made from a stored value: by an assignment, in a loop, in a
-function of the notebook, or by adding it to a list. The cells are read in their order, as they run. What is made from
-the settings of a record counts too: to measure anew, take them from the experiment instead.
+A value is stored if it comes from one of `READERS`, or derives from a stored value: by an assignment, in a loop, in a
+function of the notebook, or by adding it to a list. The cells are analysed in order. Values derived from a record's
+settings count too: for a new measurement, take the settings from the experiment instead.
 """
 
 import ast
@@ -15,11 +15,11 @@ ADDS = {"add", "append", "extend", "insert", "setdefault", "update"}
 
 
 class Stored(ast.NodeVisitor):
-    """The names that hold stored values, kept up to date cell by cell."""
+    """The names of stored values, updated cell by cell."""
 
     def __init__(self):
         self.names = set()
-        self.asserts = []  # of the cell at hand, one truth value for each
+        self.asserts = []  # for each assertion of the current cell, whether it uses a stored value
 
     def cell(self, source):
         """Whether each assertion of the next cell uses a stored value."""
@@ -40,7 +40,7 @@ class Stored(ast.NodeVisitor):
                 self.bind(part, stored)
         elif isinstance(target, ast.Starred):
             self.bind(target.value, stored)
-        elif stored:  # a place in a list, or an attribute: the rest of it stays what it was
+        elif stored:  # an item or an attribute; a value that is not stored does not unmark the whole
             self.bind(base(target), stored)
 
     def visit_Assign(self, node):
@@ -77,7 +77,7 @@ class Stored(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_FunctionDef(self, node):
-        """A function whose body uses a stored value gives one."""
+        """A function whose body uses a stored value returns one."""
         own = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)} | bound(*node.body)
         self.bind(ast.Name(node.name), any(holds(part, self.names - own) for part in node.body))
 
@@ -95,7 +95,7 @@ class Stored(ast.NodeVisitor):
 
 
 def holds(node, names):
-    """Whether a piece of code reads a record or uses one of the names; what it binds for itself hides a name."""
+    """Whether a piece of code reads a record or uses one of the names, except those that it rebinds."""
     if isinstance(node, ast.Name):
         return node.id in names
     if isinstance(node, ast.Call) and name(node.func) in READERS:
@@ -110,7 +110,7 @@ def holds(node, names):
 
 
 def bound(*nodes):
-    """The names that a piece of code gives a value."""
+    """The names that a piece of code assigns."""
     parts = [part for node in nodes for part in ast.walk(node)]
     return {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
 
@@ -120,15 +120,15 @@ def name(node):
 
 
 def base(node):
-    """What an attribute or a place is of."""
+    """The innermost object of an attribute, item or call."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node
 
 
 def newest(folder, pattern):
-    """The record that a path or a pattern names, the newest of several, and the command that measures it again: "" if
-    it does not say. None if there is no record."""
+    """The newest record that a path or pattern names, and the command that repeats it ("" if it has none). None if
+    there is no record."""
     found = [
         (path, json.loads(path.read_text("utf-8"))) for path in Path(folder).glob(pattern) if path.suffix == ".json"
     ]

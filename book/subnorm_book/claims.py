@@ -1,19 +1,18 @@
-"""The ledger of claims: each sentence the book stands for, with what it rests on.
+"""The ledger of claims: the sentences that the book asserts, with the evidence for each.
 
-A claim has an id at the end of its sentence: {claim}`03-ignores-shift`. It rests on
+A claim has an id at the end of its sentence: {claim}`03-ignores-shift`. Its evidence is
 
 - code cells tagged `claim:03-ignores-shift`, which must assert something;
-- what the role names after the id: `test:tests/package/test_norms.py::test_name`, `bib:ba2016layer`, `claim:02-sum`
+- the items after the id in the role: `test:tests/package/test_norms.py::test_name`, `bib:ba2016layer`, `claim:02-sum`
   for another claim, or `record:subnorm/experiments/records/warmup.json`.
 
-A record is a stored measurement: a JSON file that says under "command" how to measure it again. Of several, as the
-timings of many devices, `record:subnorm/timing/records/cpu-*.json` names the newest. A cell that asserts something
-about stored values does not measure them, so its claims must name the record. Which cells these are is read from their
-code (`claim_records`). Where such a cell compares the record with a new run, the tag `spot-check` says so: then it
-measures as well.
+A record is a stored measurement: a JSON file with an entry "command" that repeats it. A pattern, such as
+`record:subnorm/timing/records/cpu-*.json`, names the newest of several. A cell that asserts something about stored
+values does not measure them, so its claims must name the record; `claim_records` finds these cells from their code.
+If such a cell also compares the record with a new run, tag it `spot-check`: then it counts as a measurement too.
 
-The directive {claims} counts and lists them all. A claim without support, a support that is gone and an id used twice
-are warnings in every build.
+The directive {claims} counts and lists all claims. A claim without evidence, missing evidence and a repeated id are
+warnings in every build.
 """
 
 import ast
@@ -35,17 +34,17 @@ log = logging.getLogger(__name__)
 TAG = "claim:"
 NAME = re.compile(r"[0-9a-z]+(-[0-9a-z]+)+")
 SPOT_CHECK = "spot-check"
-SAME = {"reading": "record"}  # a cell that reads a record is as good as the record
+SAME = {"reading": "record"}  # a cell that reads a record counts as the record
 KINDS = {"cell": "measured", "record": "recorded", "test": "tested", "bib": "cited"}
 SENTENCE_END = re.compile(r"[.?!][\"”’)]*\s+(?=\S)")
 
 
 class claim(nodes.Inline, nodes.TextElement):
-    """The mark at the end of a claim's sentence."""
+    """The mark after the sentence of a claim."""
 
 
 class ledger(nodes.General, nodes.Element):
-    """Where all claims are listed."""
+    """A placeholder for the list of all claims."""
 
 
 class ClaimRole(SphinxRole):
@@ -61,7 +60,7 @@ class Claims(SphinxDirective):
         return [ledger()]
 
 
-# Reading: each page leaves what it claims and what it supports in the environment
+# Reading: each page stores its claims, and the claims that its cells support, in the environment
 
 
 def collect(app, doctree):
@@ -82,8 +81,8 @@ def collect(app, doctree):
 
 
 def support(cell, stored):
-    """The tags of a cell, a place to link to, whether it asserts something about stored values and whether about new
-    ones, and what keeps it from supporting anything."""
+    """The tags of a cell, an anchor for links, whether it asserts something about stored values and about new ones,
+    and the fault that disqualifies it, if any."""
     tags = cell["cell_metadata"].get("tags", [])
     anchor = f"cell-{cell['cell_index']}"
     source = next((block.astext() for block in cell.findall(nodes.literal_block)), "")
@@ -101,7 +100,7 @@ def support(cell, stored):
 
 
 def sentence(node):
-    """Copies of the nodes that say the claim: a table row, a whole list item, or the last sentence before the mark."""
+    """Copies of the nodes of a claim: a table row, a whole list item, or the last sentence before the mark."""
     row = closest(node, nodes.row)
     if row is not None:
         return row_as_text(row)
@@ -128,7 +127,7 @@ def sentence(node):
 
 
 def row_as_text(row):
-    """A row's cells but the one of the claim, each after the heading of its column."""
+    """A row's cells except the one with the mark, each after its column's heading."""
     headings = [cell.astext() for head in row.parent.parent.findall(nodes.thead) for cell in head[0]]
     said = []
     for heading, cell in zip(headings, row, strict=True):
@@ -146,7 +145,7 @@ def closest(node, kind):
 
 
 def copies(found):
-    """The nodes again, without ids: an id may stand in a book's page only once."""
+    """Copies of the nodes without ids, because an id may occur only once on a page."""
     result = []
     for node in found:
         copy = node.deepcopy() if isinstance(node, nodes.Element) else nodes.Text(node.astext())
@@ -157,17 +156,17 @@ def copies(found):
     return result
 
 
-# Checking: in every build, also when no page was read
+# Checking: in every build, even if no page was read
 
 
 def resolve(app, env):
-    """Every claim by id with where it stands and what supports it, and the faults found."""
+    """Every claim by id, with its place and its evidence; and all faults."""
     known, faults = {}, []
     for doc, rows in env.claims.items():
         for row in rows:
             name, where = row["name"], (doc, row["line"])
             if not NAME.fullmatch(name):
-                faults.append((where, f"claim {name!r} is no id; write it like 03-unit-norm"))
+                faults.append((where, f"claim {name!r} is not an id; write it like 03-unit-norm"))
             elif name in known:
                 faults.append((where, f"claim {name} is stated twice; the other one is on {known[name]['doc']}"))
             else:
@@ -230,7 +229,7 @@ def tests_in(path):
 
 
 def kinds(known, name, seen=frozenset()):
-    """The kinds of support at the end of the chain of claims, each once."""
+    """The kinds of evidence for a claim, through other claims if it rests on them."""
     if name in seen or name not in known:
         return set()
     return {
@@ -250,7 +249,7 @@ def check(app, env):
 
 
 def look(env, doc):
-    """What a page shows of claims that other pages can change: the words of its marks, the homes of what it checks."""
+    """The parts of a page that depend on other pages: the words of its marks, and the pages of the claims it checks."""
     marks = [sorted(kinds(env.known_claims, row["name"])) for row in env.claims[doc]]
     homes = [env.known_claims.get(cell["name"], {}).get("doc") for cell in env.claim_cells[doc]]
     return marks, homes
@@ -265,7 +264,7 @@ def remember(app, doctree):
 
 
 def stick(node):
-    """A space that does not break before the mark, or it would begin a line of its own."""
+    """Put a no-break space before the mark, so that it cannot start a line."""
     place = node.parent.index(node) - 1
     before = node.parent[place] if place >= 0 else None
     if isinstance(before, nodes.Text) and before[-1:].isspace():
@@ -286,7 +285,7 @@ class Fill(SphinxPostTransform):
             node.replace_self(list(self.pages()))
 
     def mark(self, name):
-        """A small link to the ledger that says how the claim is supported."""
+        """A small link to the ledger that names the kinds of evidence."""
         words = self.words(name)
         link = self.link(self.home(), f"row-{name}", words, reftitle=f"Claim {name}: what it rests on")
         return nodes.superscript("", "", link, ids=[f"claim-{name}"], classes=["claim"])
@@ -303,7 +302,7 @@ class Fill(SphinxPostTransform):
         return nodes.reference("", text, internal=True, refuri=f"{to}#{anchor}", **attributes)
 
     def name_claims(self, cell):
-        """Under a supporting cell: which claims it checks."""
+        """Add a line below a supporting cell with the claims that it checks."""
         names = [t.removeprefix(TAG) for t in cell["cell_metadata"].get("tags", []) if t.startswith(TAG)]
         known = [name for name in names if name in self.env.known_claims]
         if known:
@@ -314,7 +313,7 @@ class Fill(SphinxPostTransform):
             cell += line
 
     def pages(self):
-        """The ledger: how many claims there are of each kind, and for each page, in the order of the book, its own."""
+        """The ledger: the number of claims of each kind, then the claims of each page, in the order of the book."""
         yield nodes.paragraph("", self.count(), classes=["count"])
         for doc in in_order(self.env, self.config.root_doc):
             rows = [self.row(name) for name, row in self.env.known_claims.items() if row["doc"] == doc]
@@ -335,7 +334,7 @@ class Fill(SphinxPostTransform):
         for link in said.findall(addnodes.pending_xref):
             if link["reftype"] == "doc":
                 link["reftarget"] = "/" + docname_join(claimed["doc"], link["reftarget"])
-            link["refdoc"] = self.env.docname  # links lead on from here, not from where the sentence stands
+            link["refdoc"] = self.env.docname  # resolve links from this page, not from the claim's page
         line = nodes.paragraph("", "", classes=["supports"])
         line += self.link(claimed["doc"], f"claim-{name}", name)
         for kind, target in claimed["supports"]:
@@ -368,7 +367,7 @@ def in_order(env, doc):
 
 
 def start(app, env, docnames):
-    for name in ("known_claims", "claim_looks"):  # of all pages together, made anew in every build
+    for name in ("known_claims", "claim_looks"):  # of all pages together, recomputed in every build
         if not hasattr(env, name):
             setattr(env, name, {})
 

@@ -1,11 +1,11 @@
-"""Lists the exercises as `subnorm.checks.SETS` has them, so that no page repeats what an exercise says of itself.
+"""List the exercises from `subnorm.checks.SETS`, so that no page repeats their data.
 
     ```{exercises} ex01
     ```
 
-is the list of one sheet, with the links to it; without a name, the table of all sheets, each of which has its heading
-on that page, labelled `sheet-ex01`. The role {exercises}`ex01` says how many there are, with their minutes and points.
-A name that no sheet has is a warning in every build.
+lists one sheet, with links to it; without a name it shows the table of all sheets, each of which needs a heading on
+that page labelled `sheet-ex01`. The role {exercises}`ex01` gives the number of exercises, with minutes and points. An
+unknown name is a warning in every build.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 def sheet(name, srcdir):
-    """The text of one sheet's list."""
+    """The Markdown lines of one sheet's list."""
     exercises = checks.SETS[name]
     (stem,) = (path.stem for path in Path(srcdir, "notebooks/exercises").glob(f"{name}-*.ipynb"))
     libraries = ["NumPy", *sorted({library for ex in exercises for library in NEEDS.get(ex.way, {}).values()})]
@@ -56,7 +56,7 @@ def chapter(stem):
 
 
 def known(name, place):
-    """Whether there is such a sheet; a warning if not."""
+    """Whether there is such a sheet; warns if not."""
     if name not in checks.SETS:
         there = ", ".join(checks.SETS)
         log.warning("there is no sheet %s; there are %s", name, there, location=place.get_location(), type="exercises")

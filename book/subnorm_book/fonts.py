@@ -1,10 +1,10 @@
-"""The fonts of the style sheet, each cut to the glyphs that the book draws with it.
+"""Subset the fonts of the style sheet to the glyphs that the book uses.
 
 KaTeX's fonts keep the letters of the book's formulas, the icon fonts the code points that the style sheet names. The
-whole ones stay, for the next build that needs another glyph.
+full fonts stay on disk, for a later build that needs another glyph.
 
-The fonts of formulas are in the style sheet itself: as files they come after the first paint, and every line with a
-formula breaks anew. Icons have one width in any font: theirs are files.
+The formula fonts are embedded in the style sheet: as files they would arrive after the first paint, and every line
+with a formula would reflow. Icons have the same width in any font, so their fonts are files.
 """
 
 import base64
@@ -15,11 +15,11 @@ import re
 
 from fontTools import subset
 
-logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells of every glyph
+logging.getLogger("fontTools").setLevel(logging.WARNING)  # it logs every glyph
 
 FACE = re.compile(r"@font-face\{([^}]*)\}")
 FILE = re.compile(r"url\(([^)]*\.woff2)\)")
-# A formula is nothing but these elements.
+# A formula consists only of these elements.
 FORMULA = re.compile(r'class="katex-html"[^>]*>((?:[^<]+|</?(?:span|svg|path)\b[^>]*>)*)')
 LETTERS = re.compile(r'<span(?: class="([^"]*)")?[^>]*>([^<]+)')
 RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
@@ -27,7 +27,7 @@ MAIN = ("KaTeX_Main", "400", "normal")
 
 
 def typeset(pages):
-    """The characters of all formulas, by the classes of the element they stand in."""
+    """The characters of all formulas, by the classes of their element."""
     found = {}
     for html in pages:
         for formula in set(FORMULA.findall(html)):
@@ -37,7 +37,7 @@ def typeset(pages):
 
 
 def cut(css, glyphs, static):
-    """The style sheet with its fonts replaced by smaller ones: those of formulas inside, icons in `static/fonts`."""
+    """The style sheet with smaller fonts: formula fonts embedded, icon fonts in `static/fonts`."""
     icons = set("".join(re.findall(r'"([^"]{1,2})"', css)))  # `content` and `--fa` of one character
     letters = by_face(css, glyphs)
 
@@ -63,7 +63,7 @@ def cut(css, glyphs, static):
 
 
 def by_face(css, glyphs):
-    """The characters that each of KaTeX's faces must draw: what the style sheet says of their classes."""
+    """The characters that each of KaTeX's faces must draw, from the style sheet's rules for their classes."""
     rules = [
         (head, dict(re.findall(r"([\w-]+):([^;]*)", body))) for head, body in RULE.findall(css) if ".katex" in head
     ]
@@ -89,8 +89,8 @@ def by_face(css, glyphs):
 
 
 def smaller(font, letters):
-    """A font of these characters only; None if it has none of them."""
-    # of its names: copyright, family, licence
+    """The font reduced to these characters; None if it has none of them."""
+    # name_IDs: copyright, family, licence
     options = subset.Options(
         flavor="woff2", layout_features=["*"], name_IDs=[0, 1, 13, 14], notdef_outline=True, hinting=False
     )

@@ -1,10 +1,9 @@
-"""Shows an equation of a chapter again, on the page of key equations, so that no formula is written twice.
+"""Repeat an equation of a chapter on the page of key equations, so that no formula is written twice.
 
     ```{key-equation} eq-layer-norm
     ```
 
-puts the formula there, with a link to the place where it is derived. A label that no page has is a warning in every
-build.
+shows the formula, with a link to its derivation. An unknown label is a warning in every build.
 """
 
 from docutils import nodes
@@ -19,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class key_equation(nodes.General, nodes.Element):
-    """Where an equation is to be shown again."""
+    """A placeholder for a repeated equation."""
 
 
 class KeyEquation(SphinxDirective):
@@ -47,7 +46,7 @@ def check(app, env):
         for label, line in wanted:
             if label not in known:
                 log.warning("no page has an equation %s", label, location=(doc, line), type="equation")
-    # written in every build: the formulas are those of other pages
+    # write these pages in every build, because their formulas come from other pages
     return [doc for doc, wanted in env.key_equations.items() if wanted]
 
 

@@ -1,15 +1,15 @@
-"""Puts live figures where a notebook stored their still pictures.
+"""Replace the still pictures that notebooks store by live figures.
 
-`subnorm.live` stores a picture of the first state, and in the output's metadata the table behind all states. The page
-gets the figure that `live.js` draws from it, complete without a script; script and style come once for all pages, from
-the package, because the same cell is live in JupyterLab.
+`subnorm.live` stores a picture of the first state, and the table of all states in the output's metadata. The page
+gets the figure that `live.js` draws from the table, complete without a script. All pages share the script and style
+from the package, because the same cell is live in JupyterLab.
 
-Any page can show the figure too, under the name that its notebook gave it:
+Any page can show the figure too, by the name that its notebook gave it:
 
     ```{live} 01:token
     ```
 
-A figure that is not there is a warning in every build, and the page is read again when the notebook has changed.
+A missing figure is a warning in every build, and the page is read again when the notebook changes.
 """
 
 import json
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def stored(path):
-    """All live figures of a notebook, {name: table as JSON}, in their order."""
+    """All live figures of a notebook, {name: table as JSON}, in order."""
     found = {}
     for cell in json.loads(Path(path).read_text("utf-8"))["cells"]:
         for output in cell.get("outputs", []):
@@ -56,7 +56,7 @@ def enliven(app, doctree):
 
 
 def put(doctree, tables):
-    """Put each figure in the place of its picture, which has the same alt text; what is wrong with those left over."""
+    """Replace each picture by the figure with the same alt text; return a fault for each figure left over."""
     for bundle in list(doctree.findall(nodes.container)):
         if bundle.get("nb_element") == "mime_bundle":
             alt = "".join(child.astext() for child in bundle if child.get("mime_type") == "text/plain")

@@ -1,9 +1,9 @@
-"""Quotes in prose a number that a notebook's cell measured, so that no result is ever typed by hand.
+"""Quote in prose a number that a notebook measured, so that no result is ever typed by hand.
 
 A cell calls `subnorm.report.say("slope", ...)`, which stores the rounded text with its output; {val}`02:slope` puts
-that text on any page, from the one notebook whose file name starts with `02-`. A name, a notebook or an output that
-does not fit is a warning in every build, and a page is read again when the notebook it quotes has changed.
-{given}`0.5` marks a number that was chosen, not measured.
+that text on any page, from the one notebook whose file name starts with `02-`. An unknown name, notebook or output is
+a warning in every build, and a page is read again when a notebook that it quotes changes. {given}`0.5` marks a number
+that was chosen, not measured.
 """
 
 import json
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def said(notebook):
-    """All {name: text} a notebook's stored outputs publish; a name said twice or an edited text is refused."""
+    """All numbers {name: text} in a notebook's stored outputs; ValueError for a repeated name or an edited text."""
     found = {}
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
@@ -34,7 +34,7 @@ def said(notebook):
 
 
 def notebook(env, number):
-    """The one notebook that a page quotes by its number; the page is read again when it has changed."""
+    """The notebook that a page quotes by its number; the page is read again when that notebook changes."""
     paths = sorted(Path(env.srcdir, "notebooks").glob(f"{number}-*.ipynb"))
     if len(paths) != 1:
         raise ValueError(f"{len(paths)} notebooks are named notebooks/{number}-*.ipynb; there must be one")
@@ -62,7 +62,7 @@ class Val(SphinxRole):
 
 
 def mark(app, doctree):
-    """Give the output lines that publish a number a class of their own, and refuse a notebook that says one twice."""
+    """Give the output lines of quoted numbers their own class; warn if a notebook uses a name twice."""
     path = Path(app.env.doc2path(app.env.docname))
     if path.suffix != ".ipynb":
         return

@@ -1,8 +1,8 @@
-"""Typesets math while the book is built: the pages then need no typesetting script and no network.
+"""Typeset math during the build, so that pages need neither a typesetting script nor a network.
 
-KaTeX 0.19.1 (one file and its licence in `katex/`) runs in V8, which the mini-racer wheel brings; Node is not needed.
-A formula that KaTeX refuses is a warning with its page and line, in every build until it is fixed.
-The macros are the table `katex_macros` in `_config.yml`.
+KaTeX 0.19.1 (one file and its licence in `katex/`) runs in V8 from the mini-racer wheel; Node is not needed.
+A formula that KaTeX rejects is a warning with its page and line, in every build until it is fixed.
+The macros are in the table `katex_macros` in `_config.yml`.
 """
 
 import functools
@@ -42,9 +42,9 @@ def typeset(tex, options):
 
 
 def source(node):
-    """The TeX of a node, as KaTeX wants it."""
+    """The TeX of a node, in KaTeX's format."""
     tex = node.astext().strip()
-    if node.get("nowrap"):  # a bare \begin{align}: Sphinx numbers it, so KaTeX must not
+    if node.get("nowrap"):  # a bare \begin{align}, which Sphinx numbers, so KaTeX must not
         return re.sub(r"\\(begin|end)\{(align|gather|equation|alignat)\}", r"\\\1{\2*}", tex)
     if r"\\" in tex and not tex.startswith(r"\begin"):
         return rf"\begin{{split}}{tex}\end{{split}}"
@@ -52,7 +52,7 @@ def source(node):
 
 
 def render(node, config):
-    """HTML for the eye and MathML for screen readers."""
+    """Visible HTML, and MathML for screen readers."""
     display = isinstance(node, nodes.math_block)
     options = {
         "displayMode": display,
@@ -64,10 +64,10 @@ def render(node, config):
 
 
 def prepare(app, doctree):
-    """Typeset while a page is read, and leave the HTML in its tree.
+    """Typeset a page while Sphinx reads it, and store the HTML in its tree.
 
-    Only a page that is read again can warn again; and a process that was forked from one where V8 runs, as those that
-    write pages are, waits for V8 for ever.
+    Only a page that is read again can warn again. And the writing processes are forked from one where V8 runs, so V8
+    would hang in them.
     """
     for node in doctree.findall(lambda n: isinstance(n, (nodes.math, nodes.math_block))):
         try:
@@ -95,5 +95,5 @@ def visit(translator, node):
 def setup(app):
     app.add_config_value("katex_macros", {}, "env")
     app.add_html_math_renderer("prerender", (visit, None), (visit, None))
-    app.connect("doctree-read", prepare, priority=100)  # before Sphinx takes titles and contents from the page
+    app.connect("doctree-read", prepare, priority=100)  # before Sphinx collects titles and contents
     return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Quick checks: a question with options to choose from, each with what is right or tempting about it.
+"""Quick checks: multiple-choice questions with an explanation for every option.
 
     :::{quick-check} ignores-bias
 
@@ -12,12 +12,12 @@
       - The gain has nothing to do with it.
     :::
 
-The id is unique on its page. With that of the page (04-ignores-bias) it names what a reader's browser remembers, so it
-stays when checks are reordered. Where the right option is a number, the option `:value:` holds the Python expression
-from which a test computes it again. What does not fit is a warning in every build.
+The id must be unique on its page. With the page's number (04-ignores-bias) it is the key under which the browser
+stores the answer, so it must not change when checks are reordered. If the right option is a number, `:value:` holds
+a Python expression from which a test recomputes it. Any fault is a warning in every build.
 
-The page needs no script: choosing an option shows its explanation. `_static/quick-checks.js` counts and remembers.
-Every text stands on the page once, so that a printed page, a search and another builder have a plain list.
+The page needs no script: choosing an option shows its explanation. `_static/quick-checks.js` counts and stores answers.
+Every text occurs once on the page, so that print, search and other builders get a plain list.
 """
 
 import hashlib
@@ -39,13 +39,13 @@ NAME = re.compile(r"[0-9a-z]+(-[0-9a-z]+)*")
 BOX = re.compile(r"\[([ x])\]\s+")
 
 
-# Each is a kind of what other builders show of it: they know only the base class.
+# Other builders know only the base classes, and show these nodes as such.
 class quick_check(nodes.container):
     """A question and its options."""
 
 
 class check_question(nodes.paragraph):
-    """What is asked."""
+    """The question."""
 
 
 class check_options(nodes.bullet_list):
@@ -57,26 +57,26 @@ class check_option(nodes.list_item):
 
 
 class check_label(nodes.paragraph):
-    """What an option says."""
+    """The text of an option."""
 
 
 class check_why(nodes.container):
-    """Why an option is right, or why it tempts and is not."""
+    """Why an option is right, or tempting but wrong."""
 
 
 class checks_head(nodes.General, nodes.Element):
-    """Above the checks of a page: how many are right, and all answers at once."""
+    """Above the checks of a page: the number right, and a switch that shows all answers."""
 
 
 class checks_done(nodes.General, nodes.Element):
-    """Beside a link to a page: how many of its checks are right."""
+    """Next to a link to a page: the number of its checks answered right."""
 
 
 class QuickCheck(SphinxDirective):
-    # An id is required all the same; but what the parser itself refuses is a warning in the first build only.
+    # The id is required, but if the parser itself rejected it, only the first build would warn.
     optional_arguments = 1
     has_content = True
-    option_spec = {"value": directives.unchanged}  # noqa: RUF012, as docutils has it
+    option_spec = {"value": directives.unchanged}  # noqa: RUF012, docutils' own style
 
     def run(self):
         body = nodes.Element()
@@ -90,7 +90,7 @@ class QuickCheck(SphinxDirective):
             if name in known:
                 raise ValueError("another check of the page has its id")
             if self.options.get("value") == "":
-                raise ValueError(":value: is empty; it holds a Python expression")
+                raise ValueError(":value: is empty; it must be a Python expression")
             check = read(body, name, len(known) + 1)
         except ValueError as error:
             log.warning("quick check %r: %s", slug, error, location=self.get_location(), type="checks")
@@ -101,16 +101,16 @@ class QuickCheck(SphinxDirective):
 
 
 def read(body, name, number):
-    """The check that the parsed body of a directive stands for."""
+    """The check from the parsed body of a directive."""
     if not (body.children and isinstance(body[0], nodes.paragraph)):
         raise ValueError("it does not begin with its question, a paragraph")
     if not (len(body) == 2 and isinstance(body[1], nodes.bullet_list)):
-        raise ValueError("after its question comes a list of options, and nothing else")
+        raise ValueError("its question must be followed by a list of options, and nothing else")
     question = check_question("", f"{number}. ", *body[0].children)
     options = [read_option(item, f"check-{name}") for item in body[1]]
     right = sum(option["right"] for option in options)
     if len(options) < 3:
-        raise ValueError(f"it has {len(options)} options, and 3 are the least")
+        raise ValueError(f"it needs at least 3 options; it has {len(options)}")
     if right != 1:
         raise ValueError(f"{right} of its options are right; one must be, marked [x]")
     if len({option["value"] for option in options}) < len(options):
@@ -132,7 +132,7 @@ def read_option(item, group):
     item[0].replace(first, nodes.Text(BOX.sub("", first, count=1)))
     right = box[1] == "x"
     why[0].insert(0, [nodes.strong("", "Right." if right else "Not quite."), nodes.Text(" ")])
-    # a value of its own words: what a browser remembers neither moves to another option nor outlives an edit
+    # a hash of the option's text, so that a stored answer neither moves to another option nor outlives an edit
     value = hashlib.sha256(item[0].astext().encode()).hexdigest()[:8]
     parts = check_label("", "", *item[0].children), check_why("", *why)
     return check_option("", *parts, right=right, value=value, group=group)
@@ -146,7 +146,7 @@ def add_head(app, doctree):
 
 
 def add_done(app, doctree, docname):
-    """On the first page, in its list of chapters. Sphinx writes that page whenever it writes another."""
+    """Add the counts to the list of chapters on the first page. Sphinx writes that page whenever it writes another."""
     if docname == app.config.root_doc:
         pages = {app.builder.get_relative_uri(docname, doc): c for doc, c in app.env.quick_checks.items() if c}
         for term in doctree.findall(nodes.term):
@@ -178,7 +178,7 @@ def visit_label(translator, node):
 
 
 def visit_why(translator, node):
-    """A live region that is always there: what appears in it is read out. A description would give the answer away."""
+    """A permanent live region, so that a screen reader announces the text; a description would reveal the answer."""
     kind = " right" if node.parent["right"] else ""
     translator.body.append(f'<div aria-live="polite"><div class="why{kind}">\n')
 

@@ -1,6 +1,6 @@
-"""Links from every page to the repository, and to a new issue on the page, once pyproject.toml has the address.
+"""Add links from every page to the repository, and to a new issue about the page.
 
-The address is in that file alone, under [project.urls]. Without it the pages have no such links.
+The repository's address is only in pyproject.toml, under [project.urls]. Without it the pages have no such links.
 """
 
 import tomllib

@@ -1,7 +1,7 @@
-// What Sphinx's search adds to its score, which knows only titles and words: where a term is explained, and which pages
-// come first. Runs after searchtools.js and before the index is there.
+// Sphinx's search scores only titles and words. This adds the page that explains a term, and an order of pages. It runs
+// after searchtools.js and before the index has loaded.
 {
-  // The page that explains a term comes first. Hyphens, spaces, capitals, plurals and s for z make no difference.
+  // The page that explains a term comes first. Hyphens, spaces, capitals, plurals and s/z spelling are ignored.
   const EXPLAINED = {
     "notebooks/01-why-depth-breaks": `vanishing gradient, exploding gradient, vanishing, exploding, degradation,
       degradation problem, plain stack, initialization, he init, he initialization, kaiming init, kaiming
@@ -37,14 +37,14 @@
     "book/exercises": "exercise, exercise sheet, sheet",
   };
   const KINDS = [[/^notebooks\/\d\d-/, 8], [/^notebooks\/\d\d[a-z]-/, 6], [/^(notebooks|book)\/exercises/, -8]];
-  const FIRST = 1000; // more than Sphinx gives to any result
+  const FIRST = 1000; // higher than any of Sphinx's scores
 
   const words = (text) => text.toLowerCase().replaceAll("isation", "ization").match(/[\p{L}\p{N}_]+/gu) ?? [];
   const plain = (some) => some.map((word) => (word.length > 3 ? word.replace(/s$/, "") : word)).join("");
   const pages = new Map(Object.entries(EXPLAINED).flatMap(([doc, terms]) =>
     terms.split(",").map((term) => [plain(words(term)), doc])));
 
-  /** {term: how many words it has} of all terms that the query may hold: its runs of words. */
+  /** All runs of words in the query, which may be terms: {run: number of words}. */
   function runs(query) {
     const asked = words(query);
     return new Map(asked.flatMap((_, from) => asked.slice(from).map((_, k) => [plain(asked.slice(from, from + k + 1)), k + 1])));
@@ -64,10 +64,10 @@
       for (const [at, id, main] of places) if (main && asked.has(plain(words(entry)))) add(at, `#${id}`, FIRST / 2);
     const others = perform(query, ...terms).filter(([doc, , anchor]) => !found.has(doc + anchor));
     for (const result of others) result[4] += KINDS.find(([kind]) => kind.test(result[0]))?.[1] ?? 0;
-    return [...others, ...found.values()].sort((a, b) => a[4] - b[4]); // the last is shown first
+    return [...others, ...found.values()].sort((a, b) => a[4] - b[4]); // Sphinx shows the last one first
   };
 
-  // What is quoted below a result is prose: no list of contents or of objectives, no code, no answer.
+  // A result quotes only prose: no contents, objectives, code or answers.
 
   const NO_PROSE = `nav, script, style, details, figure, pre, .cell, .admonition, .quick-check, .checks-head, .supports,
     .place, sup.claim, .headerlink, .katex-mathml`;
@@ -89,14 +89,14 @@
     return summary;
   };
 
-  /** From the sentence that holds the place on, whole words. */
+  /** An excerpt in whole words, from the start of the sentence at `place`. */
   function excerpt(text, place) {
     const start = place < LONG / 2 || place === Infinity ? 0 : text.lastIndexOf(". ", place) + 1;
     const end = start + LONG < text.length ? text.lastIndexOf(" ", start + LONG) : text.length;
     return `${start ? "… " : ""}${text.slice(start, end).trim()}${end < text.length ? " …" : ""}`;
   }
 
-  // The words of a search are marked on the page that one of its results leads to, and on no other.
+  // Highlight the search words only on a page opened from the results.
   addEventListener("click", ({ target }) => {
     if (!target.closest("#search-results")) try { localStorage.removeItem("sphinx_highlight_terms"); } catch { /* no store */ }
   });

@@ -1,11 +1,11 @@
-"""The search of the book: `searching.js` says which page explains a term, and quotes prose.
+"""The book's search: `searching.js` puts the page that explains a term first, and quotes prose.
 
-Sphinx puts the script between its own search and the index, by the option for a scorer.
+Sphinx's option for a scorer loads the script between its own search and the index.
 """
 
 from pathlib import Path
 
-#: Else the words of the search before are marked on the page of this one: Sphinx's scripts run early here (slim.py).
+#: Sphinx's scripts run early here (slim.py), and would highlight the words of the previous search.
 FORGET = 'try { localStorage.removeItem("sphinx_highlight_terms"); } catch { /* a browser may refuse to store */ }'
 
 

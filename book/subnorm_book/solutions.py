@@ -1,7 +1,7 @@
-"""Keeps solutions behind a label that says so, and marks them for the style sheet, which leaves them off paper.
+"""Fold solutions under a label, and mark them for the style sheet, which does not print them.
 
-Three things hold a solution: the answer cell of an exercise sheet, an admonition and a dropdown, both with the title
-Solution. The code of an answer is shown without the lines that the release of a sheet looks for.
+A solution is the answer cell of an exercise sheet, or an admonition or dropdown with the title Solution. The code of
+an answer is shown without the marker lines for the release of the sheet.
 """
 
 from docutils import nodes
@@ -16,7 +16,7 @@ def mark(app, doctree):
             if "tag_answer" in box["classes"]:
                 show_on_request(box)
         elif len(box) and isinstance(box[0], nodes.title | nodes.rubric) and box[0].astext() == TITLE:
-            # a dropdown has its own list of classes until it becomes HTML
+            # until it becomes HTML, a dropdown keeps its classes elsewhere
             box.get("container_classes", box["classes"]).append("solution")
 
 

@@ -1,10 +1,10 @@
-"""Shows the record of the course's own speed, `book/speed.json`, which `python course.py speed` writes.
+"""Show the record of the course's own speed, `book/speed.json`, which `python course.py speed` writes.
 
     ```{speed} build
     ```
 
-is the table of one measure; `{speed} targets` is the table of what was aimed at, `{speed} machine` a sentence. What is
-not in the record is said to be missing. A record that does not hold together is a warning in every build.
+shows the table of one measure; `{speed} targets` shows the table of targets, `{speed} machine` a sentence. A missing
+measure is reported on the page. An inconsistent record is a warning in every build.
 """
 
 import json
@@ -18,7 +18,7 @@ from subnorm.provenance import is_commit, is_day, made
 
 log = logging.getLogger(__name__)
 
-# What is aimed at on two cores: (measure, row, the words for it, the limit in seconds).
+# The targets for two cores: (measure, row, description, limit in seconds).
 TARGETS = [
     ("build", "from nothing", "build the book from nothing", 20),
     ("build", "nothing changed", "build it again, nothing changed", 5),
@@ -27,14 +27,14 @@ TARGETS = [
     ("notebooks", max, "the slowest notebook", 60),
     ("tests", "all", "all tests, types and lint", 720),
 ]
-# The import that a package cannot do without, and beside which it is shown.
+# The import that a package's own time is compared with, because the package needs it.
 BESIDE = {"subnorm.numpy": "numpy", "subnorm.torch": "torch"}
 HEAD = {"schema", "machine", "versions", "measures"}
 MEASURE = {"date", "commit", "command", "load", "rows"}
 
 
 def faults(record):
-    """What is wrong with a record, as sentences."""
+    """The faults of a record, as sentences."""
     if set(record) != HEAD or record["schema"] != 1:
         return [f"a record has the keys {sorted(HEAD)} and schema 1"]
     found = []
@@ -52,13 +52,13 @@ def faults_of(name, measure):
         yield f"must have the keys {sorted(MEASURE)}"
         return
     if not is_day(measure["date"]):
-        yield f"{measure['date']!r} is no day"
+        yield f"{measure['date']!r} is not a day"
     if not is_commit(measure["commit"]):
-        yield f"{measure['commit']!r} is no commit"
+        yield f"{measure['commit']!r} is not a commit"
     if measure["command"] != f"python3 course.py speed {name}":
         yield f"{measure['command']!r} does not repeat it"
     if measure["load"] is not None and not measure["load"] >= 0:
-        yield f"{measure['load']!r} is no load"
+        yield f"{measure['load']!r} is not a load"
     if not measure["rows"]:
         yield "has no rows"
     for title, row in measure["rows"].items():
@@ -74,7 +74,7 @@ def faults_of(name, measure):
 
 
 def time(seconds):
-    """Two digits: a time of a whole program has no more."""
+    """A time to two digits, the precision of timing a whole program."""
     if seconds >= 120:
         return f"{seconds / 60:.1f} min"
     if seconds >= 0.995:
@@ -87,7 +87,7 @@ def size(count):
 
 
 def middle(row):
-    """The median, with the lowest and the highest of several rounds."""
+    """The median, with the lowest and highest if there are several rounds."""
     seconds = row["seconds"]
     spread = f" ({time(min(seconds))} to {time(max(seconds))})" if len(seconds) > 1 else ""
     return time(statistics.median(seconds)) + spread
@@ -129,7 +129,7 @@ def times(measure):
 
 
 def alone(rows, name):
-    """The rounds of the import beside which this one is shown."""
+    """The rounds of the import to compare with."""
     beside = rows[BESIDE[name]]
     return beside["cpu"] or beside["seconds"]
 

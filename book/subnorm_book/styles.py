@@ -1,11 +1,11 @@
-"""One style sheet for the whole site, of only those rules that its pages can use.
+"""Merge all style sheets into one for the whole site, with only the rules that its pages can use.
 
-The theme brings ten sheets and half a megabyte, and a reader sees nothing before all of them have come. They are
-merged in their order. A selector stays if all its classes and ids occur in a page or in a script; so do the custom
-properties, animations and fonts that are left in use, and of the fonts only the glyphs (`fonts.py`).
+The theme has ten sheets of half a megabyte, and the browser shows nothing until all have loaded. We merge them in
+order. A selector stays if all its classes and ids occur in a page or a script; so do the custom properties,
+animations and fonts still in use, and of the fonts only the glyphs in use (`fonts.py`).
 
-The sheet's name is a hash of what it is made from. A page keeps the names of the theme's sheets in `data-from`, so
-that the next build can make the sheet again when only some pages are written.
+The sheet's name is a hash of its inputs. A page keeps the names of the theme's sheets in `data-from`, so that the next
+build can make the sheet again when it writes only some pages.
 """
 
 import hashlib
@@ -16,8 +16,8 @@ import tinycss2
 
 from subnorm_book import fonts
 
-#: Names that a script puts together from parts, so that no page and no script has the whole word: Bootstrap's sides
-#: of tooltips and popovers, its `navbar-expand-` + width, the colours of live figures.
+#: Names that a script builds from parts, so that the whole word occurs nowhere: Bootstrap's sides of tooltips and
+#: popovers, its `navbar-expand-` + width, the colours of live figures.
 PUT_TOGETHER = re.compile(r"bs-(tooltip|popover)-\w+|navbar-expand-\w+|--live-\w+")
 
 LINK = re.compile(
@@ -30,11 +30,11 @@ VARIABLE = re.compile(r"--[\w-]+")
 
 
 def merge(pages, static):
-    """The HTML of all pages, by path, each with one style sheet, which is written to `static` with its fonts."""
+    """The HTML of all pages by path, each linked to one style sheet, which is written to `static` with its fonts."""
     names = list(dict.fromkeys(name for html in pages.values() for name in sources(html)))
     text = "\n".join(css_text(static, name) for name in names)
     scripts = "\n".join(path.read_text("utf-8") for path in sorted(static.rglob("*.js")))
-    # in a fixed order, because the name of the sheet comes from them
+    # sorted, because the sheet's name depends on them
     words = sorted((in_pages(pages.values()) | in_script(scripts)) & set(re.findall(r"[\w-]+", text)))
     glyphs = fonts.typeset(pages.values())
     key = hashlib.sha256(repr((text, words, sorted(glyphs.items()))).encode()).hexdigest()
@@ -49,12 +49,12 @@ def merge(pages, static):
 
 
 def sources(html):
-    """The theme's sheets of a page, also of one whose links were replaced in an earlier build."""
+    """The theme's sheets of a page, even if an earlier build has replaced their links."""
     return [name for _, name, merged in LINK.findall(html) for name in (merged.split() or [name])]
 
 
 def linked(html, name):
-    """The page with one link in the place of its first."""
+    """The page with one link in place of all its links to sheets."""
     made_from = " ".join(sources(html))
     if not made_from:
         return html
@@ -64,7 +64,7 @@ def linked(html, name):
 
 
 def css_text(static, name):
-    """The text of one sheet with its imports in place, and its addresses from the folder `static`."""
+    """The text of one sheet with its imports inlined, and its URLs relative to `static`."""
     folder = posixpath.dirname(name)
     text = URL.sub(
         lambda m: f"url({posixpath.normpath(posixpath.join(folder, m[2]))})", (static / name).read_text("utf-8")
@@ -73,7 +73,7 @@ def css_text(static, name):
 
 
 def in_pages(pages):
-    """The classes and ids of all elements, the variables of their styles, and the words of the scripts between them."""
+    """The classes and ids of all elements, the variables in their styles, and the words of inline scripts."""
     found = set()
     for html in pages:
         for names in set(re.findall(r'\s(?:class|id)="([^"]*)"', html)):
@@ -89,7 +89,7 @@ def in_script(text):
 
 
 def used(nodes, words):
-    """The rules, as (prelude, body), that can match something; a body is a list of rules and of (name, value)."""
+    """The rules that can match something, as (prelude, body); a body is a list of rules and (name, value) pairs."""
     rules = []
     for node in nodes:
         if node.type == "declaration":
@@ -108,7 +108,7 @@ def used(nodes, words):
 
 
 def selectors(prelude, words):
-    """Those of a list of selectors that can match."""
+    """The selectors in a list that can match."""
     one, every = [], []
     for token in [*prelude, None]:
         if token is None or (token.type == "literal" and token.value == ","):
@@ -121,7 +121,7 @@ def selectors(prelude, words):
 
 
 def named(selector):
-    """The classes and ids that a selector needs; what stands in brackets (:not, :is, [...]) decides nothing here."""
+    """The classes and ids that a selector needs, ignoring brackets (:not, :is, [...])."""
     before = None
     for token in selector:
         class_name = token.type == "ident" and before == "."
@@ -131,7 +131,7 @@ def named(selector):
 
 
 def without_leftovers(rules, words):
-    """The rules without custom properties, animations and fonts that nothing uses now."""
+    """The rules without unused custom properties, animations and fonts."""
     declared = list(declarations(rules))
     needed = {key for key, _ in declared if key in words or PUT_TOGETHER.fullmatch(key)}
     needed.update(name for key, value in declared if not key.startswith("--") for name in VARIABLE.findall(value))
@@ -158,12 +158,12 @@ def without_leftovers(rules, words):
 
 
 def plain(family):
-    """The name of a font, which may be quoted or escaped."""
+    """The name of a font without quotes and escapes."""
     return re.sub(r"[\\\"']", "", family)
 
 
 def declarations(rules):
-    """Every (name, value) that a rule sets; a font's own description is none."""
+    """Every (name, value) that the rules set, except in @font-face."""
     for head, body in rules:
         if isinstance(body, str):
             yield head, body

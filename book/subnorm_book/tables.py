@@ -1,8 +1,8 @@
-"""What an extension remembers of every page, from one build to the next."""
+"""Data that an extension stores for every page, from one build to the next."""
 
 
 def by_page(app, *names):
-    """Keeps `env.NAME`, a dict with the name of a page as key; a page that is read again loses its entry before."""
+    """Keep dicts `env.NAME` with an entry for each page; reading a page again first removes its entry."""
 
     def start(app, env, docnames):
         for name in names:
@@ -14,13 +14,13 @@ def by_page(app, *names):
             getattr(env, name, {}).pop(docname, None)
 
     def merge(app, env, docnames, other):
-        """Takes what another process has read."""
+        """Add the entries from another process."""
         for name in names:
             table, read = getattr(env, name), getattr(other, name)
             table.update({docname: read[docname] for docname in docnames if docname in read})
 
     def order(app, env):
-        """As if all pages were read one after the other, whichever process was first and whatever was read again."""
+        """Sort the entries, so that their order does not depend on processes or on the pages read again."""
         for name in names:
             setattr(env, name, dict(sorted(getattr(env, name).items())))
 

@@ -219,7 +219,7 @@ FAULTS = {
     "claim gone": ("No. {claim}`a-b claim:a-c`", "rests on claim:a-c, which does not exist"),
     "kind unknown": ("No. {claim}`a-b faith:yes`", "rests on faith:yes, which does not exist"),
     "said twice": ("No. {claim}`03-adds-nothing`", "claim 03-adds-nothing is stated twice"),
-    "not an id": (f"No. {{claim}}`Unit {TEST}`", "claim 'Unit' is no id"),
+    "not an id": (f"No. {{claim}}`Unit {TEST}`", "claim 'Unit' is not an id"),
     "a circle": ("No. {claim}`a-b claim:a-c` No. {claim}`a-c claim:a-b`", "rests only on claims that rest on it"),
 }
 
