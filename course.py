@@ -9,8 +9,8 @@ lab        open the notebooks in JupyterLab
 refresh    run notebooks again and store their outputs
 speed      measure how long all this takes, for the page on speed
 
-All but build and serve first install the rest: PyTorch, JupyterLab, the tools of the tests.
-What is already done is not done again.
+All but build and serve also install the rest: PyTorch, JupyterLab, the tools of the tests.
+Steps that are up to date are skipped.
 """
 
 # Python parses the whole file before it runs a line, so this file uses only Python 2 syntax. The rest is in tools/.

@@ -426,8 +426,8 @@ def main(about: str) -> bool:
         metavar="URL",
         help="take torch from this package index, e.g. its CPU build, now or when a command first needs it",
     )
-    parser.add_argument("--install", action="store_true", help="speed: the install too, which needs the network")
-    parser.add_argument("--port", type=port_number, help="serve: 8000 if not given")
+    parser.add_argument("--install", action="store_true", help="speed: also the install, which needs the network")
+    parser.add_argument("--port", type=port_number, help="serve: the port (default: 8000)")
     args = parser.parse_intermixed_args()
     if args.names and args.command not in ("test", "refresh", "speed"):
         parser.error(f"{args.command} takes no names; only test, refresh and speed do")

@@ -37,7 +37,7 @@ def sheet(name, srcdir):
 
 
 def all_sheets():
-    """The text of the table of all sheets."""
+    """The Markdown lines of the table of all sheets."""
     yield "| Sheet | Minutes | Points | What, and after which chapters |"
     yield "|---|---|---|---|"
     for name, exercises in checks.SETS.items():
