@@ -164,7 +164,7 @@ def test_the_record_that_is_written_does_not_change_the_commit(measured):
 
 
 def test_an_unknown_measure_is_named():
-    with pytest.raises(SystemExit, match="There is no measure buidl; there are install, import, build, pages, "):
+    with pytest.raises(SystemExit, match="There is no measure buidl; the measures are install, import, build, pages, "):
         speed.main(["buidl"])
 
 
