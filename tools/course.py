@@ -30,6 +30,7 @@ LOG = VENV / "install.log"
 READ = ["requirements-book.txt"]
 RUN = ["requirements.txt"]  # with requirements-book.txt, and with torch
 TEST = [*RUN, "requirements-dev.txt"]
+MUTANTS = [*TEST, "requirements-mutants.txt"]
 BUILD = ROOT / "_build"
 PAGES = BUILD / "html"  # the last build without errors
 STATE = BUILD / "state"  # Sphinx's state from that build
@@ -404,6 +405,10 @@ def speed(names: list, with_install: bool) -> bool:
     return call([PYTHON, "-m", "tools.speed", *(["--install"] if with_install else []), *names]) == 0
 
 
+def mutants(names: list, survivors: bool) -> bool:
+    return call([PYTHON, "-m", "tools.mutants", *(["--survivors"] if survivors else []), *names]) == 0
+
+
 def port_number(text: str) -> int:
     if not re.fullmatch("[0-9]+", text) or not 1 <= int(text) <= 65535:
         raise argparse.ArgumentTypeError(f"a port is a number from 1 to 65535, not {text!r}; the default is 8000")
@@ -413,13 +418,13 @@ def port_number(text: str) -> int:
 def main(about: str) -> bool:
     """Run the command line; `about` is the text for --help."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["build", "test", "serve", "lab", "refresh", "speed"])
+    parser.add_argument("command", choices=["build", "test", "serve", "lab", "refresh", "speed", "mutants"])
     parser.add_argument(
         "names",
         nargs="*",
         metavar="name",
         help="test: package (a minute), or changed (tests that changes since the last commit can affect); "
-        "refresh: only these notebooks; speed: only these measures",
+        "refresh: only these notebooks; speed: only these measures; mutants: only these parts of the code",
     )
     parser.add_argument(
         "--torch-index",
@@ -427,17 +432,20 @@ def main(about: str) -> bool:
         help="take torch from this package index, e.g. its CPU build, now or when a command first needs it",
     )
     parser.add_argument("--install", action="store_true", help="speed: also the install, which needs the network")
+    parser.add_argument("--survivors", action="store_true", help="mutants: only those that no test noticed last time")
     parser.add_argument("--port", type=port_number, help="serve: the port (default: 8000)")
     args = parser.parse_intermixed_args()
-    if args.names and args.command not in ("test", "refresh", "speed"):
-        parser.error(f"{args.command} takes no names; only test, refresh and speed do")
+    if args.names and args.command not in ("test", "refresh", "speed", "mutants"):
+        parser.error(f"{args.command} takes no names; only test, refresh, speed and mutants do")
     if args.command == "test" and args.names not in ([], ["package"], ["changed"]):
         parser.error(f"test takes package, changed, or nothing for all tests; got {' '.join(args.names)}")
     if args.port and args.command != "serve":
         parser.error(f"{args.command} takes no --port; only serve does")
     if args.install and args.command != "speed":
         parser.error(f"{args.command} takes no --install; only speed does")
-    needed = {"build": READ, "serve": READ, "lab": RUN, "refresh": RUN, "test": TEST, "speed": TEST}
+    if args.survivors and args.command != "mutants":
+        parser.error(f"{args.command} takes no --survivors; only mutants does")
+    needed = {"build": READ, "serve": READ, "lab": RUN, "refresh": RUN, "test": TEST, "speed": TEST, "mutants": MUTANTS}
     install(needed[args.command], args.torch_index)
     if args.command == "serve":
         good = build()
@@ -448,6 +456,8 @@ def main(about: str) -> bool:
         return refresh(args.names)
     if args.command == "speed":
         return speed(args.names, args.install)
+    if args.command == "mutants":
+        return mutants(args.names, args.survivors)
     if args.command == "test":
         return test("".join(args.names))
     return {"build": build, "lab": lab}[args.command]()

@@ -1,0 +1,367 @@
+"""How many small faults the tests notice: `python3 course.py mutants [part ...]`, shown on book/mutants.md.
+
+cosmic-ray makes the faults ("mutants"): it replaces one operator, number or condition of a file. Each mutant is
+written into a copy of the checkout, where pytest runs the tests of that file until one fails. A mutant that no test
+notices survives, and is kept in `RECORD` with a verdict: why it cannot be noticed, or which test has noticed it since.
+
+cosmic-ray starts a new Python for each mutant. Here every run is forked from a process that has already imported NumPy
+and PyTorch, but nothing of the course, which saves most of the time. course.py runs this in .venv.
+"""
+
+import argparse
+import ast
+import collections
+import contextlib
+import hashlib
+import importlib
+import json
+import os
+import platform
+import random
+import re
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from subnorm.provenance import commit, today
+from tools import course
+
+RECORD = course.ROOT / "book" / "mutants.json"
+SEED = 13  # of the samples
+AT_MOST: dict[str, int] = {}  # mutants of each file, of a part whose tests take long
+PAUSE = 0.01  # seconds
+LEFT_OUT = shutil.ignore_patterns(".*", "_build", "dist", "venv", "__pycache__", "*.egg-info")
+OURS = ("subnorm", "tools", "tests", "helpers", "conftest")  # imported anew for every mutant
+PRELOADED = ("pytest", "numpy", "torch", "hypothesis", "nbval.plugin", "matplotlib.image")
+VERSIONS = ("cosmic-ray", "pytest", "hypothesis", "numpy", "torch", "subnorm")
+
+#: Operators of cosmic-ray that are not used. They would raise the score, not test the tests: a bit operator on floats
+#: is an error in the first test, and `is` between two numbers is nearly always `==`.
+SKIPPED = re.compile(
+    r"VariableReplacer|VariableInserter"  # these take a name to replace
+    r"|ReplaceBinaryOperator_(?!BitOr_|BitAnd_)\w+_(LShift|RShift|BitAnd|BitXor|BitOr)"
+    r"|ReplaceComparisonOperator_(?!Is_IsNot|IsNot_Is)(Is_|IsNot_|\w+_Is$|\w+_IsNot$)"
+    r"|ReplaceUnaryOperator_(?!Delete)"  # `+x` is `x`
+)
+
+
+def package(*names: str) -> list[str]:
+    return [f"tests/package/test_{name}.py" for name in names]
+
+
+def checks(*names: str) -> list[str]:
+    return [f"tests/checks/test_{name}.py" for name in names]
+
+
+#: part: {file: the tests that are meant for it, the fast ones first}
+PARTS: dict[str, dict[str, list[str]]] = {
+    "numpy": {
+        "subnorm/numpy/residual.py": package("residual", "errors", "block"),
+        "subnorm/numpy/attention.py": package("attention", "errors", "dtypes", "block"),
+        "subnorm/numpy/blocked.py": package("blocked", "errors", "dtypes"),
+        "subnorm/numpy/transformer_blocks.py": package("block", "errors", "dtypes", "published"),
+        "subnorm/numpy/norms.py": package(
+            "norms_backward", "norms", "dtypes", "errors", "published", "norms_properties"
+        ),
+    },
+    "checks": {
+        "subnorm/checks/variant.py": checks("variant", "exercise"),
+        "subnorm/checks/exercise.py": checks("exercise", "variant"),
+        "subnorm/checks/collect.py": checks("exercise", "variant"),
+    },
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One fault of a file."""
+
+    file: str
+    line: int
+    function: str  # the function or the class around it; "" at the top level
+    was: str  # the text of the lines that change, without their indent
+    now: str
+    text: str  # of the whole file
+
+    @property
+    def place(self) -> tuple[str, str, str, str]:
+        """By which it is found again after other lines have moved."""
+        return self.file, self.function, self.was, self.now
+
+
+def mutants(file: str, root: Path = course.ROOT) -> list[Mutant]:
+    """All mutants of a file, without those that are no Python, that change a type, or that repeat another."""
+    import cosmic_ray.ast  # type: ignore[import-untyped,import-not-found]
+    import cosmic_ray.ast.ast_query  # type: ignore[import-untyped,import-not-found]
+    import cosmic_ray.mutating  # type: ignore[import-untyped,import-not-found]
+    import cosmic_ray.plugins  # type: ignore[import-untyped,import-not-found]
+
+    source = (root / file).read_text("utf-8")
+    types = annotations(source)
+    nodes = list(cosmic_ray.ast.ast_nodes(cosmic_ray.ast.get_ast(source)))
+    found: dict[str, Mutant] = {}
+    for name in sorted(cosmic_ray.plugins.operator_names()):
+        if SKIPPED.search(name):
+            continue
+        operator = cosmic_ray.plugins.get_operator(name)()
+        places = [(node, start) for node in nodes for start, _ in operator.mutation_positions(node)]
+        for k, (node, start) in enumerate(places):
+            if any(first <= start < last for first, last in types):
+                continue
+            text = cosmic_ray.mutating.mutate_code(source, operator, k)
+            if text in found or not compiles(text):
+                continue
+            around = cosmic_ray.ast.ast_query.ASTQuery(node).get_definition_name() or ""
+            was, now = changed_lines(source, text)
+            found[text] = Mutant(file, start[0], around, was, now, text)
+    return sorted(found.values(), key=lambda mutant: (mutant.line, mutant.now))
+
+
+def annotations(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Where the types of a file begin and end: (line, column) of each."""
+    kinds = (ast.arg, ast.AnnAssign, ast.FunctionDef)
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, kinds)]
+    types = [node.returns if isinstance(node, ast.FunctionDef) else node.annotation for node in nodes]
+    return [((t.lineno, t.col_offset), (t.end_lineno or 0, t.end_col_offset or 0)) for t in types if t]
+
+
+def compiles(text: str) -> bool:
+    try:
+        compile(text, "mutant", "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
+def changed_lines(source: str, text: str) -> tuple[str, str]:
+    """The lines that differ, before and after."""
+    old, new = source.splitlines(), text.splitlines()
+    while old[:1] == new[:1]:
+        del old[0], new[0]
+    while old[-1:] == new[-1:]:
+        del old[-1], new[-1]
+    return "\n".join(line.strip() for line in old), "\n".join(line.strip() for line in new)
+
+
+# --- running: one process a mutant, in a copy of the checkout ---
+
+
+class Run:
+    """pytest on a copy of the checkout, in a process of its own. `seconds` is the limit on a processor, 0 for none."""
+
+    def __init__(self, folder: Path, tests: list[str], seconds: int = 0) -> None:
+        self.report = folder / "mutant.json"
+        self.report.unlink(missing_ok=True)
+        # A process that waits for ever uses no processor. A busy machine makes all slower, but not that much.
+        self.last = time.monotonic() + 120 + 30 * seconds if seconds else float("inf")
+        sys.stdout.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                child(folder, tests, seconds, self.report)
+            finally:
+                os._exit(70)
+
+    def ended(self) -> tuple[str, float] | None:
+        """None while it runs; then the first test that failed, "" if none did, and the seconds on a processor."""
+        late = time.monotonic() > self.last
+        if late:
+            os.killpg(self.pid, signal.SIGKILL)
+        pid, status, used = os.wait4(self.pid, 0 if late else os.WNOHANG)
+        if pid == 0:
+            return None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)  # what its tests have started
+        without_test = "the time limit" if os.WIFSIGNALED(status) else "pytest"
+        failed = course.read_json(self.report).get("failed", without_test) if status else ""
+        return failed, used.ru_utime + used.ru_stime
+
+    def wait(self) -> tuple[str, float]:
+        while (end := self.ended()) is None:
+            time.sleep(PAUSE)
+        return end
+
+
+def child(folder: Path, tests: list[str], seconds: int, report: Path) -> None:
+    """The life of the forked process."""
+    import pytest
+
+    os.setpgid(0, 0)
+    if seconds:
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        # the first run, without a limit, leaves bytecode of all files but of no mutant
+        sys.dont_write_bytecode = True
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    log = os.open(folder / "mutant.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for stream, file in enumerate((os.open(os.devnull, os.O_RDONLY), log, log)):
+        os.dup2(file, stream)
+    os.chdir(folder)
+    os.environ["PYTHONPATH"] = str(folder)  # for its own processes
+    sys.path[:] = [str(folder), *(path for path in sys.path if path not in ("", str(course.ROOT)))]
+    for name in [name for name in sys.modules if name.split(".")[0] in OURS]:
+        del sys.modules[name]
+    failed: list[str] = []
+
+    class Listener:
+        def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+            failed.extend([report.nodeid] if report.failed else [])
+
+        def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+            failed.extend([report.nodeid] if report.failed else [])
+
+    # Of a module that is imported already, pytest warns that it cannot make its messages better.
+    words = ["-x", "-q", "--tb=short", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    status = pytest.main([*words, *tests], plugins=[Listener()])
+    if failed:
+        report.write_text(json.dumps({"failed": failed[0]}), "utf-8")
+    sys.stdout.flush()
+    os._exit(int(status))
+
+
+def tried(found: list[Mutant], tests: list[str], copies: list[Path]) -> Iterator[tuple[Mutant, str]]:
+    """Each mutant with the test that notices it, or ""."""
+    failed, seconds = Run(copies[0], tests).wait()
+    if failed:
+        log = (copies[0] / "mutant.log").read_text("utf-8", "replace")
+        sys.exit(f"{log[-3000:]}\nThis fails without any mutant: {failed}")
+    for other in copies[1:]:
+        Run(other, tests).wait()
+    limit = 10 + round(5 * seconds)
+    todo, free = collections.deque(found), list(copies)
+    running: list[tuple[Run, Path, Mutant, bytes, os.stat_result]] = []
+    while todo or running:
+        while todo and free:
+            copy, mutant = free.pop(), todo.popleft()
+            file = copy / mutant.file
+            before = file.read_bytes(), file.stat()
+            file.write_text(mutant.text, "utf-8")
+            os.utime(file, (0, 0))  # by its time, Python knows that it has no bytecode of this text
+            running.append((Run(copy, tests, limit), copy, mutant, *before))
+        time.sleep(PAUSE)
+        for one in list(running):
+            run, copy, mutant, content, times = one
+            if (end := run.ended()) is not None:
+                (copy / mutant.file).write_bytes(content)
+                os.utime(copy / mutant.file, ns=(times.st_atime_ns, times.st_mtime_ns))
+                running.remove(one)
+                free.append(copy)
+                yield mutant, end[0]
+
+
+# --- the record ---
+
+
+def recorded() -> dict[str, Any]:
+    return course.read_json(RECORD) or {"schema": 1, "files": {}}
+
+
+def keep(record: dict[str, Any]) -> None:
+    record["files"] = dict(sorted(record["files"].items()))
+    RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def stamp() -> dict[str, Any]:
+    return {"date": today(), "commit": commit(Path(__file__), "book/mutants.json")}
+
+
+def versions() -> dict[str, str]:
+    return {"python": platform.python_version()} | {name: version(name) for name in VERSIONS}
+
+
+def drawn(found: list[Mutant], file: str, part: str) -> list[Mutant]:
+    """All mutants of a file, or of a part that takes long a sample, which is the same each time."""
+    if len(found) <= AT_MOST.get(part, len(found)):
+        return found
+    return random.Random(f"{SEED} {file}").sample(found, AT_MOST[part])
+
+
+def measure(part: str, file: str, copies: list[Path]) -> None:
+    """Try the mutants of a file, and put what comes out into the record; what is equivalent remains so."""
+    record, start = recorded(), time.monotonic()
+    known = {
+        (file, row["function"], row["was"], row["now"]): row["equivalent"]
+        for row in record["files"].get(file, {}).get("survivors", ())
+        if "equivalent" in row
+    }
+    tests = PARTS[part][file]
+    found = mutants(file)
+    ends = list(tried(chosen := drawn(found, file, part), tests, copies))
+    alive = sorted((mutant for mutant, end in ends if not end), key=lambda mutant: (mutant.line, mutant.now))
+    rows = []
+    for mutant in alive:
+        row = {"line": mutant.line, "function": mutant.function, "was": mutant.was, "now": mutant.now}
+        rows.append(row | ({"equivalent": known[mutant.place]} if mutant.place in known else {}))
+    record["files"][file] = {
+        **stamp(),
+        "command": f"python3 course.py mutants {part}",
+        "versions": versions(),
+        "text": digest(file),
+        "tests": tests,
+        "mutants": len(found),
+        "tried": len(chosen),
+        "late": sum(end == "the time limit" for _, end in ends),
+        "survivors": rows,
+    }
+    keep(record)
+    print(f"{file}: {len(rows)} of {len(chosen)} survive, {time.monotonic() - start:.0f} s", flush=True)
+
+
+def again(file: str, copies: list[Path]) -> None:
+    """Try those survivors again that are not equivalent: which test notices them now?"""
+    record = recorded()
+    entry = record["files"].get(file, {"survivors": []})
+    rows = [row for row in entry["survivors"] if "equivalent" not in row]
+    found = mutants(file) if rows else []
+    wanted: dict[Mutant, dict[str, Any]] = {}
+    for row in rows:
+        same = [mutant for mutant in found if mutant.place == (file, row["function"], row["was"], row["now"])]
+        if same:
+            wanted[min(same, key=lambda mutant: abs(mutant.line - row["line"]))] = row
+        else:
+            print(f"{file}:{row['line']} has changed: {row['was']}")
+    for mutant, end in tried(list(wanted), entry["tests"], copies) if wanted else ():
+        wanted[mutant].pop("killed", None)
+        wanted[mutant].update({"killed": end} if end else {})
+        entry["again"] = stamp()
+    keep(record)
+    left = sum("killed" not in row for row in rows)
+    print(f"{file}: {len(rows)} tried again, {left} survive", flush=True)
+
+
+def digest(file: str) -> str:
+    """By which the page knows that a file has changed since."""
+    return hashlib.sha256((course.ROOT / file).read_bytes()).hexdigest()[:16]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all if not given")
+    parser.add_argument("--survivors", action="store_true", help="only those of the record that are not equivalent")
+    args = parser.parse_args()
+    if unknown := set(args.parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    os.nice(19)
+    for name in PRELOADED:
+        importlib.import_module(name)
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        copies = [Path(folder, str(k)) for k in range(os.cpu_count() or 1)]
+        for copy in copies:
+            shutil.copytree(course.ROOT, copy, ignore=LEFT_OUT)
+        for part in args.parts or PARTS:
+            for file in PARTS[part]:
+                if args.survivors:
+                    again(file, copies)
+                else:
+                    measure(part, file, copies)
+
+
+if __name__ == "__main__":
+    main()
