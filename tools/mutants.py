@@ -12,6 +12,7 @@ import argparse
 import ast
 import collections
 import contextlib
+import gc
 import hashlib
 import importlib
 import json
@@ -27,7 +28,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ AT_MOST: dict[str, int] = {}  # mutants of each file, of a part whose tests take
 PAUSE = 0.01  # seconds
 LEFT_OUT = shutil.ignore_patterns(".*", "_build", "dist", "venv", "__pycache__", "*.egg-info")
 OURS = ("subnorm", "tools", "tests", "helpers", "conftest")  # imported anew for every mutant
-PRELOADED = ("pytest", "numpy", "torch", "hypothesis", "nbval.plugin", "matplotlib.image")
+PRELOADED = ("numpy", "torch", "hypothesis", "matplotlib.image", "IPython", "hypothesis.extra.numpy")
 VERSIONS = ("cosmic-ray", "pytest", "hypothesis", "numpy", "torch", "subnorm")
 
 #: Operators of cosmic-ray that are not used. They would raise the score, not test the tests: a bit operator on floats
@@ -217,8 +218,7 @@ def child(folder: Path, tests: list[str], seconds: int, report: Path) -> None:
         def pytest_collectreport(self, report: pytest.CollectReport) -> None:
             failed.extend([report.nodeid] if report.failed else [])
 
-    # Of a module that is imported already, pytest warns that it cannot make its messages better.
-    words = ["-x", "-q", "--tb=short", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    words = ["-x", "-q", "--tb=short", "--assert=plain", "-p", "no:cacheprovider"]  # nobody reads why a test failed
     status = pytest.main([*words, *tests], plugins=[Listener()])
     if failed:
         report.write_text(json.dumps({"failed": failed[0]}), "utf-8")
@@ -341,6 +341,15 @@ def digest(file: str) -> str:
     return hashlib.sha256((course.ROOT / file).read_bytes()).hexdigest()[:16]
 
 
+def preload() -> None:
+    """Import what no mutant changes."""
+    for name in PRELOADED:
+        importlib.import_module(name)
+    for plugin in entry_points(group="pytest11"):
+        plugin.load()
+    gc.freeze()  # else each test run looks through all of this for garbage
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all if not given")
@@ -349,8 +358,7 @@ def main() -> None:
     if unknown := set(args.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     os.nice(19)
-    for name in PRELOADED:
-        importlib.import_module(name)
+    preload()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copies = [Path(folder, str(k)) for k in range(os.cpu_count() or 1)]
         for copy in copies:

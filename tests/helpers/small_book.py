@@ -18,6 +18,7 @@ EXTENSIONS = [
     "subnorm_book.live_figures",
     "subnorm_book.slim",
     "subnorm_book.speed_record",
+    "subnorm_book.mutant_record",
     "subnorm_book.exercises",
 ]
 
