@@ -17,10 +17,10 @@ import hashlib
 import importlib
 import json
 import os
+import pickle
 import platform
 import random
 import re
-import resource
 import shutil
 import signal
 import sys
@@ -39,6 +39,7 @@ RECORD = course.ROOT / "book" / "mutants.json"
 SEED = 13  # of the samples
 AT_MOST: dict[str, int] = {}  # mutants of each file, of a part whose tests take long
 PAUSE = 0.01  # seconds
+LEAST = 10  # seconds on a processor, to which five times those of all tests are added
 LEFT_OUT = shutil.ignore_patterns(".*", "_build", "dist", "venv", "__pycache__", "*.egg-info")
 OURS = ("subnorm", "tools", "tests", "helpers", "conftest")  # imported anew for every mutant
 PRELOADED = ("numpy", "torch", "hypothesis", "matplotlib.image", "IPython", "hypothesis.extra.numpy")
@@ -98,18 +99,19 @@ class Mutant:
         return self.file, self.function, self.was, self.now
 
 
-def mutants(file: str, root: Path = course.ROOT) -> list[Mutant]:
+def mutants(file: str) -> list[Mutant]:
     """All mutants of a file, without those that are no Python, that change a type, or that repeat another."""
     import cosmic_ray.ast  # type: ignore[import-untyped,import-not-found]
-    import cosmic_ray.ast.ast_query  # type: ignore[import-untyped,import-not-found]
-    import cosmic_ray.mutating  # type: ignore[import-untyped,import-not-found]
     import cosmic_ray.plugins  # type: ignore[import-untyped,import-not-found]
+    from cosmic_ray.ast.ast_query import ASTQuery  # type: ignore[import-untyped,import-not-found]
+    from cosmic_ray.mutating import MutationVisitor  # type: ignore[import-untyped,import-not-found]
 
-    source = (root / file).read_text("utf-8")
+    source = (course.ROOT / file).read_text("utf-8")
     types = annotations(source)
-    nodes = list(cosmic_ray.ast.ast_nodes(cosmic_ray.ast.get_ast(source)))
+    tree = cosmic_ray.ast.get_ast(source)
+    nodes, kept = list(cosmic_ray.ast.ast_nodes(tree)), pickle.dumps(tree)  # to read it again takes six times as long
     found: dict[str, Mutant] = {}
-    for name in sorted(cosmic_ray.plugins.operator_names()):
+    for name in cosmic_ray.plugins.operator_names():
         if SKIPPED.search(name):
             continue
         operator = cosmic_ray.plugins.get_operator(name)()
@@ -117,12 +119,11 @@ def mutants(file: str, root: Path = course.ROOT) -> list[Mutant]:
         for k, (node, start) in enumerate(places):
             if any(first <= start < last for first, last in types):
                 continue
-            text = cosmic_ray.mutating.mutate_code(source, operator, k)
+            text = MutationVisitor(k, operator).walk(pickle.loads(kept)).get_code()
             if text in found or not compiles(text):
                 continue
-            around = cosmic_ray.ast.ast_query.ASTQuery(node).get_definition_name() or ""
-            was, now = changed_lines(source, text)
-            found[text] = Mutant(file, start[0], around, was, now, text)
+            around = ASTQuery(node).get_definition_name() or ""
+            found[text] = Mutant(file, start[0], around, *changed_lines(source, text), text)
     return sorted(found.values(), key=lambda mutant: (mutant.line, mutant.now))
 
 
@@ -170,6 +171,8 @@ class Run:
                 child(folder, tests, seconds, self.report)
             finally:
                 os._exit(70)
+        with contextlib.suppress(OSError):
+            os.setpgid(self.pid, self.pid)  # as the child does: whoever is first
 
     def ended(self) -> tuple[str, float] | None:
         """None while it runs; then the first test that failed, "" if none did, and the seconds on a processor."""
@@ -193,6 +196,8 @@ class Run:
 
 def child(folder: Path, tests: list[str], seconds: int, report: Path) -> None:
     """The life of the forked process."""
+    import resource  # not on Windows, which has no fork either
+
     import pytest
 
     os.setpgid(0, 0)
@@ -234,26 +239,30 @@ def tried(found: list[Mutant], tests: list[str], copies: list[Path]) -> Iterator
         sys.exit(f"{log[-3000:]}\nThis fails without any mutant: {failed}")
     for other in copies[1:]:
         Run(other, tests).wait()
-    limit = 10 + round(5 * seconds)
+    limit = LEAST + round(5 * seconds)
     todo, free = collections.deque(found), list(copies)
     running: list[tuple[Run, Path, Mutant, bytes, os.stat_result]] = []
-    while todo or running:
-        while todo and free:
-            copy, mutant = free.pop(), todo.popleft()
-            file = copy / mutant.file
-            before = file.read_bytes(), file.stat()
-            file.write_text(mutant.text, "utf-8")
-            os.utime(file, (0, 0))  # by its time, Python knows that it has no bytecode of this text
-            running.append((Run(copy, tests, limit), copy, mutant, *before))
-        time.sleep(PAUSE)
-        for one in list(running):
-            run, copy, mutant, content, times = one
-            if (end := run.ended()) is not None:
-                (copy / mutant.file).write_bytes(content)
-                os.utime(copy / mutant.file, ns=(times.st_atime_ns, times.st_mtime_ns))
-                running.remove(one)
-                free.append(copy)
-                yield mutant, end[0]
+    try:
+        while todo or running:
+            while todo and free:
+                copy, mutant = free.pop(), todo.popleft()
+                file = copy / mutant.file
+                before = file.read_bytes(), file.stat()
+                file.write_text(mutant.text, "utf-8")
+                os.utime(file, (0, 0))  # by its time, Python knows that it has no bytecode of this text
+                running.append((Run(copy, tests, limit), copy, mutant, *before))
+            time.sleep(PAUSE)
+            for one in list(running):
+                run, copy, mutant, content, times = one
+                if (end := run.ended()) is not None:
+                    (copy / mutant.file).write_bytes(content)
+                    os.utime(copy / mutant.file, ns=(times.st_atime_ns, times.st_mtime_ns))
+                    running.remove(one)
+                    free.append(copy)
+                    yield mutant, end[0]
+    finally:  # also after Ctrl+C, which a process group of its own does not get
+        for run, *_ in running:
+            os.killpg(run.pid, signal.SIGKILL)
 
 
 # --- the record ---
@@ -357,6 +366,8 @@ def main() -> None:
     args = parser.parse_args()
     if unknown := set(args.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    if not hasattr(os, "fork"):
+        sys.exit("This command forks: it runs on Linux, on macOS, or in WSL.")
     os.nice(19)
     preload()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:

@@ -1,5 +1,7 @@
 """The blocked norms against the plain ones: every shape and dtype, in place and with out=."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -60,12 +62,33 @@ def test_a_constant_row_becomes_beta() -> None:
 
 
 @pytest.mark.parametrize(
-    "out", [np.empty((4, 3)), np.empty((3, 4), np.float32), np.empty((4, 3)).T], ids=["shape", "dtype", "strided"]
+    "out",
+    [
+        np.empty((4, 3), np.float32),
+        np.empty((3, 3), np.float32),
+        np.empty((3, 4), np.float16),
+        np.empty((3, 4), np.float64),
+        np.empty((4, 3), np.float32).T,
+    ],
+    ids=["more rows", "fewer features", "narrower", "wider", "strided"],
 )
 def test_out_must_take_the_result_as_it_is(out: np.ndarray) -> None:
     for norm in (blocked.layer_norm, blocked.rms_norm):
         with pytest.raises(ValueError, match="out must be a contiguous array of the shape and dtype of x"):
-            norm(np.ones((3, 4)), out=out)
+            norm(np.ones((3, 4), np.float32), out=out)
+
+
+@pytest.mark.parametrize(("shape", "kilobytes"), [((8192, 64), 256), ((6, 70_000), 273)], ids=["rows", "one row"])
+def test_a_block_and_nothing_else_is_kept(shape: tuple[int, int], kilobytes: int) -> None:
+    """256 KB of float32, as the module says; a row that is longer is a block."""
+    x = np.ones(shape, np.float32)
+    tracemalloc.start()
+    try:
+        blocked.layer_norm(x, out=x)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kilobytes <= peak / 1024 < 1.5 * kilobytes
 
 
 @pytest.mark.parametrize("name", NORMS)

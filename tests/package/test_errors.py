@@ -371,6 +371,12 @@ def test_a_misshapen_parameter_is_named(wrong: np.ndarray) -> None:
             refuses(partial(call, params | {name: wrong}), ValueError, *expected, "the PyTorch module's state_dict")
 
 
+def test_an_output_projection_that_is_not_square_is_named_itself() -> None:
+    params = params_of(st.MultiHeadAttention(D, HEADS)) | {"out_proj.weight": np.ones((D, D - 2))}
+    expected = ["params['out_proj.weight'] must have shape", f"({D}, {D})", f"got shape ({D}, {D - 2})"]
+    refuses(lambda: sn.multi_head_attention(np.ones((T, D)), params, HEADS), ValueError, *expected)
+
+
 @pytest.mark.parametrize(
     ("q", "k", "v"),
     [
