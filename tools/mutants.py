@@ -76,8 +76,16 @@ PARTS: dict[str, dict[str, list[str]]] = {
     },
     "checks": {
         "subnorm/checks/variant.py": checks("variant", "exercise"),
-        "subnorm/checks/exercise.py": checks("exercise", "variant"),
-        "subnorm/checks/collect.py": checks("exercise", "variant"),
+        "subnorm/checks/exercise.py": checks("exercise", "differences", "variant"),
+        "subnorm/checks/collect.py": checks("exercise", "differences", "variant"),
+    },
+    "torch": {
+        "subnorm/torch/fast.py": package("fast", "errors"),
+        "subnorm/torch/attention.py": package("attention", "errors", "dtypes", "block"),
+        "subnorm/torch/transformer_blocks.py": package("block", "errors", "dtypes", "published"),
+        "subnorm/torch/norms.py": package(
+            "norms_backward", "norms", "dtypes", "errors", "published", "norms_properties"
+        ),
     },
 }
 
@@ -150,7 +158,7 @@ def changed_lines(source: str, text: str) -> tuple[str, str]:
         del old[0], new[0]
     while old[-1:] == new[-1:]:
         del old[-1], new[-1]
-    return "\n".join(line.strip() for line in old), "\n".join(line.strip() for line in new)
+    return "\n".join(line.strip() for line in old).strip(), "\n".join(line.strip() for line in new).strip()
 
 
 # --- running: one process a mutant, in a copy of the checkout ---
@@ -294,10 +302,10 @@ def drawn(found: list[Mutant], file: str, part: str) -> list[Mutant]:
 
 def measure(part: str, file: str, copies: list[Path]) -> None:
     """Try the mutants of a file, and put what comes out into the record; what is equivalent remains so."""
-    record, start = recorded(), time.monotonic()
+    start = time.monotonic()
     known = {
         (file, row["function"], row["was"], row["now"]): row["equivalent"]
-        for row in record["files"].get(file, {}).get("survivors", ())
+        for row in recorded()["files"].get(file, {}).get("survivors", ())
         if "equivalent" in row
     }
     tests = PARTS[part][file]
@@ -308,6 +316,7 @@ def measure(part: str, file: str, copies: list[Path]) -> None:
     for mutant in alive:
         row = {"line": mutant.line, "function": mutant.function, "was": mutant.was, "now": mutant.now}
         rows.append(row | ({"equivalent": known[mutant.place]} if mutant.place in known else {}))
+    record = recorded()
     record["files"][file] = {
         **stamp(),
         "command": f"python3 course.py mutants {part}",
@@ -323,10 +332,10 @@ def measure(part: str, file: str, copies: list[Path]) -> None:
     print(f"{file}: {len(rows)} of {len(chosen)} survive, {time.monotonic() - start:.0f} s", flush=True)
 
 
-def again(file: str, copies: list[Path]) -> None:
+def again(part: str, file: str, copies: list[Path]) -> None:
     """Try those survivors again that are not equivalent: which test notices them now?"""
     record = recorded()
-    entry = record["files"].get(file, {"survivors": []})
+    entry = record["files"].get(file, {"survivors": []}) | {"tests": PARTS[part][file]}
     rows = [row for row in entry["survivors"] if "equivalent" not in row]
     found = mutants(file) if rows else []
     wanted: dict[Mutant, dict[str, Any]] = {}
@@ -337,10 +346,12 @@ def again(file: str, copies: list[Path]) -> None:
         else:
             print(f"{file}:{row['line']} has changed: {row['was']}")
     for mutant, end in tried(list(wanted), entry["tests"], copies) if wanted else ():
-        wanted[mutant].pop("killed", None)
+        for verdict in ("killed", "open") if end else ("killed",):
+            wanted[mutant].pop(verdict, None)
         wanted[mutant].update({"killed": end} if end else {})
-        entry["again"] = stamp()
-    keep(record)
+    if wanted:
+        record["files"][file] = entry | {"again": stamp()}
+        keep(record)
     left = sum("killed" not in row for row in rows)
     print(f"{file}: {len(rows)} tried again, {left} survive", flush=True)
 
@@ -377,7 +388,7 @@ def main() -> None:
         for part in args.parts or PARTS:
             for file in PARTS[part]:
                 if args.survivors:
-                    again(file, copies)
+                    again(part, file, copies)
                 else:
                     measure(part, file, copies)
 

@@ -1,5 +1,7 @@
 """A mistake is the text of the right answer with pieces replaced, each of which occurs exactly once."""
 
+import runpy
+
 import pytest
 
 from subnorm.checks.collect import Case
@@ -31,6 +33,13 @@ def test_a_piece_is_replaced_or_taken_away():
 
 def test_the_text_ends_where_the_function_ends():
     assert Variant(halved, "/ -> *").text.rstrip() == "def halved(\n    x,\n):\n    return x * GAIN"
+
+
+def test_the_text_ends_before_the_next_statement(tmp_path):
+    file = tmp_path / "close.py"
+    file.write_text("import math\ndef root(x):\n    return math.sqrt(x)\nnext_statement = 1\n")
+    names = runpy.run_path(str(file))
+    assert Variant(names["root"]).text == "def root(x):\n    return math.sqrt(x)\n"
 
 
 def test_the_names_of_the_file_are_those_of_the_variant(monkeypatch):
