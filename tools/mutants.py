@@ -37,7 +37,7 @@ from tools import course
 
 RECORD = course.ROOT / "book" / "mutants.json"
 SEED = 13  # of the samples
-AT_MOST: dict[str, int] = {}  # mutants of each file, of a part whose tests take long
+AT_MOST = {"classroom": 40}  # mutants of each file, of a part whose tests take long
 PAUSE = 0.01  # seconds
 LEAST = 10  # seconds on a processor, to which five times those of all tests are added
 LEFT_OUT = shutil.ignore_patterns(".*", "_build", "dist", "venv", "__pycache__", "*.egg-info")
@@ -63,6 +63,10 @@ def checks(*names: str) -> list[str]:
     return [f"tests/checks/test_{name}.py" for name in names]
 
 
+def classroom(*names: str) -> list[str]:
+    return [f"tests/classroom/test_{name}.py" for name in names]
+
+
 #: part: {file: the tests that are meant for it, the fast ones first}
 PARTS: dict[str, dict[str, list[str]]] = {
     "numpy": {
@@ -80,12 +84,29 @@ PARTS: dict[str, dict[str, list[str]]] = {
         "subnorm/checks/collect.py": checks("exercise", "differences", "variant"),
     },
     "torch": {
-        "subnorm/torch/fast.py": package("fast", "errors"),
         "subnorm/torch/attention.py": package("attention", "errors", "dtypes", "block"),
         "subnorm/torch/transformer_blocks.py": package("block", "errors", "dtypes", "published"),
         "subnorm/torch/norms.py": package(
             "norms_backward", "norms", "dtypes", "errors", "published", "norms_properties"
         ),
+        "subnorm/torch/fast.py": package("fast", "errors"),
+    },
+    "classroom": {
+        "subnorm/classroom/release.py": classroom("release", "handout"),
+        "subnorm/classroom/plain.py": classroom("release"),
+        "subnorm/classroom/handout.py": classroom("handout", "release"),
+        "subnorm/classroom/cells.py": classroom("feedback", "sandbox", "grade"),
+        "subnorm/classroom/verdict.py": classroom("feedback", "sandbox", "grade"),
+        "subnorm/classroom/wire.py": classroom("sandbox", "hostile"),
+        "subnorm/classroom/calls.py": classroom("sandbox"),
+        "subnorm/classroom/child.py": classroom("sandbox", "hostile"),
+        "subnorm/classroom/canary.py": classroom("sandbox"),
+        "subnorm/classroom/running.py": classroom("sandbox", "grade"),
+        "subnorm/classroom/sandbox.py": classroom("sandbox", "grade"),
+        "subnorm/classroom/results.py": classroom("grade", "hostile"),
+        "subnorm/classroom/submissions.py": classroom("grade", "hostile"),
+        "subnorm/classroom/grade.py": classroom("feedback", "grade", "hostile"),
+        "subnorm/classroom/__main__.py": classroom("grade", "release"),
     },
 }
 
@@ -334,8 +355,7 @@ def measure(part: str, file: str, copies: list[Path]) -> None:
 
 def again(part: str, file: str, copies: list[Path]) -> None:
     """Try those survivors again that are not equivalent: which test notices them now?"""
-    record = recorded()
-    entry = record["files"].get(file, {"survivors": []}) | {"tests": PARTS[part][file]}
+    entry = recorded()["files"].get(file, {"survivors": []}) | {"tests": PARTS[part][file]}
     rows = [row for row in entry["survivors"] if "equivalent" not in row]
     found = mutants(file) if rows else []
     wanted: dict[Mutant, dict[str, Any]] = {}
@@ -350,6 +370,7 @@ def again(part: str, file: str, copies: list[Path]) -> None:
             wanted[mutant].pop(verdict, None)
         wanted[mutant].update({"killed": end} if end else {})
     if wanted:
+        record = recorded()
         record["files"][file] = entry | {"again": stamp()}
         keep(record)
     left = sum("killed" not in row for row in rows)
