@@ -127,6 +127,7 @@ def test_an_old_python_is_told():
         (["build", "x.ipynb"], "build takes no names"),
         (["build", "--port", "8001"], "build takes no --port"),
         (["build", "--install"], "build takes no --install"),
+        (["test", "--survivors"], "test takes no --survivors"),
         (["serve", "--port", "99999"], "a port is a number from 1 to 65535, not '99999'"),
         (["serve", "--port", "http"], "a port is a number from 1 to 65535, not 'http'"),
     ],
