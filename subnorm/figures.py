@@ -70,7 +70,7 @@ def show(fig: "Figure", alt: str, dpi: int = 120) -> None:
         dpi: CSS pixels per inch.
 
     Raises:
-        ValueError: the alt text is too short to say what is seen.
+        ValueError: the alt text is too short to be a description.
     """
     import matplotlib.pyplot as plt
 

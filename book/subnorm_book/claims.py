@@ -287,7 +287,7 @@ class Fill(SphinxPostTransform):
     def mark(self, name):
         """A small link to the ledger that names the kinds of evidence."""
         words = self.words(name)
-        link = self.link(self.home(), f"row-{name}", words, reftitle=f"Claim {name}: what it rests on")
+        link = self.link(self.home(), f"row-{name}", words, reftitle=f"Claim {name}: its evidence")
         return nodes.superscript("", "", link, ids=[f"claim-{name}"], classes=["claim"])
 
     def words(self, name):

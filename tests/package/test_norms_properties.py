@@ -87,7 +87,7 @@ def test_batch_norm_forgets_a_shift_of_each_feature(
 def test_a_norm_forgets_a_scale_that_eps_shares(
     name: str, norms: SimpleNamespace, x: np.ndarray, eps: float, scale: float, sign: int
 ) -> None:
-    """f(a x, a² eps) = sign(a) f(x, eps): eps is in units of x squared, and stands inside the root."""
+    """f(a x, a² eps) = sign(a) f(x, eps): eps is in units of x squared, inside the root."""
     none = [None] if name == "rms_norm" else [None, None]
     f = getattr(norms, name)
     close(f(sign * scale * x, *none, scale**2 * eps), sign * f(x, *none, eps))

@@ -1,8 +1,8 @@
 """The adapters to other packages: Numba and Triton's interpreter if installed, fakes for the rest.
 
-A stand-in takes exactly what the package's function takes, in that order, and computes in float64. So it finds an
-argument in the wrong place or a result taken for another; that the package still is what it stands in for, it does
-not find. Every timing does: a rival is compared with float64 before its clock starts.
+A fake takes exactly the arguments of the package's function, in that order, and computes in float64. So the tests find
+a misplaced argument or a confused result, but not a change in the package. Every timing finds that: it compares a
+rival with float64 before it starts the clock.
 """
 
 import os

@@ -305,7 +305,7 @@ FAULTS = {
     "commit": (put("commit", "main"), "commit must be forty"),
     "load": (put("load", -1), "load must be"),
     "kind": (put("device", "kind", "tpu"), "kind must be cpu or cuda"),
-    "name": (put("device", "name", ""), "name must say"),
+    "name": (put("device", "name", ""), "must name the device"),
     "threads": (put("device", "threads", 2), "threads must be 1"),
     "driver on a CPU": (put("device", "driver", "1.0"), "driver must be given for a GPU, and only there"),
     "GPU without driver": (put("device", GPU), "driver must be given for a GPU"),
@@ -316,7 +316,7 @@ FAULTS = {
     "clock": (put("clock", "cuda_events"), "clock must be one of"),
     "cache": (put("cache", "flushed"), "cache must be warm"),
     "no table": (put("tables", []), "there must be a table"),
-    "table twice": (lambda found: found["tables"].append(found["tables"][0]), "no table must be there twice"),
+    "table twice": (lambda found: found["tables"].append(found["tables"][0]), "no table may occur twice"),
     "key of a table": (lambda found: found["tables"][0].pop("dtype"), "a table must have the keys"),
     "table of a GPU": (put("tables", 0, "name", "backward"), "name must be one of"),
     "shape": (put("tables", 0, "shape", [4, 0]), "shape must be rows and features"),
@@ -347,7 +347,7 @@ def test_a_planted_fault_is_refused(small_record, plant, rule):
     faulty = copy.deepcopy(small_record)
     timing.validate(faulty)
     plant(faulty)
-    with pytest.raises(ValueError, match=rf"{rule}[^;]*; got .*Records are made by"):
+    with pytest.raises(ValueError, match=rf"{rule}[^;]*; got .*Make records with"):
         timing.validate(faulty)
 
 

@@ -43,7 +43,7 @@ def cases(rng):
         ("transposed", "x @ weight -> x @ weight.T",
          "x is multiplied by weight.T; weight has shape (d_in, d_out), so the product is x @ weight."),
         ("relu_on_skip", "x @ weight -> np.maximum(x @ weight, 0)",
-         "the projected x goes through a ReLU; a projection is linear, just x @ weight."),
+         "the projected x goes through a ReLU; a projection is linear: x @ weight."),
         ("no_skip", "skip + ->", "the result is the branch alone, F(x); add x @ weight, or x."),
         ("none_is_no_skip", "x if weight -> 0 if weight",
          "with weight=None nothing is added to the branch; then the skip path carries x itself.",
