@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from helpers.small_book import code, markdown, notebook
+from helpers.small_book import code, copy_settings, markdown, notebook
 
 from tools import book
 
@@ -163,12 +163,8 @@ def test_modules_of_the_same_name_elsewhere_do_not_take_the_place_of_the_extensi
     folder = checkout(tmp_path / "small")
     for name in ("book/subnorm_book", "book/_static"):
         shutil.copytree(ROOT / name, folder / name)
-    for name in ("_config.yml", "book/references.bib", "pyproject.toml"):
-        (folder / name).write_bytes((ROOT / name).read_bytes())
-    config = (folder / "_config.yml").read_text("utf-8")  # two pages do not need every rule
-    (folder / "_config.yml").write_text(
-        config.replace("  config:", "  config:\n    suppress_warnings: [slim]"), "utf-8"
-    )
+    (folder / "book" / "references.bib").write_bytes((ROOT / "book" / "references.bib").read_bytes())
+    copy_settings(folder)
     (folder / "book" / "more.md").write_text("# More\n\nA formula, $x$, and {given}`0.5`.\n", "utf-8")
     good, said = build(folder, PYTHONPATH=str(other))
     assert good, said

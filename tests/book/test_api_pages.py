@@ -13,6 +13,7 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 from helpers import built, requirements
+from helpers.small_book import copy_settings
 from packaging.utils import canonicalize_name
 
 from tools import course
@@ -66,8 +67,8 @@ def test_the_pages_need_only_what_readers_install(pages, absent, tmp_path):
     assert {"cycler", "matplotlib", "torch", "jupyterlab", "resvg_py"} <= set(absent)
     (tmp_path / "book" / "api").mkdir(parents=True)
     (tmp_path / "notebooks" / "exercises").mkdir(parents=True)
-    for name in ("_config.yml", "_toc.yml", "pyproject.toml"):
-        shutil.copy(course.ROOT / name, tmp_path)
+    shutil.copy(course.ROOT / "_toc.yml", tmp_path)
+    copy_settings(tmp_path)
     for name in ("subnorm", "book/_static", "book/subnorm_book", "book/references.bib"):
         (tmp_path / name).symlink_to(course.ROOT / name)
     for name in names(yaml.safe_load((tmp_path / "_toc.yml").read_text("utf-8"))):
