@@ -81,7 +81,7 @@ PARTS: dict[str, dict[str, list[str]]] = {
     "checks": {
         "subnorm/checks/variant.py": checks("variant", "exercise"),
         "subnorm/checks/exercise.py": checks("exercise", "differences", "variant"),
-        "subnorm/checks/collect.py": checks("exercise", "differences", "variant"),
+        "subnorm/checks/collect.py": checks("collect", "exercise", "variant"),
     },
     "torch": {
         "subnorm/torch/attention.py": package("attention", "errors", "dtypes", "block"),

@@ -1,0 +1,215 @@
+"""What stands for functions and devices among the inputs, and what is written down of one call."""
+
+import numpy as np
+import pytest
+
+from subnorm.checks.collect import ODD, Case, Device, Norm, Outcome, Sublayer, collect, missing
+
+RNG = np.random.default_rng(5)
+X, WEIGHT = RNG.normal(size=(2, 3, 4)), RNG.normal(size=(4, 4))
+TOKENS = np.vstack([RNG.normal(1, 2, size=(4, 5)), np.zeros(5)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("linear", X @ WEIGHT),
+        ("tanh", np.tanh(X @ WEIGHT)),
+        ("relu", np.maximum(X @ WEIGHT, 0)),
+        ("peak", np.array([[row / max(abs(row)) for row in rows] for rows in X])),
+    ],
+)
+def test_a_sublayer_computes_what_its_kind_says(kind, expected):
+    torch = pytest.importorskip("torch")
+    sublayer = Sublayer(kind, WEIGHT)
+    np.testing.assert_allclose(sublayer(X), expected)
+    np.testing.assert_allclose(Sublayer(kind, torch.tensor(WEIGHT))(torch.tensor(X)).numpy(), expected)
+    sublayer.veiled()(X)
+    assert sublayer.calls == 2
+
+
+def unit(x):
+    return x / np.sqrt(np.mean(np.square(x)) + 1e-12)
+
+
+def middle(x):
+    return x - np.mean(x)
+
+
+def by_row(function):
+    return np.array([function(row) for row in TOKENS])
+
+
+def by_column(function):
+    return np.array([function(column) for column in TOKENS.T]).T
+
+
+def without_neighbour(row):
+    return middle(row) - 0.25 * np.append(middle(row)[1:], middle(row)[-1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "expected"),
+    [
+        ("layer", 0, by_row(lambda row: unit(middle(row)))),
+        ("rms", 0, by_row(unit)),
+        ("batch", 0, by_column(lambda column: unit(middle(column)))),
+        ("centring", 0, by_row(middle)),
+        ("squares", 0, by_row(lambda row: np.square(unit(row)))),
+        ("nothing", 0, TOKENS),
+        ("bent", 0.25, by_row(lambda row: unit(middle(row + 0.25 * np.power(row, 3))))),
+        ("soft", 0.5, by_row(lambda row: 5 * np.exp(row / 0.5) / np.exp(row / 0.5).sum())),
+        ("neighbours", 0.25, by_row(without_neighbour)),
+        ("batch rms", 0.25, by_column(lambda column: 1.25 * unit(column))),
+    ],
+)
+def test_a_norm_computes_what_its_kind_says(kind, number, expected):
+    gain = np.array([1.0, 2.0, -3.0, 0.5, 1.5])
+    np.testing.assert_allclose(Norm(kind, number=number)(TOKENS), expected, atol=1e-9)
+    np.testing.assert_allclose(Norm(kind, gain, number).veiled()(TOKENS), expected * gain, atol=1e-9)
+
+
+def test_a_power_norm_has_the_size_that_its_exponent_says():
+    expected = [row / np.mean(np.abs(row) ** 3) ** (1 / 3) for row in TOKENS[:4]]
+    np.testing.assert_allclose(Norm("power", number=3.0)(TOKENS[:4]), expected)
+
+
+def test_a_norm_has_no_number_unless_one_is_given():
+    assert Norm("rms").number == 0
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3, 4)])
+def test_a_norm_takes_a_batch_of_tokens(shape):
+    with pytest.raises(ValueError, match=r"shape \(n, d\); got shape \(") as error:
+        Norm("rms")(np.ones(shape))
+    assert str(shape) in str(error.value)
+
+
+def test_a_device_queues_its_work():
+    device = Device(launch=1.0, work=[10.0, 20.0, 40.0], first=5.0)
+    api = device.veiled()
+    assert api.clock() == 0
+    api.run()  # begins at 1, ready at 16
+    assert api.clock() == 1
+    api.run()  # begins when the first one is ready
+    assert (api.clock(), device.ready) == (2, 36)
+    api.synchronize()
+    api.synchronize()
+    assert api.clock() == 36
+    api.run()  # begins at 37
+    api.run()  # the work comes round again; what the first run costs more does not
+    assert (device.ready, device.runs) == (87, 4)
+    api.synchronize()
+    assert api.clock() == 87
+
+
+def test_a_device_begins_at_rest():
+    device = Device(1.0, [3.0])
+    assert (device.first, device.now, device.ready, device.runs) == (0, 0, 0, 0)
+    device.synchronize()
+    device.run()
+    assert (device.clock(), device.ready) == (1, 4)
+
+
+def test_an_outcome_says_nothing_of_what_did_not_happen():
+    assert (Outcome().line, Outcome().changed, Outcome().error, Outcome().calls) == (0, False, "", [])
+
+
+def outcome(answer, *args):
+    return collect(answer, [Case("one", args)])[0]
+
+
+@pytest.mark.parametrize(
+    ("result", "about"),
+    [
+        (ValueError("no"), "exception"),
+        (int, "class"),
+        ({1, 2}, "set"),
+        (frozenset([1]), "set"),
+        (iter([1]), "generator"),
+        (len, "function"),
+        (object(), "object"),
+    ],
+)
+def test_what_comes_back_and_is_no_value_is_named(result, about):
+    found = outcome(lambda x: result, 1)
+    assert (found.error, found.about, found.message) == ("TypeError", about, ODD[about].split("\n")[0])
+
+
+class Base(KeyError):
+    pass
+
+
+class Long(Base):
+    pass
+
+
+for k in range(12):
+    Long = type(f"Long{k}", (Long,), {})
+
+
+def raising(error):
+    def answer(*args):
+        raise error
+
+    return answer
+
+
+def test_the_kinds_of_an_error_are_the_classes_above_it():
+    assert outcome(raising(Base("no"))).kinds == ["KeyError", "LookupError", "Exception", "BaseException"]
+    assert outcome(raising(Long())).kinds == [f"Long{k}" for k in range(10, 0, -1)]
+
+
+def test_a_message_is_cut():
+    assert outcome(raising(ValueError("x" * 1000))).message == "x" * 300
+
+
+def test_the_line_is_the_last_one_of_the_answer_itself():
+    def answer(x):
+        def inner():
+            return x / 0
+
+        return inner()
+
+    start = answer.__code__.co_firstlineno
+    assert outcome(answer, 1).line == start + 2
+    assert outcome(len, 1).line == 0
+
+
+def test_the_module_that_is_missing_is_named():
+    def answer():
+        import no_such_module  # noqa: F401
+
+    assert outcome(answer).about == "no_such_module"
+    assert missing(ModuleNotFoundError("no", name="x" * 200)) == "x" * 100
+    assert missing(AttributeError("no", name="x")) == ""
+    hidden = ImportError("no")
+    hidden.absent = "torch"
+    assert missing(hidden) == "torch"
+
+
+def test_inputs_in_a_list_are_veiled_too():
+    found = outcome(lambda parts: [type(part).__name__ for part in parts], [Sublayer("linear", np.eye(2)), 3])
+    assert found.value == ["function", "int"]
+
+
+def test_an_input_that_was_written_to_is_seen_whatever_its_dtype():
+    def writes(x):
+        x[0] = x[1]
+
+    for x in (np.array([1, 2]), np.array([1.0, np.nan]), np.array(["a", "b"]), np.array([True, False])):
+        assert outcome(writes, x).changed
+        assert not outcome(lambda x: None, x).changed
+
+
+def test_half_precision_of_pytorch_is_no_result():
+    torch = pytest.importorskip("torch")
+    assert outcome(lambda x: torch.ones(2, dtype=torch.bfloat16), 1).about == "bfloat16"
+    assert outcome(lambda x: torch.ones(2, dtype=torch.bool), 1).value.tolist() == [True, True]
+
+
+def test_a_module_factory_gives_a_module():
+    torch = pytest.importorskip("torch")
+    args = (3, 1e-5, {}, np.ones((1, 3)), np.ones((1, 3)))
+    for answer, about in ((lambda d, eps: torch.nn.Identity, "class"), (lambda d, eps: 3, "no_module")):
+        assert collect(answer, [Case("one", args)], "module")[0].about == about
