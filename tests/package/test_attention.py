@@ -272,3 +272,11 @@ def test_without_a_mask_attention_commutes_with_permuting_tokens(library: str, r
 def test_a_mask_of_ones_is_no_mask(library: str, rng: np.random.Generator) -> None:
     module, x = ours(builtin()), rng.normal(size=(B, T, D))
     close(LIBRARIES[library](module, x, np.ones((T, T), bool)), LIBRARIES[library](module, x, None))
+
+
+@pytest.mark.parametrize("lead", [(), (2, 3)])
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_mask_fits_any_leading_axes(library: str, lead: tuple[int, ...], rng: np.random.Generator) -> None:
+    module, x = ours(builtin()), rng.normal(size=(*lead, T, D))
+    alone = [LIBRARIES[library](module, one, causal()) for one in x.reshape(-1, T, D)]
+    close(LIBRARIES[library](module, x, causal()), np.reshape(alone, x.shape))
