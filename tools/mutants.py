@@ -87,7 +87,7 @@ PARTS: dict[str, dict[str, list[str]]] = {
         "subnorm/torch/attention.py": package("attention", "errors", "dtypes", "block"),
         "subnorm/torch/transformer_blocks.py": package("block", "errors", "dtypes", "published"),
         "subnorm/torch/norms.py": package(
-            "norms_backward", "norms", "dtypes", "errors", "published", "norms_properties"
+            "norms_backward", "norms", "dtypes", "errors", "published", "norms_properties", "fast"
         ),
         "subnorm/torch/fast.py": package("fast", "errors"),
     },

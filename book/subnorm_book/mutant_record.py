@@ -161,7 +161,8 @@ class Mutants(SphinxDirective):
         if self.arguments[0] == "survivors":
             return "\n".join(survivors(files))
         left = absent(files, root)
-        parts = [table(score(files, root))] if files else []
+        parts = [f"The aim is to notice {GOAL} % of those that can be noticed."]
+        parts += [table(score(files, root))] if files else []
         if left:
             parts.append(f"Not tried yet: {', '.join(map(literal, left))}.")
         parts += sorted({made(entry) for entry in files.values()})

@@ -7,7 +7,7 @@ from subnorm.checks.collect import ODD, Case, Device, Norm, Outcome, Sublayer, c
 
 RNG = np.random.default_rng(5)
 X, WEIGHT = RNG.normal(size=(2, 3, 4)), RNG.normal(size=(4, 4))
-TOKENS = np.vstack([RNG.normal(1, 2, size=(4, 5)), np.zeros(5)])
+TOKENS = np.vstack([RNG.normal(1, 2, size=(6, 5)), np.zeros(5)])
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_a_device_queues_its_work():
     device = Device(launch=1.0, work=[10.0, 20.0, 40.0], first=5.0)
     api = device.veiled()
     assert api.clock() == 0
-    api.run()  # begins at 1, ready at 16
-    assert api.clock() == 1
+    api.run()  # begins at 1
+    assert (api.clock(), device.ready) == (1, 16)
     api.run()  # begins when the first one is ready
     assert (api.clock(), device.ready) == (2, 36)
     api.synchronize()
@@ -101,6 +101,10 @@ def test_a_device_queues_its_work():
     assert (device.ready, device.runs) == (87, 4)
     api.synchronize()
     assert api.clock() == 87
+    for _ in range(4):
+        api.run()
+        api.synchronize()
+    assert api.clock() == 87 + 4 + 20 + 40 + 10 + 20
 
 
 def test_a_device_begins_at_rest():
@@ -206,6 +210,39 @@ def test_half_precision_of_pytorch_is_no_result():
     torch = pytest.importorskip("torch")
     assert outcome(lambda x: torch.ones(2, dtype=torch.bfloat16), 1).about == "bfloat16"
     assert outcome(lambda x: torch.ones(2, dtype=torch.bool), 1).value.tolist() == [True, True]
+
+
+def test_a_size_of_pytorch_is_a_tuple():
+    torch = pytest.importorskip("torch")
+    assert outcome(lambda x: torch.ones(2, 3).shape, 1).value == (2, 3)
+
+
+def test_arrays_are_kept_where_tensors_do_not_do_better():
+    pytest.importorskip("torch")
+
+    def answer(x, wrong):
+        if wrong or not isinstance(x, np.ndarray):
+            raise TypeError("no")
+        return x
+
+    outcomes = collect(answer, [Case("right", (np.ones(2), False)), Case("wrong", (np.ones(2), True))])
+    assert [found.error for found in outcomes] == ["", "TypeError"]
+
+
+@pytest.mark.parametrize("name", ["another", "zeta"])
+def test_a_module_with_other_names_is_not_run(name):
+    torch = pytest.importorskip("torch")
+
+    def factory(d, eps):
+        module = torch.nn.Identity()
+        module.register_parameter(name, torch.nn.Parameter(torch.ones(d)))
+        return module
+
+    args = (3, 1e-5, {"weight": np.ones(3)}, np.ones((1, 3)), np.ones((1, 3)))
+    found = collect(factory, [Case("one", args)], "module")[0]
+    assert found.error == ""
+    assert found.value["the state_dict"] == f"{name} (3,)"
+    assert found.value["y"] is None
 
 
 def test_a_module_factory_gives_a_module():
