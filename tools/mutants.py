@@ -354,9 +354,9 @@ def measure(part: str, file: str, copies: list[Path]) -> None:
 
 
 def again(part: str, file: str, copies: list[Path]) -> None:
-    """Try those survivors again that are not equivalent: which test notices them now?"""
+    """Try those survivors again that are still missed: which test notices them now?"""
     entry = recorded()["files"].get(file, {"survivors": []}) | {"tests": PARTS[part][file]}
-    rows = [row for row in entry["survivors"] if "equivalent" not in row]
+    rows = [row for row in entry["survivors"] if not {"equivalent", "killed"} & set(row)]
     found = mutants(file) if rows else []
     wanted: dict[Mutant, dict[str, Any]] = {}
     for row in rows:
@@ -366,9 +366,9 @@ def again(part: str, file: str, copies: list[Path]) -> None:
         else:
             print(f"{file}:{row['line']} has changed: {row['was']}")
     for mutant, end in tried(list(wanted), entry["tests"], copies) if wanted else ():
-        for verdict in ("killed", "open") if end else ("killed",):
-            wanted[mutant].pop(verdict, None)
-        wanted[mutant].update({"killed": end} if end else {})
+        if end:
+            wanted[mutant].pop("open", None)
+            wanted[mutant]["killed"] = end
     if wanted:
         record = recorded()
         record["files"][file] = entry | {"again": stamp()}
@@ -394,7 +394,7 @@ def preload() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all if not given")
-    parser.add_argument("--survivors", action="store_true", help="only those of the record that are not equivalent")
+    parser.add_argument("--survivors", action="store_true", help="only those that no test noticed last time")
     args = parser.parse_args()
     if unknown := set(args.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
