@@ -306,10 +306,6 @@ def keep(record: dict[str, Any]) -> None:
     RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
-def stamp() -> dict[str, Any]:
-    return {"date": today(), "commit": commit(Path(__file__), "book/mutants.json")}
-
-
 def versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: version(name) for name in VERSIONS}
 
@@ -321,7 +317,7 @@ def drawn(found: list[Mutant], file: str, part: str) -> list[Mutant]:
     return random.Random(f"{SEED} {file}").sample(found, AT_MOST[part])
 
 
-def measure(part: str, file: str, copies: list[Path]) -> None:
+def measure(part: str, file: str, copies: list[Path], made: dict[str, Any]) -> None:
     """Try the mutants of a file, and put what comes out into the record; what is equivalent remains so."""
     start = time.monotonic()
     known = {
@@ -339,7 +335,7 @@ def measure(part: str, file: str, copies: list[Path]) -> None:
         rows.append(row | ({"equivalent": known[mutant.place]} if mutant.place in known else {}))
     record = recorded()
     record["files"][file] = {
-        **stamp(),
+        **made,
         "command": f"python3 course.py mutants {part}",
         "versions": versions(),
         "text": digest(file),
@@ -353,7 +349,7 @@ def measure(part: str, file: str, copies: list[Path]) -> None:
     print(f"{file}: {len(rows)} of {len(chosen)} survive, {time.monotonic() - start:.0f} s", flush=True)
 
 
-def again(part: str, file: str, copies: list[Path]) -> None:
+def again(part: str, file: str, copies: list[Path], made: dict[str, Any]) -> None:
     """Try those survivors again that are still missed: which test notices them now?"""
     entry = recorded()["files"].get(file, {"survivors": []}) | {"tests": PARTS[part][file]}
     rows = [row for row in entry["survivors"] if not {"equivalent", "killed"} & set(row)]
@@ -371,7 +367,7 @@ def again(part: str, file: str, copies: list[Path]) -> None:
             wanted[mutant]["killed"] = end
     if wanted:
         record = recorded()
-        record["files"][file] = entry | {"again": stamp()}
+        record["files"][file] = entry | {"again": made}
         keep(record)
     left = sum("killed" not in row for row in rows)
     print(f"{file}: {len(rows)} tried again, {left} survive", flush=True)
@@ -404,14 +400,12 @@ def main() -> None:
     preload()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copies = [Path(folder, str(k)) for k in range(os.cpu_count() or 1)]
+        made = {"date": today(), "commit": commit(Path(__file__), "book/mutants.json")}
         for copy in copies:
             shutil.copytree(course.ROOT, copy, ignore=LEFT_OUT)
         for part in args.parts or PARTS:
             for file in PARTS[part]:
-                if args.survivors:
-                    again(part, file, copies)
-                else:
-                    measure(part, file, copies)
+                (again if args.survivors else measure)(part, file, copies, made)
 
 
 if __name__ == "__main__":
