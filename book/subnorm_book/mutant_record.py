@@ -101,16 +101,26 @@ def absent(files, root):
 
 
 def survivors(files):
-    """A list of each file: the line as the mutant has it, what was there before, and the verdict."""
+    """A list of each file; those that a test notices now are folded."""
     for name, entry in files.items():
-        if entry["survivors"]:
+        rows = entry["survivors"]
+        if rows:
             yield f"**`{name}`**\n"
-        for row in entry["survivors"]:
-            verdict = next(key for key in VERDICTS if key in row)
-            why = row[verdict] if verdict != "killed" else literal(row[verdict])
-            where = f"line {row['line']}" + (f" in {literal(row['function'])}" if row["function"] else "")
-            yield f"- {where}: {change(row['was'], row['now'])}. *{VERDICTS[verdict].capitalize()}*: {why}"
+        yield from (described(row) for row in rows if "killed" not in row)
+        if since := [row for row in rows if "killed" in row]:
+            yield f"\n```{{admonition}} {len(since)} noticed since\n:class: dropdown"
+            yield from map(described, since)
+            yield "```"
         yield ""
+
+
+def described(row):
+    """The line as the mutant has it, what was there before, and the verdict."""
+    verdict = next(key for key in VERDICTS if key in row)
+    # of a test the file and the name, without its parameters: together they are too long for a line
+    why = row[verdict] if verdict != "killed" else ": ".join(map(literal, row[verdict].split("[")[0].split("::")))
+    where = f"line {row['line']}" + (f" in {literal(row['function'])}" if row["function"] else "")
+    return f"- {where}: {change(row['was'], row['now'])}. *{VERDICTS[verdict].capitalize()}*: {why}"
 
 
 def change(was, now):

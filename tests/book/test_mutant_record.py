@@ -85,10 +85,11 @@ def test_each_survivor_has_its_line_and_its_verdict(shown):
     soup, _ = shown(RECORD)
     assert items(soup) == [
         "line 2 in f: return x & 1 with & in place of |. Cannot be noticed: no bit is left.",
-        "line 2 in f: return a - 1, - 1 added. Noticed since: tests/test_f.py::test_f[1]",
         "line 2: without @cached. Still missed: no time yet.",
         "line 2 in f: return 2.5 * `x` with 2.5 in place of 1.5. Still missed: no time yet.",
+        "line 2 in f: return a - 1, - 1 added. Noticed since: tests/test_f.py: test_f",
     ]
+    assert [fold.p.text for fold in soup.select(".admonition.dropdown")] == ["1 noticed since"]
 
 
 def test_a_file_that_has_changed_or_was_not_tried_is_named(shown, tmp_path):
