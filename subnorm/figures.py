@@ -86,7 +86,7 @@ def show(fig: "Figure", alt: str, dpi: int = 120) -> None:
 def check_text(name: str, text: str) -> None:
     """Reject a text that is too short to describe a figure."""
     if len(text) < 20:
-        raise ValueError(f"{name} must say what is seen; got {text!r}. Name the curves, and what they do.")
+        raise ValueError(f"{name} must describe the figure; got {text!r}. Name the curves, and what they do.")
 
 
 def with_palette(png: io.BytesIO, pixels: int = 1) -> bytes:

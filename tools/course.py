@@ -49,6 +49,8 @@ INPUTS = [
     "constraints.txt",
     "tools/book.py",
 ]
+# A copy of the checkout without these is as fresh as a clone: its first build finds no cache.
+GENERATED = shutil.ignore_patterns(".*", "_build", "dist", "venv", "grades", "submissions", "__pycache__", "*.egg-info")
 
 TYPES = {
     ".html": "text/html; charset=utf-8",

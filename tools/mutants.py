@@ -13,7 +13,6 @@ import ast
 import collections
 import contextlib
 import gc
-import hashlib
 import importlib
 import json
 import os
@@ -32,6 +31,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Any
 
+from subnorm import _files
 from subnorm.provenance import commit, today
 from tools import course
 
@@ -40,7 +40,6 @@ SEED = 13  # of the samples
 AT_MOST = {"classroom": 40}  # mutants of each file, of a part whose tests take long
 PAUSE = 0.01  # seconds
 LEAST = 10  # seconds on a processor, to which five times those of all tests are added
-LEFT_OUT = shutil.ignore_patterns(".*", "_build", "dist", "venv", "__pycache__", "*.egg-info")
 OURS = ("subnorm", "tools", "tests", "helpers", "conftest")  # imported anew for every mutant
 PRELOADED = ("numpy", "torch", "hypothesis", "matplotlib.image", "IPython", "hypothesis.extra.numpy")
 VERSIONS = ("cosmic-ray", "pytest", "hypothesis", "numpy", "torch", "subnorm")
@@ -201,7 +200,7 @@ class Run:
             finally:
                 os._exit(70)
         with contextlib.suppress(OSError):
-            os.setpgid(self.pid, self.pid)  # as the child does: whoever is first
+            os.setpgid(self.pid, self.pid)  # the child does so too: either may be first
 
     def ended(self) -> tuple[str, float] | None:
         """None while it runs; then the first test that failed, "" if none did, and the seconds on a processor."""
@@ -303,7 +302,7 @@ def recorded() -> dict[str, Any]:
 
 def keep(record: dict[str, Any]) -> None:
     record["files"] = dict(sorted(record["files"].items()))
-    RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    _files.write(RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
 
 def versions() -> dict[str, str]:
@@ -342,7 +341,7 @@ def measure(part: str, file: str, copies: list[Path], made: dict[str, Any]) -> N
         **made,
         "command": f"python3 course.py mutants {part}",
         "versions": versions(),
-        "text": digest(file),
+        "text": _files.digest(course.ROOT / file),
         "tests": tests,
         "mutants": len(found),
         "tried": len(chosen),
@@ -377,11 +376,6 @@ def again(part: str, file: str, copies: list[Path], made: dict[str, Any]) -> Non
     print(f"{file}: {len(rows)} tried again, {left} survive", flush=True)
 
 
-def digest(file: str) -> str:
-    """By which the page knows that a file has changed since."""
-    return hashlib.sha256((course.ROOT / file).read_bytes()).hexdigest()[:16]
-
-
 def preload() -> None:
     """Import what no mutant changes."""
     for name in PRELOADED:
@@ -406,7 +400,7 @@ def main() -> None:
         copies = [Path(folder, str(k)) for k in range(os.cpu_count() or 1)]
         made = {"date": today(), "commit": commit(Path(__file__), "book/mutants.json")}
         for copy in copies:
-            shutil.copytree(course.ROOT, copy, ignore=LEFT_OUT)
+            shutil.copytree(course.ROOT, copy, ignore=course.GENERATED)
         for part in args.parts or PARTS:
             for file in PARTS[part]:
                 (again if args.survivors else measure)(part, file, copies, made)

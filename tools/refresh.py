@@ -12,6 +12,8 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+from subnorm import _files
+
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 # one NumPy thread, as in the tests; the kernels inherit it
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -83,10 +85,7 @@ def refresh(path: Path) -> bool:
             file=sys.stderr,
         )
         return False
-    # replace atomically: Ctrl+C leaves the old notebook or the new one
-    fresh = path.with_name(path.name + ".tmp")
-    fresh.write_text(nbformat.writes(book) + "\n", encoding="utf-8", newline="\n")
-    fresh.replace(path)
+    _files.write(path, nbformat.writes(book) + "\n")  # Ctrl+C leaves the old notebook or the new one
     print(
         f"{path.name}: {time.perf_counter() - wall:.1f} s, CPU {children_cpu() - cpu:.1f} s",
         flush=True,

@@ -19,12 +19,11 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 
+from subnorm import _files
 from subnorm.provenance import commit, cpu_model, load, today
 from tools import course
 
 RECORD = course.ROOT / "book" / "speed.json"
-# Generated files: a copy without them is a fresh checkout, whose first build finds no cache.
-MADE = shutil.ignore_patterns(".*", "_build", "dist", "venv", "__pycache__", "*.egg-info")
 BUILDS = 3
 IMPORTS = 9
 CHANGED = "notebooks/03-layer-normalization.ipynb"  # the notebook in which to change one word
@@ -193,9 +192,7 @@ def keep(name: str, measure: dict) -> None:
     measures = {key: (old | {name: measure}).get(key) for key in MEASURES}
     text = json.dumps({**head, "measures": {key: found for key, found in measures.items() if found}}, indent=1)
     text = re.sub(r"\[[^][{}]+\]", lambda numbers: re.sub(r"\s+", " ", numbers[0]), text)  # one line per row
-    new = RECORD.with_suffix(".new")
-    new.write_text(text + "\n", "utf-8", newline="\n")
-    new.replace(RECORD)  # atomic: an interruption leaves the old record
+    _files.write(RECORD, text + "\n")
 
 
 def take(names: list) -> bool:
@@ -212,7 +209,7 @@ def take(names: list) -> bool:
             }
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                 copy = pathlib.Path(folder, "course")
-                shutil.copytree(course.ROOT, copy, ignore=MADE)
+                shutil.copytree(course.ROOT, copy, ignore=course.GENERATED)
                 try:
                     measure["rows"] = MEASURES[name](copy)
                 except Failed as error:

@@ -7,7 +7,6 @@ is the table of all files; `{mutants} survivors` lists each fault that no test n
 verdict. A survivor without a verdict is a warning in every build, as is a record that does not hold together.
 """
 
-import hashlib
 import json
 import re
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from subnorm import _files
 from subnorm.provenance import is_commit, is_day
 
 from .speed_record import table
@@ -85,13 +85,9 @@ def score(files, root):
     yield ["", "mutants", "noticed at once", "noticed since", "cannot be noticed", "still missed", "noticed"]
     for name, entry in files.items():
         path = root / name
-        same = path.exists() and digest(path) == entry["text"]
+        same = path.exists() and _files.digest(path) == entry["text"]
         yield score_row(f"`{name}`" + ("" if same else " (changed since)"), [entry])
     yield score_row("**all**", list(files.values()))
-
-
-def digest(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 def absent(files, root):

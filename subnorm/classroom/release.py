@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import subnorm
-from subnorm import checks
+from subnorm import _files, checks
 from subnorm.checks.exercise import Exercise
 from subnorm.checks.variant import text_of
 from subnorm.classroom import handout
@@ -125,7 +125,7 @@ def draft(name: str) -> int:
     except SheetError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
-    path.write_text(as_json(source), "utf-8")
+    _files.write(path, as_json(source))
     return 0
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from subnorm import _files
 from subnorm.classroom.verdict import SAYS
 
 Record = dict[str, Any]
@@ -82,16 +83,9 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def write(path: Path, text: str) -> None:
     """Write a file atomically."""
-    part = path.with_name(f".part-{digest(path.name)[:16]}")
     with writes_to(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            part.write_text(text, encoding="utf-8", newline="\n")
-            part.replace(path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                part.unlink()
-            raise
+        _files.write(path, text)
 
 
 @contextlib.contextmanager

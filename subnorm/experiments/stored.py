@@ -5,6 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from subnorm import _files
 from subnorm.provenance import today, versions
 
 Record = dict[str, Any]
@@ -28,6 +29,4 @@ def read(path: Path) -> Record:
 
 def write(path: Path, record: Record) -> None:
     """Write a record atomically: an interruption leaves the previous one."""
-    unfinished = path.with_suffix(".unfinished")
-    unfinished.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8", newline="\n")
-    unfinished.replace(path)
+    _files.write(path, json.dumps(record, indent=1) + "\n")

@@ -71,7 +71,7 @@ def test_a_picture_of_few_colours_looks_like_the_one_that_was_drawn(published: l
 
 
 def test_a_figure_without_words_is_refused(published: list[dict[str, Any]]) -> None:
-    with pytest.raises(ValueError, match=r"alt must say what is seen; got 'A plot'.*Name the curves"):
+    with pytest.raises(ValueError, match=r"alt must describe the figure; got 'A plot'.*Name the curves"):
         show(plt.figure(), "A plot")
     assert not published
 
