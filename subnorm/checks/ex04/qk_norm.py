@@ -61,7 +61,7 @@ def is_bounded(y, q, k, heads, gamma_q, gamma_k, eps):
         ("layer_norm", "return gamma -> x = x - x.mean(-1, keepdims=True); return gamma",
          "the mean is subtracted first: that is LayerNorm without beta; RMSNorm takes x as it is."),
         ("no_scale", "/ np.sqrt(q.shape[-1]) ->",
-         "the scores are not divided by sqrt(d_head); a head has length sqrt(d_head) behind its norm, so they grow.",
+         "the scores are not divided by sqrt(d_head); after its norm a head has length sqrt(d_head), so they grow.",
          "microsoft/MInference/issues/69"),
         ("scale_of_width", "np.sqrt(q.shape[-1]) -> np.sqrt(q.shape[-1] * heads)",
          "the scores are divided by sqrt(d); each is a sum over the d_head features of one head."),
@@ -79,7 +79,7 @@ def is_bounded(y, q, k, heads, gamma_q, gamma_k, eps):
          "a row of your scores belongs to a key; it belongs to a query."),
         ("softmax", ("return q @ -> y = q @",
                      "(q.shape[-1]) -> (q.shape[-1]); y = np.exp(y); return y / y.sum(-1, keepdims=True)"),
-         "these are the weights, behind the softmax; the scores in front of it are asked for."),
+         "these are the weights, after the softmax; return the scores, before it."),
         ("eps_outside", "np.sqrt((x * x).mean(-1, keepdims=True) + eps) -> "
                         "(np.sqrt((x * x).mean(-1, keepdims=True)) + eps)",
          "eps is added outside the root, sqrt(mean) + eps; the definition is sqrt(mean + eps)."),
