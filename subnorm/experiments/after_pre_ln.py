@@ -10,6 +10,7 @@ runs, so you can stop and resume it. The deep dive repeats some of the runs.
 
 import sys
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from subnorm.experiments import stored
-from subnorm.experiments.language_model import Characters
+from subnorm.experiments.language_model import Characters, updates
 from subnorm.experiments.stack import causal_mask, draw_weights, mean_square, random_tokens
+from subnorm.experiments.warmup import settled
 from subnorm.provenance import versions
 from subnorm.torch import STACK_PLACEMENTS, PlacedStack, Placement
 from subnorm.torch.placements import Branch
@@ -170,23 +172,16 @@ def run(name: str, seed: int, steps: int) -> npt.NDArray[np.float64]:
     """
     torch.manual_seed(seed)  # for DropPath
     model = PlacedLanguageModel(name, torch.Generator().manual_seed(seed))
-    data = torch.Generator().manual_seed(1000 + seed)
-    optimizer = torch.optim.Adam(model.parameters(), lr=RATE, fused=True)
-    losses = np.zeros(steps)
-    for step in range(steps):
-        tokens, targets = TASK.batch(BATCH_SIZE, data)
-        loss = F.cross_entropy(model(tokens).transpose(1, 2), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    losses = []
+    for before in islice(updates(model, TASK, seed, RATE, batch_size=BATCH_SIZE), steps):
+        losses.append(before)
         model.stack.placement.after_update(model.stack)
-        losses[step] = loss.item()
-    return losses
+    return np.array(losses)
 
 
 def at(losses: npt.NDArray[np.float64], steps: tuple[int, ...]) -> list[float]:
     """The mean of the last 20 losses at each of the steps, in nats."""
-    return [round(float(losses[step - 20 : step].mean()), 4) for step in steps]
+    return [round(settled(losses[:step]), 4) for step in steps]
 
 
 def take(anew: bool, path: Path) -> None:

@@ -146,7 +146,7 @@ class LanguageModel(nn.Module):
         return self.stack.states(self.embed(tokens))
 
 
-def loss(model: LanguageModel, tokens: Tensor, targets: Tensor) -> Tensor:
+def loss(model: nn.Module, tokens: Tensor, targets: Tensor) -> Tensor:
     """Mean cross-entropy, in nats, over the tokens that count."""
     return F.cross_entropy(model(tokens).transpose(1, 2), targets, ignore_index=IGNORE)
 
@@ -209,7 +209,7 @@ def fit(
 
 
 def updates(
-    model: LanguageModel, task: Task, seed: int, lr: float, warmup: int = 0, batch_size: int = 16
+    model: nn.Module, task: Task, seed: int, lr: float, warmup: int = 0, batch_size: int = 16
 ) -> Iterator[float]:
     """Make the updates of :func:`fit` one at a time, without end, and yield the training loss before each."""
     data = torch.Generator().manual_seed(1000 + seed)
