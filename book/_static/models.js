@@ -1,23 +1,9 @@
-// The table of models: show the rows that contain all words and have the chosen placement, and sort by a column.
+// The table of models: sort it by a column.
 {
-  const filter = document.querySelector(".models-filter");
-  const [words, status] = [filter.querySelector("[type=search]"), filter.querySelector("[role=status]")];
   const table = document.querySelector("table.models");
   const body = table.tBodies[0];
-  const rows = [...body.rows].map((row, at) => ({ row, at, text: row.textContent.toLowerCase() }));
+  const rows = [...body.rows].map((row, at) => ({ row, at }));
   const heads = [...table.tHead.rows[0].cells];
-
-  function show() {
-    const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const placement = filter.querySelector("[type=radio]:checked").value;
-    const kind = placement && `placement-${placement.toLowerCase().replaceAll(" ", "-")}`;
-    let count = 0;
-    for (const { row, text } of rows) {
-      row.hidden = !((!kind || row.classList.contains(kind)) && wanted.every((word) => text.includes(word)));
-      count += !row.hidden;
-    }
-    status.textContent = wanted.length || placement ? `${count} models` : "";
-  }
 
   const value = (row, column) => row.cells[column].textContent.trim();
 
@@ -43,6 +29,4 @@
     button.addEventListener("click", () => sort(column));
     head.querySelector("p").append(button);
   });
-  filter.addEventListener("input", show);
-  show(); // a reload may restore old choices
 }

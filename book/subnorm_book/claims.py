@@ -28,6 +28,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from subnorm_book import tables
 from subnorm_book.claim_records import Stored, newest
+from subnorm_book.row_filter import row_filter
 
 log = logging.getLogger(__name__)
 
@@ -36,14 +37,6 @@ NAME = re.compile(r"[0-9a-z]+(-[0-9a-z]+)+")
 SPOT_CHECK = "spot-check"
 SAME = {"reading": "record"}  # a cell that reads a record counts as the record
 KINDS = {"cell": "measured", "record": "recorded", "test": "tested", "bib": "cited"}
-FILTER = (  # the style sheet shows it where the script can serve it
-    '<div class="ledger-filter" role="search"><label>Find <input type="search" id="ledger-words"></label> '
-    + "".join(
-        f'<label><input type="radio" name="ledger-kind" value="{kind}"{"" if kind else " checked"}> {word}</label> '
-        for kind, word in {"": "all", **{word: word for word in KINDS.values()}}.items()
-    )
-    + '<span role="status"></span></div>'
-)
 SENTENCE_END = re.compile(r"[.?!][\"”’)]*\s+(?=\S)")
 
 
@@ -323,7 +316,7 @@ class Fill(SphinxPostTransform):
     def pages(self):
         """The ledger: the number of claims of each kind, then the claims of each page, in the order of the book."""
         yield nodes.paragraph("", self.count(), classes=["count"])
-        yield nodes.raw("", FILTER, format="html")
+        yield row_filter("ul.ledger > li", "claims", {word: word for word in KINDS.values()})
         for doc in in_order(self.env, self.config.root_doc):
             rows = [self.row(name) for name, row in self.env.known_claims.items() if row["doc"] == doc]
             if rows:
@@ -369,11 +362,6 @@ class Fill(SphinxPostTransform):
         return [nodes.Text("cited: "), cite]
 
 
-def add_script(app, pagename, templatename, context, doctree):
-    if pagename in app.env.ledgers:
-        app.add_js_file("ledger.js", loading_method="defer", priority=900)
-
-
 def in_order(env, doc):
     yield doc
     for child in env.toctree_includes.get(doc, []):
@@ -397,5 +385,4 @@ def setup(app):
     app.connect("doctree-read", collect)
     app.connect("doctree-read", remember)
     app.connect("env-updated", check)
-    app.connect("html-page-context", add_script)
     return {"env_version": 5, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -15,5 +15,15 @@ def add_html_only(app, node, visit):
     app.add_node(node, html=(visit, None), **dict.fromkeys(OTHERS, (skip, None)))
 
 
+def add_script(app, name, wanted, priority=900):
+    """Load a script, by default after the others, on the pages for whose document `wanted` is true."""
+
+    def add(app, pagename, templatename, context, doctree):
+        if doctree and wanted(doctree):
+            app.add_js_file(name, loading_method="defer", priority=priority)
+
+    app.connect("html-page-context", add)
+
+
 def skip(translator, node):
     raise nodes.SkipNode

@@ -26,6 +26,7 @@ from sphinx.util.docutils import ReferenceRole, SphinxDirective
 
 from subnorm import live
 from subnorm_book import measured
+from subnorm_book.html_nodes import add_script
 
 log = logging.getLogger(__name__)
 
@@ -156,9 +157,8 @@ def depart_setting(translator, node):
     translator.body.append("</span>")
 
 
-def add_script(app, pagename, templatename, context, doctree):
-    if doctree and any("data-live=" in raw.astext() for raw in doctree.findall(nodes.raw)):
-        app.add_js_file(live.SCRIPT.name, loading_method="defer")
+def has_figure(doctree):
+    return any("data-live=" in raw.astext() for raw in doctree.findall(nodes.raw))
 
 
 def setup(app):
@@ -170,5 +170,5 @@ def setup(app):
     files = [str(live.SCRIPT), str(live.STYLE)]
     app.connect("builder-inited", lambda app: app.config.html_static_path.extend(files))
     app.add_css_file(live.STYLE.name)
-    app.connect("html-page-context", add_script)
+    add_script(app, live.SCRIPT.name, has_figure, priority=500)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""The table "What does model X use?": the rows of `models.json`, which `models.js` filters and sorts.
+"""The table "What does model X use?": the rows of `models.json`, which readers filter and sort.
 
 `{models}` shows the table, and above it the filter. Every row names the files in which its entries were read, at a
 commit. To add a model, add a row to the file.
@@ -11,6 +11,9 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
+from subnorm_book.html_nodes import add_script
+from subnorm_book.row_filter import row_filter
+
 HERE = Path(__file__).parents[1] / "models.json"
 COLUMNS = ["model", "norm", "gain and bias", "placement", "final norm", "eps", "QK-norm", "cast", "source"]
 PLACEMENTS = ["Pre", "Post", "after the branch", "both sides", "parallel", "other"]
@@ -18,14 +21,6 @@ KEYS = {
     *("model", "norm", "parameters", "placement", "placement_note", "final_norm", "eps", "eps_note", "qk_norm", "cast"),
     "sources",
 }
-FILTER = (
-    '<div class="models-filter" role="search"><label>Find <input type="search" id="models-words"></label> '
-    + "".join(
-        f'<label><input type="radio" name="models-placement" value="{value}"{" checked" * (not value)}> {word}</label> '
-        for value, word in {"": "all", **{name: name for name in PLACEMENTS}}.items()
-    )
-    + '<span role="status"></span></div>'
-)
 
 
 def read(path=HERE):
@@ -76,13 +71,12 @@ NOTES = {"placement": "placement_note", "eps": "eps_note"}
 class Models(SphinxDirective):
     def run(self):
         self.env.note_dependency(str(HERE))
-        self.env.metadata[self.env.docname]["models"] = True
         table = nodes.table("", classes=["models"])
         group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in COLUMNS), cols=len(COLUMNS))
         group += nodes.thead("", line([nodes.Text(name)] for name in COLUMNS))
         group += nodes.tbody("", *(self.row(row) for row in read()))
         table += group
-        return [nodes.raw("", FILTER, format="html"), table]
+        return [row_filter("table.models tbody tr", "models", {css(name): name for name in PLACEMENTS}), table]
 
     def row(self, row):
         texts, sources = cells(row)
@@ -96,16 +90,20 @@ class Models(SphinxDirective):
 def line(parts, placement=None):
     row = nodes.row("", *(nodes.entry("", nodes.paragraph("", "", *part)) for part in parts))
     if placement:
-        row["classes"].append("placement-" + placement.lower().replace(" ", "-"))
+        row["classes"].append(css(placement))
     return row
 
 
-def add_script(app, pagename, templatename, context, doctree):
-    if app.env.metadata.get(pagename, {}).get("models"):
-        app.add_js_file("models.js", loading_method="defer", priority=900)
+def css(placement):
+    """The class of the rows of a placement."""
+    return "placement-" + placement.lower().replace(" ", "-")
+
+
+def has_models(doctree):
+    return any("models" in table["classes"] for table in doctree.findall(nodes.table))
 
 
 def setup(app):
     app.add_directive("models", Models)
-    app.connect("html-page-context", add_script)
+    add_script(app, "models.js", has_models)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -28,7 +28,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from subnorm_book import measured, tables
-from subnorm_book.html_nodes import add_html_only, writes
+from subnorm_book.html_nodes import add_html_only, add_script, writes
 from subnorm_book.quick_checks import NAME, tick_box
 
 log = logging.getLogger(__name__)
@@ -127,11 +127,6 @@ def gather(app, doctree, docname):
         parent.insert(start, foretold("", *rest[:stop], name=box["name"]))
 
 
-def add_script(app, pagename, templatename, context, doctree):
-    if doctree and any(doctree.findall(prediction)):
-        app.add_js_file("predict.js", loading_method="defer", priority=900)  # after subnorm.js and live.js
-
-
 # HTML
 
 
@@ -173,5 +168,5 @@ def setup(app):
     add_html_only(app, prediction_end, visit_end)
     tables.by_page(app, "predictions")
     app.connect("doctree-resolved", gather)
-    app.connect("html-page-context", add_script)
+    add_script(app, "predict.js", lambda doctree: any(doctree.findall(prediction)))
     return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

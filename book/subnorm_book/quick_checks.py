@@ -32,7 +32,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from subnorm_book import tables
-from subnorm_book.html_nodes import add_html_only, writes
+from subnorm_book.html_nodes import add_html_only, add_script, writes
 
 log = logging.getLogger(__name__)
 
@@ -160,9 +160,8 @@ def add_done(app, doctree, docname):
                 term += checks_done(checks=pages[link["refuri"]])
 
 
-def add_script(app, pagename, templatename, context, doctree):
-    if doctree and any(doctree.findall(lambda node: isinstance(node, checks_head | checks_done))):
-        app.add_js_file("quick-checks.js", loading_method="defer", priority=900)  # after subnorm.js
+def has_checks(doctree):
+    return any(doctree.findall(lambda node: isinstance(node, checks_head | checks_done)))
 
 
 # HTML
@@ -220,5 +219,5 @@ def setup(app):
     tables.by_page(app, "quick_checks")
     app.connect("doctree-read", add_head)
     app.connect("doctree-resolved", add_done)
-    app.connect("html-page-context", add_script)
+    add_script(app, "quick-checks.js", has_checks)
     return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

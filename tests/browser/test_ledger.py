@@ -14,7 +14,7 @@ def test_words_and_kinds_choose_claims(browser, server):
     with opened(browser, server, faults, viewport=DESK) as page:
         page.goto(server + LEDGER)
         total = shown(page)
-        status = page.locator(".ledger-filter [role=status]")
+        status = page.locator(".row-filter [role=status]")
         page.get_by_label("Find", exact=True).press_sequentially("RMSNorm ")
         found = shown(page)
         assert 0 < found < total
@@ -49,5 +49,5 @@ def test_a_link_to_a_hidden_claim_shows_it(browser, server):
 def test_without_a_script_there_is_no_filter(browser, server):
     with opened(browser, server, [], viewport=DESK, java_script_enabled=False) as page:
         page.goto(server + LEDGER)
-        assert not page.locator(".ledger-filter").is_visible()
+        assert not page.locator(".row-filter").is_visible()
         assert shown(page) > 100

@@ -22,7 +22,7 @@ def test_words_and_placements_choose_models(browser, server):
         page.get_by_label("both sides").check()
         assert 0 < rows(page).count() < total
         assert {text.split(" (")[0] for text in column(page, 4)} == {"both sides"}
-        status = page.locator(".models-filter [role=status]")
+        status = page.locator(".row-filter [role=status]")
         assert status.inner_text() == f"{rows(page).count()} models"
         page.get_by_label("Find", exact=True).press_sequentially("glm rms")
         assert column(page, 1) == ["GLM-4-0414"]
@@ -55,5 +55,5 @@ def test_a_heading_sorts_by_its_column_and_back(browser, server):
 def test_without_a_script_there_is_the_table(browser, server):
     with opened(browser, server, [], viewport=DESK, java_script_enabled=False) as page:
         page.goto(server + PAGE)
-        assert not page.locator(".models-filter").is_visible()
+        assert not page.locator(".row-filter").is_visible()
         assert rows(page).count() >= 50
