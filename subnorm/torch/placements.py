@@ -74,8 +74,8 @@ class Placement(nn.Module):
         return state + branch(self.norms[k](state))
 
     def stream(self, state: Any) -> Tensor:
-        """The residual stream in a state, in the shape of x."""
-        return state
+        """The residual stream in a state, in the shape of x: all of it, or its first part."""
+        return state[0] if isinstance(state, tuple) else state
 
     def end(self, state: Any) -> Tensor:
         """The output of the stack."""
@@ -130,6 +130,13 @@ class PlacedStack(nn.Module):
             yield "out", attention.out_proj.weight
             yield "up", feed_forward.linear1.weight
             yield "down", feed_forward.linear2.weight
+
+    @torch.no_grad()
+    def scale_values(self, factor: float) -> None:
+        """Multiply value, out, up and down by a factor; query and key keep their size."""
+        for name, weight in self.matrices():
+            if name in ("value", "out", "up", "down"):
+                weight *= factor
 
     def _attend(self, x: Tensor, block: int, mask: Tensor | None) -> Tensor:
         attention = self.attention[block]
@@ -235,9 +242,6 @@ class B2T(PostLN):
         x = self.norms[k](bottom + total)
         return x, x
 
-    def stream(self, state: tuple[Tensor, Tensor]) -> Tensor:
-        return state[0]
-
 
 class Parallel(Placement):
     """Attention and feed-forward read the same normalised stream.
@@ -261,9 +265,6 @@ class Parallel(Placement):
             reads = self.norms[k // 2](x)
         return x + branch(reads), reads
 
-    def stream(self, state: tuple[Tensor, Tensor]) -> Tensor:
-        return state[0]
-
 
 # --- a constant scales ----------------------------------------------------------------------------------------------
 
@@ -282,11 +283,8 @@ class DeepNorm(PostLN):
     def step(self, x: Tensor, branch: Branch, k: int) -> Tensor:
         return self.norms[k]((2 * self.num_blocks) ** 0.25 * x + branch(x))
 
-    @torch.no_grad()
     def prepare(self, stack: PlacedStack, x: Tensor) -> None:
-        for name, weight in stack.matrices():
-            if name in ("value", "out", "up", "down"):
-                weight *= (8 * self.num_blocks) ** -0.25
+        stack.scale_values((8 * self.num_blocks) ** -0.25)
 
 
 class LayerNormScaling(Placement):
@@ -338,11 +336,8 @@ class TFixup(Placement):
     def __init__(self, d_model: int, num_blocks: int) -> None:
         super().__init__(d_model, num_blocks, _no_norm)
 
-    @torch.no_grad()
     def prepare(self, stack: PlacedStack, x: Tensor) -> None:
-        for name, weight in stack.matrices():
-            if name in ("value", "out", "up", "down"):
-                weight *= (9 * self.num_blocks) ** -0.25
+        stack.scale_values((9 * self.num_blocks) ** -0.25)
 
 
 class Fixup(Placement):
@@ -472,9 +467,6 @@ class AdaLNZero(Placement):
         shift, scale, gate = six[3:] if k % 2 else six[:3]
         return x + gate * branch(self.norms[k](x) * (1 + scale) + shift), condition
 
-    def stream(self, state: tuple[Tensor, Tensor]) -> Tensor:
-        return state[0]
-
     def end(self, state: tuple[Tensor, Tensor]) -> Tensor:
         shift, scale = self.final_modulation(F.silu(state[1])).chunk(2, dim=-1)
         return self.final_norm(state[0]) * (1 + scale) + shift
@@ -502,9 +494,6 @@ class ResiDual(PostLN):
         x, total = state
         added = branch(x)
         return self.norms[k](x + added), total + added
-
-    def stream(self, state: tuple[Tensor, Tensor]) -> Tensor:
-        return state[0]
 
     def end(self, state: tuple[Tensor, Tensor]) -> Tensor:
         return state[0] + self.final_norm(state[1])
