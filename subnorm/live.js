@@ -142,8 +142,10 @@ globalThis.subnormLive ??= (() => {
     const unit = panel.y.label.match(/\((.*)\)$/)?.[1] ?? "";
     return x.map((at, k) => ({ at, k })).filter(({ k }) => (y[k] ?? null) !== null).map(({ at, k }) => ({
       x: px(at), y: py(y[k]),
-      words: `${look.label}, ${panel.x.label} ${named(panel.x, at)}: ${named(panel.y, y[k])} ${unit}`.trimEnd() +
-        (low ? ` (${short(low[k])} to ${short(high[k])})` : ""),
+      get words() {
+        return `${look.label}, ${panel.x.label} ${named(panel.x, at)}: ${named(panel.y, y[k])} ${unit}`.trimEnd() +
+          (low ? ` (${short(low[k])} to ${short(high[k])})` : "");
+      },
     }));
   }
 
@@ -192,8 +194,8 @@ globalThis.subnormLive ??= (() => {
   /** A heat map; the stronger the colour, the larger the value. Two colours for two signs. */
   function heatPanel(panel, data, { x, y, w, h, below }) {
     const { rows, columns, limits: [low, high], colours, digits } = panel;
-    const named = rows.some((label) => label);
-    const left = x + (named ? Math.max(...rows.map(width)) + 10 : 0);
+    const labelled = rows.some((label) => label);
+    const left = x + (labelled ? Math.max(...rows.map(width)) + 10 : 0);
     const [top, bottom] = [y + 26, y + h - (below ? SIDE.bottom - ROW : SIDE.bottom)];
     const [cw, ch] = [(x + w - left) / columns.length, (bottom - top) / rows.length];
     const most = digits === null ? 1 : 0.5; // a number in the cell must stay readable
@@ -239,7 +241,7 @@ globalThis.subnormLive ??= (() => {
     const [stem, branch] = [0.27, 0.71].map((part) => x + (w - wide) / 2 + part * wide);
     const [next, after, plus, out, middle, into, fork, end] =
       [0, 0.19, 0.36, 0.48, 0.63, 0.78, 0.89, 1].map((part) => y + 52 + part * (h - 68));
-    const spots = { post: [stem, after], branch: [branch, out], pre: [branch, into], none: [branch, end] };
+    const centres = { post: [stem, after], branch: [branch, out], pre: [branch, into], none: [branch, end] };
     const [bw, bh] = [82, 26];
     const box = ([cx, cy], look) => `<rect x="${fixed(cx - bw / 2)}" y="${fixed(cy - bh / 2)}" width="${bw}" height="${bh}" rx="4" ${look}/>`;
     const way = (points, look) => `<polyline fill="none" ${look} points="${points.map((at) => at.map(fixed)).join(" ")}"/>`;
@@ -247,10 +249,10 @@ globalThis.subnormLive ??= (() => {
       [cx - 5 * dx + 4 * dy, cy - 5 * dy + 4 * dx]], THIN);
     const sum = (cy) => `<circle cx="${fixed(stem)}" cy="${fixed(cy)}" r="10" fill="${colour("ground")}" stroke="currentColor"/>` +
       rule(stem - 5, cy, stem + 5, cy, "axis") + rule(stem, cy - 5, stem, cy + 5, "axis");
-    const data = `class="drag{}" data-sets="${control}" data-places="${JSON.stringify(places.map((name) => spots[name].map(fixed)))}"`;
+    const data = `class="drag{}" data-sets="${control}" data-places="${JSON.stringify(places.map((name) => centres[name].map(fixed)))}"`;
     const free = here !== "post";
-    const grip = [0, 1].flatMap((c) => [-1, 0, 1].map((r) =>
-      `<circle cx="${fixed(spots[here][0] - bw / 2 + 9 + 5 * c)}" cy="${fixed(spots[here][1] + 5 * r)}" r="1.3" fill="currentColor"/>`));
+    const dots = [0, 1].flatMap((c) => [-1, 0, 1].map((r) =>
+      `<circle cx="${fixed(centres[here][0] - bw / 2 + 9 + 5 * c)}" cy="${fixed(centres[here][1] + 5 * r)}" r="1.3" fill="currentColor"/>`));
     return [
       text(x, y + 14, title, "start", ' class="title"'),
       text(x, y + 32, free ? "x reaches the next sum as it is" : "x has to pass the norm", "start", ' class="small"'),
@@ -262,13 +264,13 @@ globalThis.subnormLive ??= (() => {
       box([branch, middle], `fill="${colour("ground")}"`),
       box([branch, middle], `fill="${colour("blue")}" fill-opacity=".3" stroke="${colour("blue")}" stroke-width="1.5"`),
       text(branch, middle + 4, "F", "middle"),
-      ...places.filter((name) => name !== here).map((name) => box(spots[name],
+      ...places.filter((name) => name !== here).map((name) => box(centres[name],
         `${data.replace("{}", "")} stroke="${colour("orange")}" stroke-dasharray="4 4" stroke-opacity=".8"`)),
       places.includes("none") && here !== "none" ? text(branch, end + 4, "no norm", "middle", ' class="small"') : "",
-      `<g ${data.replace("{}", " handle")} data-x="${fixed(spots[here][0])}" data-y="${fixed(spots[here][1])}">` +
-        box(spots[here], `fill="${colour("ground")}"`) +
-        box(spots[here], `fill="${colour("orange")}" fill-opacity=".4" stroke="${colour("orange")}" stroke-width="2"`) +
-        grip.join("") + text(spots[here][0] + 6, spots[here][1] + 4, "norm", "middle") + "</g>",
+      `<g ${data.replace("{}", " handle")} data-x="${fixed(centres[here][0])}" data-y="${fixed(centres[here][1])}">` +
+        box(centres[here], `fill="${colour("ground")}"`) +
+        box(centres[here], `fill="${colour("orange")}" fill-opacity=".4" stroke="${colour("orange")}" stroke-width="2"`) +
+        dots.join("") + text(centres[here][0] + 6, centres[here][1] + 4, "norm", "middle") + "</g>",
     ].join("");
   }
 
@@ -549,7 +551,6 @@ globalThis.subnormLive ??= (() => {
   const STILL = 608; // px, the width of the book's text column
   const BEAT = 700; // ms between two steps of Play
   const NEAR = 30; // px from a point at which a pointer sees its value
-
   const GLIDE = 200; // ms from one state to the next
 
   /** The picture of a figure in a state, `w` pixels wide; `part` of the way to it if it comes `from` other numbers. */
@@ -659,9 +660,11 @@ globalThis.subnormLive ??= (() => {
         const handle = holder.querySelector(".handle");
         if (handle) was = settle(handle, hand, left, part);
         [shown, points] = [seen.shown, seen.points];
-        said.textContent = seen.say;
-        figure.dataset.state = JSON.stringify({ state, numbers: seen.numbers });
-        figure.classList.add("live-on");
+        if (now === begun) {
+          said.textContent = seen.say;
+          figure.dataset.state = JSON.stringify({ state, numbers: seen.numbers });
+          figure.classList.add("live-on");
+        }
         if (part < 1) frame = requestAnimationFrame(paint);
       };
       paint(begun);
