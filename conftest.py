@@ -16,12 +16,13 @@ import pytest
 from matplotlib import image
 from nbval.plugin import IPyNbCell
 
-from subnorm import live, report
+from subnorm import figures, live, report
 
 # The kernels inherit this: NumPy's second thread spins while it waits, which can cost twenty times the CPU time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["SUBNORM_STORED"] = "1"  # live figures as still pictures, as refresh stores them
 
+SVG = "image/svg+xml"
 BLOCK = 16  # pixels
 LAST_DIGIT = 2e-4  # relative; five digits are stored
 LIMIT = 5.0  # of 255; other threads and CPUs give at most 0.4; a point moved by 3 % or one wrong letter, more than 12
@@ -37,9 +38,10 @@ def worst_block(stored: np.ndarray, fresh: np.ndarray) -> float:
     return float(diff.reshape(height // BLOCK, BLOCK, width // BLOCK, BLOCK).mean(axis=(1, 3)).max())
 
 
-def pixels(png: str) -> np.ndarray:
-    """A base64 PNG on white as an array, (height, width, 3), 0 to 255."""
-    rgba = 255 * image.imread(io.BytesIO(base64.b64decode(png)), format="png")
+def pixels(picture: str) -> np.ndarray:
+    """An SVG, or a base64 PNG, on white as an array, (height, width, 3), 0 to 255."""
+    png = figures.as_png(picture, figures.SHARP) if picture.startswith("<svg") else base64.b64decode(picture)
+    rgba = 255 * image.imread(io.BytesIO(png), format="png")
     if rgba.ndim == 2:
         rgba = np.stack([rgba] * 3, axis=-1)
     alpha = rgba[..., 3:] / 255 if rgba.shape[-1] == 4 else 1.0
@@ -68,18 +70,23 @@ def stale(stored: list[dict[str, Any]], fresh: list[dict[str, Any]]) -> str | No
     """How a cell's stored outputs differ from the fresh ones, apart from what nbval compares; None if they do not."""
     both = [[output for output in outputs if "data" in output] for outputs in (stored, fresh)]
     said = [[report.said(output) for output in outputs] for outputs in both]
-    pngs = [[output["data"].get("image/png") for output in outputs] for outputs in both]
+    pictures = [[output["data"].get(SVG, output["data"].get("image/png")) for output in outputs] for outputs in both]
     lives = [[live.stored(output) for output in outputs] for outputs in both]
     if said[0] != said[1]:
         return f"the stored numbers are {said[0]}, the fresh ones {said[1]}"
-    if [png is None for png in pngs[0]] != [png is None for png in pngs[1]]:
+    if [picture is None for picture in pictures[0]] != [picture is None for picture in pictures[1]]:
         return "a figure is stored that the cell does not draw, or the other way round"
     if not all(map(same_live, *lives)):
         return "a live figure is stored with other data than the cell now computes"
-    for was, now in zip(*pngs, strict=True):
+    for was, now in zip(*pictures, strict=True):
         if was != now and (worst := worst_block(pixels(was), pixels(now))) > LIMIT:
             return f"a stored figure is not the one now drawn: a block differs by {worst:.1f} of 255, limit {LIMIT}"
     return None
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if isinstance(item, IPyNbCell) and SVG not in item.parent.skip_compare:  # nbval knows this of PNG
+        item.parent.skip_compare += (SVG,)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -562,24 +562,12 @@ def stored(output: Mapping[str, Any]) -> str | None:
 
 def still(spec: str) -> bytes:
     """The first state as a PNG, for code hosts and for notebooks that have not been run."""
-    import matplotlib as mpl  # only stored pictures need these
-    import resvg_py
-
     style = STYLE.read_text("utf-8")
     light = {**dict(re.findall(r"(--live-\w+): (#\w+)", style.split("}")[0])), "currentColor": "#222"}
     rules = re.findall(r"^\.live-picture ([^{]+\{[^}]+\})", style, re.MULTILINE)
-    fonts = Path(mpl.get_data_path(), "fonts", "ttf")  # the same picture on every machine
     svg = renderer().eval(f"subnormLive.picture({spec}).svg").replace("<svg ", f'<svg xmlns="{SVG}" ', 1)
-    png = resvg_py.svg_to_bytes(
-        svg_string=_coloured(svg, light),
-        style_sheet=_coloured("\n".join(rules), light),
-        sans_serif_family="DejaVu Sans",  # the style's last family; without it the text silently disappears
-        font_files=[str(fonts / "DejaVuSans.ttf"), str(fonts / "DejaVuSans-Bold.ttf")],
-        skip_system_fonts=True,
-        background="white",
-        zoom=1.5,
-    )
-    return figures.with_palette(io.BytesIO(bytes(png)))
+    png = figures.as_png(_coloured(svg, light), 1.5, _coloured("\n".join(rules), light))
+    return figures.with_palette(io.BytesIO(png))
 
 
 def _coloured(text: str, values: Mapping[str, str]) -> str:

@@ -11,9 +11,7 @@ import struct
 from pathlib import Path
 from urllib.parse import unquote
 
-import numpy as np
 from docutils import nodes
-from PIL import Image
 from sphinx.util import logging
 from sphinx.util.index_entries import split_index_msg
 
@@ -104,40 +102,7 @@ def sized(image, page, later):
     if box is None:  # and no `decoding`: the next build warns again
         log.warning("%s: the size of picture %.80s is not known; use a PNG, or an SVG with a viewBox", page, source)
         return image[0]
-    more += choice(page.parent / unquote(source), source, box)
     return f'<img width="{box[0]}" height="{box[1]}" {more} {image[1]}>'
-
-
-def choice(path, source, box):
-    """A picture of several pixels a dot is for screens that have them: the others load one of a pixel a dot."""
-    width = box[0]
-    if path.suffix != ".png" or (sharp := struct.unpack(">I", path.read_bytes()[16:20])[0]) == width:
-        return ""
-    small = path.with_suffix(".small.png")
-    if not small.exists():
-        with Image.open(path) as picture:
-            smaller(picture, box).save(small, optimize=True)
-    name = f"{source.removesuffix('.png')}.small.png"
-    shown = f"(max-width: {width + 32}px) calc(100vw - 2rem), {width}px"
-    return f' srcset="{name} {width}w, {source} {sharp}w" sizes="{shown}"'
-
-
-def smaller(picture, box):
-    """The picture in its own colours and the 16 commonest of those that resizing mixes.
-
-    To look for the fewest colours, as `figures.with_palette` does, takes a quarter of a second for each picture, and
-    saves no byte here.
-    """
-    picture = picture.convert("RGB")
-    own = [colour for _, colour in sorted(picture.getcolors(picture.width * picture.height), reverse=True)]
-    rgb = np.asarray(picture.resize(box, Image.Resampling.BOX), dtype=int) @ (1 << 16, 1 << 8, 1)  # a number a pixel
-    mixed, places, counts = np.unique(rgb, return_inverse=True, return_counts=True)
-    mixed = np.stack([mixed >> 16, mixed >> 8 & 255, mixed & 255], axis=1).astype(np.float32)
-    colours = np.array([*own[:240], *mixed[counts.argsort()[-16:]]], dtype=np.float32)
-    nearest = ((colours**2).sum(-1) - 2 * mixed @ colours.T).argmin(-1)
-    image = Image.fromarray(nearest[places].reshape(rgb.shape).astype(np.uint8))
-    image.putpalette(colours.astype(np.uint8).tobytes())
-    return image
 
 
 def size(path):
@@ -151,7 +116,8 @@ def size(path):
         density = picture.find(b"pHYs", 0, picture.find(b"IDAT"))  # pixels in a metre; CSS has 96 dots in an inch
         metre = struct.unpack(">I", picture[density + 4 : density + 8])[0] if density > 0 else 0
         return tuple(round(length / max(1, round(metre * 0.0254 / 96))) for length in pixels)
-    box = re.search(rb'viewBox="\S+ \S+ ([\d.]+) ([\d.]+)"', picture)
+    box = re.match(rb'<svg\b[^>]* width="([\d.]+)" height="([\d.]+)"', picture)  # of a plot
+    box = box or re.search(rb'viewBox="\S+ \S+ ([\d.]+) ([\d.]+)"', picture)
     return box and tuple(round(float(length)) for length in box.groups())
 
 

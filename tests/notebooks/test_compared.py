@@ -24,6 +24,12 @@ from PIL import Image
 png = io.BytesIO()
 Image.linear_gradient("L").convert("RGB").save(png, format="png")
 publish_display_data({"image/png": png.getvalue(), "text/plain": "a gradient from black to white"})"""
+PLOT = """\
+import matplotlib.pyplot as plt
+from subnorm import figures
+fig, ax = plt.subplots(figsize=(4, 3))
+ax.plot([0, 1, 2], [3, 4, 6])
+figures.show(fig, "A line that rises, and then rises faster")"""
 SAID = """\
 publish_display_data({"text/plain": "slope = 0.72"}, metadata={"said": {"slope": "0.72"}})"""
 TIMES = """\
@@ -38,6 +44,8 @@ SOURCES = {
     "prints": "print('mean 0.725')",
     "draws": FIGURE,
     "draws again": FIGURE,
+    "plots": PLOT,
+    "plots again": PLOT,
     "says": SAID,
     "moves": LIVE,
     "moves again": LIVE,
@@ -56,6 +64,13 @@ def repaint(output, rows, columns, by):
     output["data"]["image/png"] = base64.b64encode(png.getvalue()).decode()
 
 
+def redraw(output, was, now):
+    """Change one coordinate of a stored plot."""
+    svg = "".join(output["data"]["image/svg+xml"])
+    assert svg.count(was) == 1
+    output["data"]["image/svg+xml"] = svg.replace(was, now)
+
+
 def replace(output, was, now):
     """Change one row in the table of a live figure."""
     assert output["metadata"]["live"].count(was) == 1
@@ -70,6 +85,11 @@ PLANTED = {
         "a stored figure is not the one now drawn: a block differs by",
     ),
     "draws again": (lambda output: output["data"].pop("image/png"), "a figure is stored that the cell does not draw"),
+    "plots": (
+        lambda output: redraw(output, "L 147.6 134.28", "L 147.6 132.6"),  # 3.97 in the place of 4
+        "a stored figure is not the one now drawn: a block differs by",
+    ),
+    "plots again": (lambda output: redraw(output, ">1.5</text>", ">1.6</text>"), "a stored figure is not the one"),
     "says": (lambda output: output["metadata"]["said"].update(slope="0.73"), "the stored numbers are"),
     "moves": (lambda output: replace(output, '"y":[0.5,2]', '"y":[0.501,2]'), "with other data than"),
     "moves again": (lambda output: replace(output, "It ends at 2.", "It ends at 3."), "with other data than"),
@@ -77,6 +97,7 @@ PLANTED = {
 }
 UNSEEN = {
     "draws": lambda output: repaint(output, slice(None), slice(None), 1),  # the noise of another CPU
+    "plots": lambda output: redraw(output, "L 147.6 134.28", "L 147.6 134.3"),  # the same
     "moves": lambda output: replace(output, '"y":[0.5,2]', '"y":[0.50005,2]'),  # the last digit, on another CPU
     "times": lambda output: output.update(text=["0.0\n"]),
 }

@@ -51,7 +51,9 @@ def figures_are_described(book):
     for n, _, _, outputs in code_cells(book):
         for output in outputs:
             alt = "".join(output.get("data", {}).get("text/plain", ""))
-            if "image/png" in output.get("data", {}) and (len(alt) < DESCRIBED or alt.startswith("<")):
+            if {"image/png", "image/svg+xml"} & set(output.get("data", {})) and (
+                len(alt) < DESCRIBED or alt.startswith("<")
+            ):
                 yield f"code cell {n}: a figure's text is {alt!r}; say what is seen (subnorm.figures.show)"
 
 
@@ -140,7 +142,8 @@ def code(count, source, *outputs, tags=()):
 
 
 def display(**data):
-    return {"output_type": "display_data", "metadata": {}, "data": {key.replace("_", "/"): data[key] for key in data}}
+    kinds = {"image_png": "image/png", "image_svg": "image/svg+xml", "text_plain": "text/plain"}
+    return {"output_type": "display_data", "metadata": {}, "data": {kinds[key]: data[key] for key in data}}
 
 
 PROSE = {"cell_type": "markdown", "metadata": {}, "source": ["Look at the sign."]}
@@ -178,6 +181,7 @@ PLANTED = {
         cell(3, outputs=[display(image_png="iVBORw0", text_plain="<Figure size 640x480 with 1 Axes>")]),
     ),
     "figure without a text": (figures_are_described, cell(3, outputs=[display(image_png="iVBORw0")])),
+    "figure as SVG without a text": (figures_are_described, cell(3, outputs=[display(image_svg="<svg></svg>")])),
     "figure with a word": (figures_are_described, cell(3, outputs=[display(image_png="iVBORw0", text_plain="plot")])),
     "long cell": (short, cell(1, source=["x = 1\n"] * (SHOWN + 1))),
     "long folded cell": (short, cell(1, source=["x = 1\n"] * (FOLDED + 1), metadata={"tags": ["hide-input"]})),

@@ -1,8 +1,11 @@
 """Every picture has an alt text, and visible, distinguishable lines."""
 
 import io
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -12,8 +15,8 @@ from matplotlib import colors, image
 from matplotlib.patches import Rectangle
 
 import subnorm.figures
-from subnorm import diagrams
-from subnorm.figures import LOOKS, show, use_style
+from subnorm import _svg, diagrams
+from subnorm.figures import LOOKS, as_png, show, use_style, with_palette
 
 ALT = "One line that rises from 0 to 1."
 
@@ -32,35 +35,89 @@ def published(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     monkeypatch.setattr(
         subnorm.figures,
         "publish_display_data",
-        lambda data, metadata: shown.append({**data, "size": metadata["image/png"]}),
+        lambda data, metadata=None: shown.append({**data, "metadata": metadata}),
     )
     return shown
 
 
-def test_a_figure_is_shown_as_png_with_its_words_and_closed(published: list[dict[str, Any]]) -> None:
+def texts(svg: str) -> list[str]:
+    """The words of an SVG that are text."""
+    return ["".join(text.itertext()) for text in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_a_figure_is_shown_as_svg_with_its_words_and_closed(published: list[dict[str, Any]]) -> None:
     fig, ax = plt.subplots(figsize=(2, 1))
-    ax.plot([0, 1])
+    ax.plot([0, 1], color=subnorm.figures.BLUE)
     show(fig, ALT, dpi=50)
     assert not plt.get_fignums()
     (data,) = published
+    assert set(data) == {"image/svg+xml", "text/plain", "metadata"}
     assert data["text/plain"] == ALT
-    picture = image.imread(io.BytesIO(data["image/png"]), format="png")
-    assert data["size"] == {"width": 100}  # no height, which a narrow page makes smaller
+    svg = data["image/svg+xml"]
+    assert svg.startswith("<svg ")
+    assert ' width="100" height="50" ' in svg
+    picture = image.imread(io.BytesIO(as_png(svg)), format="png")
+    assert picture.shape[:2] == (50, 100)
+    assert np.array_equal(picture[0, 0, :3], [1, 1, 1])  # white, whatever the page's colour is
+    blue = np.abs(picture[..., :3] - colors.to_rgb(subnorm.figures.BLUE)).max(axis=-1)
+    assert (blue < 0.2).sum() > 20  # the line
+
+
+def test_two_drawings_are_the_same_bytes(published: list[dict[str, Any]]) -> None:
+    for _ in range(2):  # a difference in git is a difference in a result
+        fig, ax = plt.subplots()
+        ax.plot(np.sin(np.arange(50)), "o-")
+        show(fig, ALT)
+    one, other = (data["image/svg+xml"] for data in published)
+    assert one == other
+    assert "metadata" not in one  # it would have the date
+    assert not re.search(r' d="[^"]*\d\.\d{3}', one)
+
+
+def test_words_are_text_in_the_readers_font_and_formulas_are_outlines(published: list[dict[str, Any]]) -> None:
+    fig, ax = plt.subplots()
+    ax.set(title="a title", xlabel="the gain $\\gamma$", ylabel="loss", yscale="log", ylim=(1e-12, 100), xlim=(-1, 1))
+    ax.text(0, 1, "upside\ndown & <out>")
+    show(fig, ALT)
+    svg = published[0]["image/svg+xml"]
+    found = texts(svg)
+    assert {"a title", "loss", "\N{MINUS SIGN}0.75", "upside", "down & <out>", "10\N{MINUS SIGN}10"} <= set(found)
+    assert '>10<tspan dy="-0.45em" font-size="70%">\N{MINUS SIGN}10</tspan></text>' in svg
+    assert not any("gain" in words or "$" in words or "^" in words for words in found)
+    assert "font-family:" not in svg  # the picture's own says it once
+    assert svg.count("font-family=") == 1
+
+
+def test_the_font_of_figures_is_that_of_the_page() -> None:
+    style = Path(__file__).parents[2].joinpath("book", "_static", "subnorm.css").read_text("utf-8")
+    (font,) = re.findall("--pst-font-family-base: ([^;]*);", style)
+    assert font.replace('"', "'") == _svg.FONT
+
+
+def test_a_figure_that_is_heavier_as_svg_is_a_sharp_png(published: list[dict[str, Any]]) -> None:
+    rng = np.random.default_rng(0)
+    for points in (10, 10_000):
+        fig, ax = plt.subplots(figsize=(2, 1))
+        ax.plot(*rng.standard_normal((2, points)), "o")
+        show(fig, ALT, dpi=50)
+    light, heavy = published
+    assert "image/svg+xml" in light
+    assert set(heavy) == {"image/png", "text/plain", "metadata"}
+    assert heavy["metadata"] == {"image/png": {"width": 100}}  # no height, which a narrow page makes smaller
+    picture = image.imread(io.BytesIO(heavy["image/png"]), format="png")
     assert picture.shape[:2] == (100, 200)  # two pixels a dot, for screens that have them
-    assert np.array_equal(picture[0, 0], [1, 1, 1, 1])  # white, whatever the page's colour is
+    assert np.array_equal(picture[0, 0], [1, 1, 1, 1])
 
 
-def test_a_picture_of_few_colours_looks_like_the_one_that_was_drawn(published: list[dict[str, Any]]) -> None:
+def test_a_picture_of_few_colours_looks_like_the_one_that_was_drawn() -> None:
     drawn = io.BytesIO()
-    for _ in range(2):
-        fig, (left, right) = plt.subplots(1, 2, figsize=(6, 3))
-        left.plot(np.sin(np.arange(50)), color=subnorm.figures.BLUE)
-        right.imshow(np.linspace(0, 1, 1000).reshape(40, 25), cmap="cividis", aspect="auto")
-        fig.savefig(drawn, format="png", dpi=200, facecolor="white")
-        show(fig, ALT, dpi=100)
-    stored, again = (data["image/png"] for data in published)
-    assert stored == again  # a difference in git is a difference in a result
-    assert len(stored) < drawn.tell() / 4  # two drawings
+    fig, (left, right) = plt.subplots(1, 2, figsize=(6, 3))
+    left.plot(np.sin(np.arange(50)), color=subnorm.figures.BLUE)
+    right.imshow(np.linspace(0, 1, 1000).reshape(40, 25), cmap="cividis", aspect="auto")
+    fig.savefig(drawn, format="png", dpi=200, facecolor="white")
+    stored, again = (with_palette(drawn) for _ in range(2))
+    assert stored == again
+    assert len(stored) < drawn.tell() / 2
     few, many = (np.rint(255 * image.imread(io.BytesIO(png))[..., :3]) for png in (stored, drawn.getvalue()))
     assert len(np.unique(few.reshape(-1, 3), axis=0)) <= 256
     assert np.array_equal(few[0, 0], [255, 255, 255])
