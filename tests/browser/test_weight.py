@@ -50,7 +50,7 @@ def received(browser, server, pages):
 def test_the_pages_arrive_whole(received):
     """The measurement includes the page, its style, scripts, fonts and pictures."""
     kinds = {PurePosixPath(url.split("?")[0]).suffix for url in received["notebooks/03-layer-normalization.html"]}
-    assert {".html", ".css", ".js", ".woff2", ".png", ".svg"} <= kinds
+    assert {".html", ".css", ".js", ".woff2", ".svg"} <= kinds
 
 
 def test_every_page_is_light(received, record_property):
