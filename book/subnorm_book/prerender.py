@@ -18,6 +18,8 @@ from sphinx.util.math import get_node_equation_number
 
 log = logging.getLogger(__name__)
 CLASSES = "math notranslate nohighlight"
+SHORT = 24  # characters of TeX; so short a formula fits in a line with the punctuation that follows it
+GLUE = "<!--glue-->"  # behind a short formula; slim.py moves the punctuation before it
 TYPESET = """
 function typeset(tex, options) {
   try { return JSON.stringify([katex.renderToString(tex, JSON.parse(options)), null]) }
@@ -81,7 +83,9 @@ def prepare(app, doctree):
 def visit(translator, node):
     html = node["html"]
     if isinstance(node, nodes.math):
-        translator.body.append(f'<span class="{CLASSES}">{html}</span>')
+        formula = f'<span class="{CLASSES}">{html}</span>'
+        short = len(node.astext()) <= SHORT
+        translator.body.append(f'<span class="glued">{formula}</span>{GLUE}' if short else formula)
     else:
         translator.body.append(translator.starttag(node, "div", CLASS=CLASSES))
         if node["number"]:

@@ -16,6 +16,7 @@ from sphinx.util import logging
 from sphinx.util.index_entries import split_index_msg
 
 from subnorm_book import styles
+from subnorm_book.prerender import GLUE
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,8 @@ RULES = [
     # roles that do not fit their children
     (r' role="list"(?= class="citation-list")| role="doc-biblioentry"', ""),
     (r"<script (?![^>]*\b(?:defer|async)\b)(?=[^>]*\bsrc=)", "<script defer "),
+    # a browser may begin a line with the full stop after a formula
+    (rf"</span>{GLUE}([.,;:?!)’”]*)", r"\1</span>"),
     # names, punctuation and blanks of a listing have the colour of the listing, and are most of a chapter's elements
     (r'<span class="(?:n|nn|p|w)">([^<]*)</span>', r"\1"),
 ]

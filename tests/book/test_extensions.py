@@ -1,6 +1,7 @@
 """The book's own Sphinx extensions, each on a one-page book: a fault warns in the first build and in the next."""
 
 import io
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import pytest
@@ -164,6 +165,19 @@ def test_slim_fixes_pages_and_may_run_twice(tmp_path):
     assert '<img width="240" height="72" decoding="async" src="b.svg">' in once
     assert '<img decoding="async" width="5" src="a.png">' in once
     assert slim.slim(once, tmp_path / "a.html") == once
+
+
+def test_no_line_begins_with_the_punctuation_after_a_short_formula(tmp_path):
+    from docutils import nodes
+    from subnorm_book import prerender, slim
+
+    formula = nodes.math("", "x", html="X")
+    writer = SimpleNamespace(body=[])
+    with pytest.raises(nodes.SkipNode):
+        prerender.visit(writer, formula)
+    for after, glued, rest in [(").  So", ").", "  So"), (" and", "", " and")]:
+        html = slim.slim("".join(writer.body) + after, tmp_path / "a.html")
+        assert html == f'<span class="glued"><span class="{prerender.CLASSES}">X</span>{glued}</span>{rest}'
 
 
 def test_only_pictures_after_the_first_wait_until_they_are_near(tmp_path):
