@@ -33,13 +33,54 @@ for (const [sign, capture] of [["scroll", false], ["pointerdown", true], ["keydo
 // scrollspy would lay out the whole page before it can be used.
 if (matchMedia("(min-width: 1200px)").matches) document.body.dataset.bsSpy = "scroll";
 
-// Print in the light theme, whatever the screen shows.
+// Print in the light theme, whatever the screen shows, and with the answers last: those of the quick checks, and the
+// solutions, which go back to their places afterwards.
 {
   const root = document.documentElement.dataset;
-  let shown;
+  const last = document.createElement("section");
+  last.className = "printed-answers";
+  let shown, moved = [];
+
+  const answer = (check) => {
+    const right = check.querySelector(".why.right");
+    const part = document.createElement("div");
+    part.append(`${parseInt(check.textContent)}. `, ...right.closest(".option").querySelector("label").cloneNode(true).childNodes);
+    part.append(right.cloneNode(true));
+    return part;
+  };
+  const nameOf = (solution) => {
+    const name = document.createElement("p");
+    name.className = "rubric";
+    name.append(...solution.closest("section").querySelector("h1, h2, h3, h4").cloneNode(true).childNodes);
+    const task = solution.closest("li"); // of a numbered list of exercises
+    if (task) name.append(` ${[...task.parentElement.children].indexOf(task) + 1}`);
+    return name;
+  };
+  const answersLast = () => {
+    const checks = [...document.querySelectorAll(".quick-check")];
+    moved = [...document.querySelectorAll(".bd-article .solution")].map((box) => ({ box, place: document.createComment("") }));
+    if (!checks.length && !moved.length) return;
+    last.innerHTML = "<h2>Answers</h2>";
+    last.append(...checks.map(answer));
+    let title;
+    for (const { box, place } of moved) {
+      const name = nameOf(box);
+      if (name.textContent !== title) last.append(name);
+      title = name.textContent;
+      box.replaceWith(place);
+      last.append(box);
+    }
+    document.querySelector(".bd-article").append(last);
+  };
+  const answersBack = () => {
+    for (const { box, place } of moved) place.replaceWith(box);
+    last.remove();
+  };
+
   matchMedia("print").addEventListener("change", ({ matches: printing }) => {
     if (printing) shown = root.theme;
     root.theme = printing ? "light" : shown;
+    (printing ? answersLast : answersBack)();
   });
 }
 

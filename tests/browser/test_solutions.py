@@ -1,4 +1,4 @@
-"""Solutions are visible on request on the screen, and never printed."""
+"""Answers are visible on request on the screen, and come last on paper."""
 
 import pytest
 from helpers.visit import DESK, opened
@@ -40,28 +40,49 @@ def test_code_that_is_no_solution_keeps_its_label(browser, server):
 
 
 @pytest.mark.parametrize("name", ["notebooks/03-layer-normalization", "notebooks/exercises/ex02-layer-norm"])
-def test_paper_has_no_solution(browser, server, name):
+def test_on_paper_the_solutions_come_last(browser, server, name):
     with opened(browser, server, [], viewport=DESK) as page:
         page.goto(f"{server}{name}.html")
-        page.locator(".solution").first.wait_for(state="attached")
-        for fold in page.locator("details.solution > summary, .cell.solution summary").all():
-            fold.press("Enter")  # on paper not even one that was opened
+        solutions = page.locator(".solution")
+        solutions.first.wait_for(state="attached")
+        places = "list => list.map(e => e.parentElement.outerHTML.slice(0, 200))"
+        before = solutions.evaluate_all(places)
         page.emulate_media(media="print")
-        solutions = page.locator(".solution").all()
-        assert len(solutions) >= 2
-        assert not any(solution.evaluate(SHOWN) for solution in solutions)
+        last = page.locator(".printed-answers .solution")
+        last.first.wait_for(state="attached")
+        assert last.count() == solutions.count() == len(before) >= 2
+        assert page.locator(".bd-article > :last-child").get_attribute("class") == "printed-answers"
+        assert all(part.evaluate(SHOWN) for part in last.locator("p:not(.admonition-title), pre").all())
+        assert not any(label.evaluate(SHOWN) for label in last.locator("summary").all())
         hints = page.locator(".admonition.dropdown:not(.solution) p, details.sd-dropdown:not(.solution) p").all()
         assert hints
         assert all(hint.evaluate(SHOWN) for hint in hints)
+        page.emulate_media(media="screen")
+        page.locator(".printed-answers").wait_for(state="detached")
+        assert solutions.evaluate_all(places) == before
+
+
+def test_each_solution_on_paper_names_its_task(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "notebooks/03-layer-normalization.html")
+        page.emulate_media(media="print")
+        names = page.locator(".printed-answers .rubric")
+        names.first.wait_for(state="attached")
+        assert [name.replace("#", "") for name in names.all_text_contents()] == ["Exercises 1", "Exercises 3"]
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_paper_has_the_answers_of_quick_checks_for_those_who_asked_for_all(browser, server, asked):
+def test_on_paper_the_answers_of_quick_checks_come_last(browser, server, asked):
     with opened(browser, server, [], viewport=DESK) as page:
         page.goto(server + "notebooks/03-layer-normalization.html")
         if asked:
             page.locator("#all-answers").check()
         page.emulate_media(media="print")
-        said = page.locator(".quick-check .why").evaluate_all(f"list => list.filter({SHOWN}).length")
-        assert said == (page.locator(".quick-check .why").count() if asked else 0)
+        last = page.locator(".printed-answers .why")
+        last.first.wait_for(state="attached")
+        assert last.count() == page.locator(".quick-check").count()
+        assert all(why.evaluate(SHOWN) for why in last.all())
+        assert page.locator(".quick-check .why").evaluate_all(f"list => list.filter({SHOWN}).length") == 0
         assert page.locator(".quick-check label").first.evaluate(SHOWN)
+        first = page.locator(".printed-answers > div").first.inner_text()
+        assert first.startswith("1. It should be the last axis alone")
