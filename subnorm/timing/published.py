@@ -1,0 +1,148 @@
+"""Published times of norms on GPUs, beside the times that counting bytes predicts. None of them was measured by us.
+
+``published.json`` has each number as it is printed, the words around it, and where they are printed. The predictions
+are computed: the bytes that one call must move, divided by the bandwidth of the device's memory.
+"""
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from subnorm.timing.cases import TABLES
+from subnorm.timing.traffic import operations
+
+#: Seconds, or bytes a second.
+UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "GB/s": 1e9, "TB/s": 1e12}
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU, with the bandwidth of its memory by its data sheet.
+
+    Args:
+        name: its full name.
+        printed, unit: the bandwidth, as its source prints it.
+        quote: words of the source that contain the number.
+        source: its key in the bibliography.
+    """
+
+    name: str
+    printed: str
+    unit: str
+    quote: str
+    source: str
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes a second."""
+        return float(self.printed) * UNITS[self.unit]
+
+    def seconds(self, table: str, norm: str, shape: tuple[int, int], dtype: torch.dtype) -> float:
+        """What one kernel takes if it moves each array once, at the full bandwidth, and waits for nothing else.
+
+        Args:
+            table: "forward", "backward", "add_norm" or another of `TABLES`.
+            norm: "layer" or "rms".
+            shape: rows and features.
+            dtype: of all arrays.
+        """
+        return TABLES[table].bytes(norm, shape, dtype) / self.bandwidth
+
+
+@dataclass(frozen=True)
+class Published:
+    """One published measurement.
+
+    Args:
+        group: "large", where only bytes should count; or why they do not: "small" (the call costs more than the
+            bytes), "chain" (several operations), "cache" (the array was still in the cache; "flushed" is the same
+            kernel without that help), "more" (more was timed than the norm).
+        device: the GPU.
+        kernel: whose norm it is.
+        table, norm, shape, dtype: what was computed, as in `Device.seconds`.
+        printed, unit: the time or speed, as the source prints it. All speeds here count each array once.
+        quote: words of the source that contain the number.
+        source: its key in the bibliography.
+    """
+
+    group: str
+    device: Device
+    kernel: str
+    table: str
+    norm: str
+    shape: tuple[int, int]
+    dtype: torch.dtype
+    printed: str
+    unit: str
+    quote: str
+    source: str
+
+    @property
+    def predicted(self) -> float:
+        """Seconds by the count of bytes: of one kernel, or of the chain's operations."""
+        if self.group == "chain":
+            return chain_bytes(self.shape, self.dtype) / self.device.bandwidth
+        return self.device.seconds(self.table, self.norm, self.shape, self.dtype)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds as published; from a speed, those that one kernel needs at this speed."""
+        value = float(self.printed) * UNITS[self.unit]
+        return TABLES[self.table].bytes(self.norm, self.shape, self.dtype) / value if "/" in self.unit else value
+
+    @property
+    def ratio(self) -> float:
+        """Published over predicted: 1 where bytes and bandwidth explain the whole time."""
+        return self.seconds / self.predicted
+
+
+def llama_rms_norm(x: Tensor, gamma: Tensor, eps: float = 1e-6) -> Tensor:
+    """RMSNorm as a chain, as the benchmark of the group "chain" runs it: in float32, with a gain in float32.
+
+    Source: ``LlamaRMSNorm`` in Liger-Kernel's ``benchmark_rms_norm.py``.
+    """
+    wide = x.to(torch.float32)
+    variance = wide.pow(2).mean(-1, keepdim=True)
+    wide = wide * torch.rsqrt(variance + eps)
+    return gamma * wide.to(x.dtype)
+
+
+def chain_bytes(shape: tuple[int, int], dtype: torch.dtype) -> int:
+    """What the operations of `llama_rms_norm` read and write, counted without memory for the arrays."""
+    x, gamma = torch.empty(shape, dtype=dtype, device="meta"), torch.empty(shape[1], device="meta")
+    return sum(operation.bytes for operation in operations(lambda: llama_rms_norm(x, gamma)))
+
+
+def _read() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(files("subnorm.timing").joinpath("published.json").read_text("utf-8"))
+    return found
+
+
+def sources() -> dict[str, str]:
+    """The address of each source, by its key in the bibliography."""
+    return dict(_read()["sources"])
+
+
+def devices() -> dict[str, Device]:
+    """The GPUs, by their short names."""
+    return {key: Device(**about) for key, about in _read()["devices"].items()}
+
+
+def published() -> list[Published]:
+    """The published measurements, in the order of the file."""
+    gpus = devices()
+    return [
+        Published(
+            **{
+                **row,
+                "device": gpus[row["device"]],
+                "shape": tuple(row["shape"]),
+                "dtype": getattr(torch, row["dtype"]),
+            }
+        )
+        for row in _read()["rows"]
+    ]
