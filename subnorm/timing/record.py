@@ -31,7 +31,8 @@ PLAN: dict[str, dict[str, list[Shape]]] = {
     "cuda": dict.fromkeys(("forward", "backward", "add_norm", "add_norm_backward"), _CUDA_SHAPES)
     | dict.fromkeys(("host", "host_training"), _ONE_ROW),
 }
-DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
+#: What a device may be measured in: see `_dtype`.
+DTYPES = {"cpu": ("float32",), "cuda": ("bfloat16", "float16")}
 
 #: Allowed error of a case, in machine epsilons of its dtype at the largest entry of each result; see also `_limit`.
 ROUNDINGS = 8
@@ -57,10 +58,10 @@ def take(
         rounds: how many times to time each case; with 4k + 1 rounds no quartile falls between two rounds.
         rivals: the rivals to time, if the device supports them and they are installed.
         command: the command that repeats the measurement.
-        tell: called with a line at the start of each table.
+        tell: called with a line at the start of each table, and for a table that is left out.
 
     Returns:
-        the record: device, date and settings, then one table for each name and shape.
+        the record: device, date and settings, then one table for each name and shape that fits the GPU's memory.
     """
     device = device_here()
     busy = load()  # before the measurement adds to it
@@ -68,7 +69,10 @@ def take(
     for name, shapes in (PLAN[device] if plan is None else plan).items():
         for shape in shapes:
             tell(f"{name}, {shape[0]} x {shape[1]}")
-            tables.append(apart(measure, name, shape, device, rounds, rivals))
+            try:
+                tables.append(apart(measure, name, shape, device, rounds, rivals))
+            except torch.cuda.OutOfMemoryError:
+                tell("left out: it does not fit into the memory of the GPU")
     return {
         "schema": 2,
         "date": today(),
@@ -94,7 +98,7 @@ def apart(call: Callable[..., Record], *arguments: Any) -> Record:
 def measure(name: str, shape: Shape, device: str, rounds: int, rivals: Container[str]) -> Record:
     """One table: compare every case with float64, and time the correct ones."""
     torch._dynamo.reset()  # type: ignore[no-untyped-call]  # compile for this shape, not for dynamic shapes
-    dtype = getattr(torch, DTYPES[device])
+    dtype = getattr(torch, _dtype(device))
     inputs = Inputs.draw(shape, dtype, device, tracked=TABLES[name].backward)
     cases = build_cases(name, inputs, rivals)
     checked: dict[str, Checked] = dict.fromkeys(cases, (None, None))
@@ -109,7 +113,14 @@ def measure(name: str, shape: Shape, device: str, rounds: int, rivals: Container
         error, note = checked[key]
         about = {"bytes": case.bytes, "copy": case.copy, "max_error": error, "note": note, "rounds": seconds[key]}
         rows[key] = about | _summary(name, seconds[key], seconds[case.copy])
-    return {"name": name, "shape": list(shape), "dtype": DTYPES[device], "rows": rows}
+    return {"name": name, "shape": list(shape), "dtype": _dtype(device), "rows": rows}
+
+
+def _dtype(device: str) -> str:
+    """float32 on a CPU; on a GPU bfloat16, or float16 if it is older than Ampere and does not compute in bfloat16."""
+    if device == "cpu":
+        return "float32"
+    return "bfloat16" if torch.cuda.get_device_capability() >= (8, 0) else "float16"
 
 
 #: The error of a case, None if unknown; and why it is not timed, None if it is.
@@ -197,7 +208,7 @@ def _validate_table(table: Record, kind: str) -> None:
     name, shape, rows = table["name"], table["shape"], table["rows"]
     _must(name in PLAN[kind], f"name must be one of {list(PLAN[kind])} on {kind}", name)
     _must(len(shape) == 2 and min(shape) > 0, "shape must be rows and features", shape)
-    _must(table["dtype"] == DTYPES[kind], f"dtype must be {DTYPES[kind]} on {kind}", table["dtype"])
+    _must(table["dtype"] in DTYPES[kind], f"dtype must be {' or '.join(DTYPES[kind])} on {kind}", table["dtype"])
     dtype: torch.dtype = getattr(torch, table["dtype"])
     _must(set(rows) <= set(LABELS), f"rows must be of {list(LABELS)}", list(rows))
     _must("copy" in rows and rows["copy"]["note"] is None, "the roof called copy must be there", list(rows))

@@ -1,5 +1,6 @@
 """The code for a GPU, with a fake: the calls of Triton and of the driver, and the units."""
 
+import pickle
 import subprocess
 import sys
 from types import ModuleType, SimpleNamespace
@@ -8,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from subnorm.timing import Case, cuda, measure
+from subnorm import timing
+from subnorm.timing import Case, cuda, measure, record
 
 
 def test_a_reading_is_tritons_median_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,3 +67,36 @@ def test_driver_and_clocks_are_those_of_the_gpu_in_use(monkeypatch: pytest.Monke
     found = cuda.description()
     assert found["driver"] == "580.2"
     assert found["clocks"] == "processors 1755 MHz of 1980 MHz, memory 2619 MHz of 2619 MHz"
+
+
+@pytest.mark.parametrize(("capability", "dtype"), [((7, 5), "float16"), ((8, 0), "bfloat16"), ((10, 0), "bfloat16")])
+def test_an_old_gpu_is_measured_in_the_half_precision_that_it_has(
+    capability: tuple[int, int], dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    assert record._dtype("cuda") == dtype
+    assert record._dtype("cpu") == "float32"
+    assert dtype in record.DTYPES["cuda"]
+
+
+def test_a_table_that_does_not_fit_the_gpu_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def apart(_measure: Any, name: str, shape: tuple[int, int], *_: Any) -> dict[str, Any]:
+        if shape[0] > 8:
+            # an error reaches this process pickled
+            raise pickle.loads(pickle.dumps(torch.cuda.OutOfMemoryError("CUDA out of memory")))
+        return {"name": name, "shape": shape}
+
+    monkeypatch.setattr(record, "apart", apart)
+    lines: list[str] = []
+    found = timing.take({"forward": [(16, 8), (4, 8)]}, tell=lines.append)
+    assert found["tables"] == [{"name": "forward", "shape": (4, 8)}]
+    assert lines == ["forward, 16 x 8", "left out: it does not fit into the memory of the GPU", "forward, 4 x 8"]
+
+
+def test_another_failure_still_ends_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    def apart(*_: Any) -> None:
+        raise RuntimeError("the driver is gone")
+
+    monkeypatch.setattr(record, "apart", apart)
+    with pytest.raises(RuntimeError, match="the driver"):
+        timing.take({"forward": [(4, 8)]})
