@@ -35,8 +35,8 @@ def test_the_quote_of_a_stored_table_names_what_was_measured():
         if row["source"] == "liger2026data":
             kernel, _provider, mode, metric, unit, *_ = row["quote"].split(",")
             assert {"layer": "layer_norm", "rms": "rms_norm"}[row["norm"]] in kernel
-            assert ("add" in kernel) == (row["table"] == "add_norm")
-            assert (mode == "backward") == (row["table"] == "backward")
+            assert ("add" in kernel) == row["table"].startswith("add_norm")
+            assert (mode == "backward") == row["table"].endswith("backward")
             assert (metric, unit) == ("speed", row["unit"])
             assert row["quote"].split(",")[7] == str(row["shape"][1])
 
