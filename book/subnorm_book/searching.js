@@ -1,5 +1,5 @@
-// Sphinx's search scores only titles and words. This adds the page that explains a term, and an order of pages. It runs
-// after searchtools.js and before the index has loaded.
+// Sphinx's search scores only titles and words. This adds the page that explains a term, the question that was typed in
+// other words, and an order of pages. It runs after searchtools.js and before the index has loaded.
 {
   // The page that explains a term comes first. Hyphens, spaces, capitals, plurals and s/z spelling are ignored.
   const EXPLAINED = {
@@ -46,14 +46,22 @@
     "notebooks/09c-quantisation-autocast-export": `quantization, int8, autocast, mixed precision, amp, export, onnx`,
     "book/models": `model, which norm, llama, mistral, gemma, qwen, olmo, gpt 2, gpt 3, bert, deepseek`,
     "book/exercises": "exercise, exercise sheet, sheet",
+    "book/questions": "question, faq, frequently asked question",
   };
   const KINDS = [[/^notebooks\/\d\d-/, 8], [/^notebooks\/\d\d[a-z]-/, 6], [/^(notebooks|book)\/exercises/, -8]];
   const FIRST = 1000; // higher than any of Sphinx's scores
+  const QUESTIONS = "book/questions", ALIKE = 0.75; // share of the typed words that a question must have
+  const COMMON = new Set(`a an and are as at be by can could do does for from how i if in is it its me my of on or should so
+    than that the there this to was we what when where which why will with would you`.split(/\s+/));
 
   const words = (text) => text.toLowerCase().replaceAll("isation", "ization").match(/[\p{L}\p{N}_]+/gu) ?? [];
   const plain = (some) => some.map((word) => (word.length > 3 ? word.replace(/s$/, "") : word)).join("");
   const pages = new Map(Object.entries(EXPLAINED).flatMap(([doc, terms]) =>
     terms.split(",").map((term) => [plain(words(term)), doc])));
+
+  /** The words of a question that tell it from others. */
+  const telling = (text) => new Set(words(text).filter((word) => !COMMON.has(word))
+    .map((word) => plain([word.replace(/is(e|ed|es|ing)$/, "iz$1")])));
 
   /** All runs of words in the query, which may be terms: {run: number of words}. */
   function runs(query) {
@@ -63,11 +71,11 @@
 
   const perform = Search._performSearch;
   Search._performSearch = (query, ...terms) => {
-    const { docnames, titles, filenames, indexentries } = Search._index;
+    const { docnames, titles, filenames, indexentries, alltitles } = Search._index;
     const found = new Map(); // {page#anchor: result}
-    const add = (at, anchor, score) => {
+    const add = (at, anchor, score, title = titles[at]) => {
       const key = docnames[at] + anchor;
-      if (at >= 0 && !(found.get(key)?.[4] >= score)) found.set(key, [docnames[at], titles[at], anchor, null, score, filenames[at]]);
+      if (at >= 0 && !(found.get(key)?.[4] >= score)) found.set(key, [docnames[at], title, anchor, null, score, filenames[at]]);
     };
     const asked = runs(query);
     const explained = [...asked].filter(([term]) => pages.has(term));
@@ -75,6 +83,13 @@
       if (!explained.some(([longer]) => longer !== term && longer.includes(term))) add(docnames.indexOf(pages.get(term)), "", FIRST + length);
     for (const [entry, places] of Object.entries(indexentries)) // then the glossary
       for (const [at, id, main] of places) if (main && asked.has(plain(words(entry)))) add(at, `#${id}`, FIRST / 2);
+    const wanted = telling(query);
+    if (wanted.size > 1 && !pages.has(plain(words(query)))) // a term alone is no question
+      for (const [title, places] of Object.entries(alltitles)) for (const [at, id] of places)
+        if (id && docnames[at] === QUESTIONS) {
+          const own = telling(title), shared = [...wanted].filter((word) => own.has(word)).length;
+          if (shared >= ALIKE * wanted.size) add(at, `#${id}`, 2 * FIRST + shared + shared / own.size, title);
+        }
     const others = perform(query, ...terms).filter(([doc, , anchor]) => !found.has(doc + anchor));
     for (const result of others) result[4] += KINDS.find(([kind]) => kind.test(result[0]))?.[1] ?? 0;
     return [...others, ...found.values()].sort((a, b) => a[4] - b[4]); // Sphinx shows the last one first

@@ -1,9 +1,12 @@
 """The book's search: `searching.js` puts the page that explains a term first, and quotes prose.
 
-Sphinx's option for a scorer loads the script between its own search and the index.
+Sphinx's option for a scorer loads the script between its own search and the index. The index has no bare numbers,
+because Sphinx's search drops them from a query.
 """
 
 from pathlib import Path
+
+from sphinx.search.en import SearchEnglish
 
 #: Sphinx's scripts run early here (slim.py), and would highlight the words of the previous search.
 FORGET = 'try { localStorage.removeItem("sphinx_highlight_terms"); } catch { /* a browser may refuse to store */ }'
@@ -14,7 +17,15 @@ def forget(app, pagename, templatename, context, doctree):
         app.add_js_file(None, body=FORGET)
 
 
+class English(SearchEnglish):
+    """Sphinx's English, without bare numbers."""
+
+    def word_filter(self, word):
+        return super().word_filter(word) and not word.isdigit()
+
+
 def setup(app):
+    app.add_search_language(English)
     app.config.html_search_scorer = str(Path(__file__).with_suffix(".js"))
     app.connect("html-page-context", forget)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}  # an old index has numbers

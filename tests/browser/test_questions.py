@@ -1,0 +1,45 @@
+"""The search finds a question, as it is written and in other words."""
+
+import pytest
+from helpers.visit import DESK, opened
+
+FOUND = """(query) => Search._performSearch(...Search._parseQuery(query)).reverse()
+  .map(([doc, , anchor]) => doc + anchor)"""
+IN_OTHER_WORDS = {
+    "why is LayerNorm not quantized": "why-is-layernorm-not-quantised-to-int8",
+    "expected scalar type Half but found Float": "expected-scalar-type-half-but-found-float-in-layer-norm",
+    "LayerNorm outputs zeros": "nn-layernorm-outputs-zeros-for-my-16-1-batch-bug",
+    "why is nn.RMSNorm slower?": "why-is-nn-rmsnorm-slower-than-nn-layernorm",
+    "QK-norm before or after RoPE": "why-is-qk-norm-applied-before-rope-and-not-after",
+    "T5 NaN in fp16": "t5-gives-nan-in-fp16-first-seen-in-t5layernorm-upcasting-in-the-norm-does-not-help",
+    "difference between RMSNorm and LayerNorm": "what-is-the-difference-between-layernorm-and-rmsnorm",
+}
+NOT_A_QUESTION = ["residual connection", "layer norm", "learning rate warmup", "group normalization"]
+
+
+@pytest.fixture
+def search(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "search.html?q=x")
+        page.wait_for_function("Search.hasIndex()")
+        yield lambda query: page.evaluate(FOUND, query)
+
+
+def test_every_question_finds_itself(browser, server, search):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "book/questions.html")
+        asked = page.locator("article section:has(> h3)").evaluate_all(
+            "(list) => Object.fromEntries(list.map((e) => [e.id, e.querySelector('h3').textContent.replace(/#$/, '')]))"
+        )
+    assert len(asked) > 50
+    assert {text: found for name, text in asked.items() if (found := search(text)[0]) != f"book/questions#{name}"} == {}
+
+
+def test_a_question_is_found_in_other_words(search):
+    first = {query: search(query)[0] for query in IN_OTHER_WORDS}
+    assert first == {query: f"book/questions#{name}" for query, name in IN_OTHER_WORDS.items()}
+
+
+@pytest.mark.parametrize("query", NOT_A_QUESTION)
+def test_a_term_finds_the_page_that_explains_it(search, query):
+    assert not search(query)[0].startswith("book/questions")
