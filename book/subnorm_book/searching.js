@@ -46,6 +46,7 @@
     "notebooks/09c-quantisation-autocast-export": `quantization, int8, autocast, mixed precision, amp, export, onnx`,
     "book/models": `model, which norm, llama, mistral, gemma, qwen, olmo, gpt 2, gpt 3, bert, deepseek`,
     "book/exercises": "exercise, exercise sheet, sheet",
+    "book/cheat-sheet": "cheat sheet, cheatsheet, crib sheet",
     "book/questions": "question, faq, frequently asked question",
   };
   const KINDS = [[/^notebooks\/\d\d-/, 8], [/^notebooks\/\d\d[a-z]-/, 6], [/^(notebooks|book)\/exercises/, -8]];
