@@ -105,6 +105,16 @@ def test_chapters_come_before_exercises_and_functions_are_found_by_their_name(se
     assert len(set(search("layer norm"))) == len(search("layer norm"))
 
 
+def test_the_index_has_no_bare_numbers(browser, server):
+    """Sphinx drops them from a query, so they would only be downloaded."""
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "search.html?q=x")
+        page.wait_for_function("Search.hasIndex()")
+        words = page.evaluate("Object.keys(Search._index.terms)")
+    assert len(words) > 3000
+    assert [word for word in words if word.isdigit()] == []
+
+
 def test_every_page_that_explains_something_exists(browser, server):
     script = (course.ROOT / "book/subnorm_book/searching.js").read_text("utf-8")
     named = set(re.findall(r'^    "([\w/-]+)":', script, re.MULTILINE))
