@@ -1,4 +1,5 @@
-// The filter of a list or a table: show the rows that contain all words and are of the chosen kind.
+// The filter of a list or a table: show the rows that contain all words and are of the chosen kind. With data-nearest
+// the rows that contain the most words do, if they contain half of them, and a single one opens.
 {
   const filter = document.querySelector(".row-filter");
   const [words, status] = [filter.querySelector("[type=search]"), filter.querySelector("[role=status]")];
@@ -9,11 +10,15 @@
   function show() {
     const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
     const kind = chosen();
+    const hits = rows.map(({ text }) => wanted.filter((word) => text.includes(word)).length);
+    const most = Math.max(...hits);
+    const needed = "nearest" in filter.dataset && most >= wanted.length / 2 ? most : wanted.length;
     let count = 0;
-    for (const { row, text } of rows) {
-      row.hidden = !((!kind || row.classList.contains(kind)) && wanted.every((word) => text.includes(word)));
+    for (const [k, { row }] of rows.entries()) {
+      row.hidden = !((!kind || row.classList.contains(kind)) && hits[k] >= needed);
       count += !row.hidden;
     }
+    if ("nearest" in filter.dataset && count === 1) rows.find(({ row }) => !row.hidden).row.querySelector(":scope > details").open = true;
     for (const title of titles) {
       const list = title.nextElementSibling;
       title.hidden = list.hidden = [...list.children].every((row) => row.hidden);

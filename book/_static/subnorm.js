@@ -112,13 +112,13 @@ for (const side of ["primary", "secondary"]) {
   });
 }
 
-// A link into a fold opens it: a cell's own, and all those around the target.
+// A link into a fold opens it: a cell's own, a folded section's, and all those around the target.
 {
   // :target does not match yet when this runs
   const open = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;
-    target.querySelector(":scope > details.hide")?.setAttribute("open", "");
+    target.querySelector(":scope > details.hide, :scope.second-reading > details")?.setAttribute("open", "");
     let moved = false;
     for (let fold = target.closest("details:not([open])"); fold; fold = fold.parentElement.closest("details:not([open])")) {
       fold.open = true;

@@ -1,4 +1,8 @@
-"""A filter of a long list or table: its script shows the rows that contain all words and are of the chosen kind."""
+"""A filter of a long list or table: its script shows the rows that contain all words and are of the chosen kind.
+
+With `nearest`, and if no row contains all words, it shows the rows that contain most of them, and opens a single
+one: a pasted message has numbers of its own.
+"""
 
 from docutils import nodes
 
@@ -7,7 +11,7 @@ from subnorm_book.html_nodes import add_script
 MARK = 'class="row-filter"'
 
 
-def row_filter(rows, things, kinds):
+def row_filter(rows, things, kinds, nearest=False):
     """The filter of the rows that a selector names; each kind is a class of rows, and its word.
 
     The style sheet hides it where no script runs.
@@ -18,7 +22,7 @@ def row_filter(rows, things, kinds):
     )
     return nodes.raw(
         "",
-        f'<div {MARK} data-rows="{rows}" data-things="{things}" role="search">'
+        f'<div {MARK} data-rows="{rows}" data-things="{things}"{" data-nearest" * nearest} role="search">'
         f'<label>Find <input type="search" id="row-words"></label> {choices}<span role="status"></span></div>',
         format="html",
     )

@@ -1,5 +1,6 @@
 // Sphinx's search scores only titles and words. This adds the page that explains a term, the question that was typed in
-// other words, and an order of pages. It runs after searchtools.js and before the index has loaded.
+// other words, the entry of a pasted message, and an order of pages. It runs after searchtools.js and before the index
+// has loaded.
 {
   // The page that explains a term comes first. Hyphens, spaces, capitals, plurals and s/z spelling are ignored.
   const EXPLAINED = {
@@ -43,6 +44,7 @@
       precision, numerical stability, one pass variance, welford`,
     "notebooks/09a-the-bug-museum": `bug, bugs, bug museum, mistake, debugging`,
     "notebooks/09b-the-convention-map": `convention, conventions, unbiased variance, biased variance`,
+    "notebooks/09d-when-something-breaks": `error, error message, warning, symptom, troubleshooting, not learning`,
     "notebooks/09c-quantisation-autocast-export": `quantization, int8, autocast, mixed precision, amp, export, onnx`,
     "book/models": `model, which norm, llama, mistral, gemma, qwen, olmo, gpt 2, gpt 3, bert, deepseek`,
     "book/exercises": "exercise, exercise sheet, sheet",
@@ -70,6 +72,22 @@
     return new Map(asked.flatMap((_, from) => asked.slice(from).map((_, k) => [plain(asked.slice(from, from + k + 1)), k + 1])));
   }
 
+  // A pasted message has numbers and shapes of its own: the entries with most of the other words, in either direction.
+  const SYMPTOMS = "notebooks/09d-when-something-breaks";
+  const sayings = (text) => new Set(words(text).filter((word) => !/^\d+$/.test(word)));
+
+  /** [title, anchor, number of words in common] of each entry that the query may quote. */
+  function entries(query) {
+    const { docnames, alltitles } = Search._index;
+    const [page, asked] = [docnames.indexOf(SYMPTOMS), sayings(query)];
+    const here = Object.entries(alltitles).flatMap(([title, places]) =>
+      places.filter(([at, id]) => at === page && id).flatMap(([, id]) =>
+        title.split(" / ").map((message) => [title, `#${id}`, sayings(message)])));
+    return here.map(([title, anchor, said]) => [title, anchor, said, [...said].filter((word) => asked.has(word)).length])
+      .filter(([, , said, common]) => common >= 4 && common >= 0.75 * Math.min(said.size, asked.size))
+      .map(([title, anchor, , common]) => [title, anchor, common]);
+  }
+
   const perform = Search._performSearch;
   Search._performSearch = (query, ...terms) => {
     const { docnames, titles, filenames, indexentries, alltitles } = Search._index;
@@ -82,6 +100,8 @@
     const explained = [...asked].filter(([term]) => pages.has(term));
     for (const [term, length] of explained) // "RMS norm" is not about "norm"
       if (!explained.some(([longer]) => longer !== term && longer.includes(term))) add(docnames.indexOf(pages.get(term)), "", FIRST + length);
+    const symptoms = docnames.indexOf(SYMPTOMS);
+    for (const [title, anchor, common] of entries(query)) add(symptoms, anchor, 2 * FIRST + common, `${titles[symptoms]} > ${title}`);
     for (const [entry, places] of Object.entries(indexentries)) // then the glossary
       for (const [at, id, main] of places) if (main && asked.has(plain(words(entry)))) add(at, `#${id}`, FIRST / 2);
     const wanted = telling(query);
@@ -98,7 +118,7 @@
 
   // A result quotes only prose: no contents, objectives, code or answers.
 
-  const NO_PROSE = `nav, script, style, details, figure, pre, .cell, .admonition, .quick-check, .checks-head, .supports,
+  const NO_PROSE = `nav, script, style, details:not(.second-reading > details), figure, pre, .cell, .admonition, .quick-check, .checks-head, .supports,
     .place, sup.claim, .headerlink, .katex-mathml`;
   const LONG = 240; // characters
 

@@ -3,7 +3,8 @@
     {.second-reading}
     ## Where the law breaks
 
-The heading stays; what is below it is folded behind the minutes that it takes. subnorm.js opens it for a link into it.
+The heading stays; what is below it is folded behind the minutes that it takes, or, with the class `symptom`, too,
+behind "Cause and fix". subnorm.js opens it for a link to it, or into it.
 """
 
 from docutils import nodes
@@ -23,11 +24,12 @@ def fold(app, doctree, docname):
         if CLASS in section["classes"]:
             title, *rest = section.children
             section.children = [title]
-            section += second_reading("", *rest, minutes=reading.minutes(*rest))
+            label = f"Second reading, {reading.minutes(*rest)} min"
+            section += second_reading("", *rest, label="Cause and fix" if "symptom" in section["classes"] else label)
 
 
 def visit(self, node):
-    self.body.append(f"<details><summary>Second reading, {node['minutes']} min</summary>\n")
+    self.body.append(f"<details><summary>{node['label']}</summary>\n")
 
 
 def depart(self, node):

@@ -24,6 +24,12 @@ def test_a_second_reading_is_folded_below_its_heading(tmp_path):
     assert "Open." not in folded
 
 
+def test_a_symptom_is_folded_behind_its_own_words(tmp_path):
+    html = built(tmp_path, "## One\n\n{.second-reading .symptom}\n### A message\n\nText.")
+    assert "<summary>Cause and fix</summary>" in html
+    assert "Second reading" not in html
+
+
 def test_other_sections_are_open(tmp_path):
     assert "<details>" not in built(tmp_path, "## One\n\ntext\n\n{.other}\n## Two\n\ntext")
 

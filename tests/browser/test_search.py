@@ -91,6 +91,25 @@ def test_the_page_that_explains_a_term_is_found_first(search):
     assert {query: page for query, page in first.items() if not page.startswith(EXPLAINED[query])} == {}
 
 
+# Messages as readers paste them, with numbers of their own, and the entry of each.
+PASTED = {
+    "RuntimeError: The size of tensor a (768) must match the size of tensor b (512) at non-singleton "
+    "dimension 2": "the-size",
+    "UserWarning: enable_nested_tensor is True, but self.use_nested_tensor is False because "
+    "encoder_layer.self_attn.batch_first was not True": "enable-nested-tensor",
+    "variables needed for gradient computation has been modified by an inplace operation": "one-of-the-variables",
+    "Traceback (most recent call last):\n  File 'train.py', line 3, in <module>\n    norm(x)\nRuntimeError: expected "
+    "scalar type Half but found Float": "mixed-dtype",
+    "loss stuck at ln(V)": "the-loss-is-stuck",
+}
+
+
+def test_the_entry_of_a_pasted_message_is_found_first(search):
+    first = {query: search(query)[0] for query in PASTED}
+    page = "09d-when-something-breaks#"
+    assert {query: at for query, at in first.items() if not at.startswith(page + PASTED[query])} == {}
+
+
 def test_the_glossary_follows_the_page_that_explains_a_term(search, terms):
     assert {term: search(term)[:2] for term in terms if not any("glossary#" in page for page in search(term)[:3])} == {}
     assert {term: search(term)[0] for term in terms if not search(term)[0].startswith("0")} == {}
