@@ -32,6 +32,8 @@ LEFT_OUT = {
     "toggleHint": None,
     "toggleOpenOnPrint": None,
     "togglebutton": None,
+    "clipboard.min.js": 'class="highlight',  # both copy code
+    "copybutton.js": 'class="highlight',
 }
 
 OPTIONS = r'<script src="([^"?]*/documentation_options\.js)[^"]*"></script>'  # the next inline script needs it
