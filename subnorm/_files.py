@@ -7,12 +7,12 @@ import tokenize
 from pathlib import Path
 
 
-def write(path: Path, text: str) -> None:
-    """Put a text in the place of a file at once: an interruption or a full disk leaves the old one."""
+def write(path: Path, content: str | bytes) -> None:
+    """Replace a file's content at once: an interruption or a full disk leaves the old one. Text is UTF-8."""
     # not the file's name with an ending: that may be as long as a name can be
     part = path.with_name(f".part-{hashlib.sha256(path.name.encode()).hexdigest()[:16]}")
     try:
-        part.write_text(text, encoding="utf-8", newline="\n")
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
         part.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -79,6 +79,7 @@ class Exercise:
         facts: statements about a result, each with its test; reported when no mistake is recognized.
         way: how to call the answer; see `WAYS` in `subnorm.checks.collect`.
         number: its place in the sheet.
+        partial: whether the grader gives a wrong answer points, for its share of right cases.
         speaks: what a trained model says with an answer to the exercise of this name. In class it is printed below a
             wrong answer's result.
     """
@@ -94,6 +95,7 @@ class Exercise:
     facts: Sequence[tuple[str, Callable[..., bool]]] = field(default=())
     way: str = "function"
     number: int = 0
+    partial: bool = False
     speaks: Callable[[str, Callable[..., Any]], str] | None = None
 
     def __call__(self, answer: Callable[..., Any]) -> Result:
@@ -153,6 +155,11 @@ class Exercise:
                 hint = mistake.says if mistake else self.advice(cases, outcomes, edge, tag) if values_wrong else ""
                 return Result(self.name, mistake.tag if mistake else tag, f"on {cases[k].name}, {seen}.", hint, k)
         return Result(self.name, "right", f"right on all {len(cases)} inputs.")
+
+    def right_cases(self, cases: Sequence[Case], outcomes: Sequence[Outcome]) -> int:
+        """The number of cases with a right outcome."""
+        right = self.outcomes(self.reference, cases)
+        return sum(difference(got, wanted) is None for got, wanted in zip(outcomes, right, strict=True))
 
     def recognize(self, cases: Sequence[Case], outcomes: Sequence[Outcome], edge: bool, tag: str) -> Mistake | None:
         """The one mistake with the same outcomes: on the plain cases, or on all if only edge cases are wrong.

@@ -1,7 +1,9 @@
-"""``python -m subnorm.classroom release ex01`` makes a student's sheet; ``grade ex01 work/`` grades submissions."""
+"""The teacher's commands: release a sheet, grade a class, set a mark by hand, hand the results back."""
 
 import argparse
+import signal
 import sys
+from datetime import datetime
 from pathlib import Path
 
 from subnorm import checks
@@ -9,7 +11,22 @@ from subnorm.classroom import release
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m subnorm.classroom", description=(__doc__ or "").replace("``", ""))
+    """Run one command; every error that a teacher can fix is a sentence on standard error."""
+    options = parsed(arguments)
+    try:
+        return run(options)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        advice = "Make room there or allow yourself to use it, then run the same command again"
+        print(f"{options.command}: {where}{error.strerror or error}. {advice}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"\n{options.command}: stopped. Run the same command again.", file=sys.stderr)
+        return 130
+
+
+def parsed(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m subnorm.classroom", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     to_release = commands.add_parser("release", help="write the student notebook of a set, and dist/SET.zip")
     to_release.add_argument("sets", nargs="*", metavar="set", help="ex01, ex02, …; all sets if none is given")
@@ -24,31 +41,61 @@ def main(arguments: list[str] | None = None) -> int:
     to_grade.add_argument("--seed", type=int, help="seed of an earlier run, from its log.json, for the same inputs")
     to_grade.add_argument("--no-sandbox", action="store_true", help="run student code as you, without isolation")
     to_grade.add_argument("--jobs", type=int, help="how many notebooks to run at a time (default: all cores)")
+    to_grade.add_argument("--student", metavar="NAME", help="grade only this student, again")
+    to_grade.add_argument("--accept", action="store_true", help="change the marks of notebooks that are as before")
+    to_grade.add_argument("--deadline", type=datetime.fromisoformat, help="2026-11-20T23:59; reports who is late")
+    to_mark = commands.add_parser("mark", help="set a mark by hand; grade keeps it")
+    to_mark.add_argument("grades", type=Path, help="the folder that grade wrote")
+    to_mark.add_argument("student", help="a name in totals.csv")
+    to_mark.add_argument("exercise", help="the name of the exercise")
+    to_mark.add_argument("points", help="from 0 to the maximum of the exercise")
+    to_mark.add_argument("--reason", required=True, help="a sentence; the student reads it")
+    to_hand_back = commands.add_parser("handback", help="make the files that a learning platform takes back")
+    to_hand_back.add_argument("grades", type=Path, help="the folder that grade wrote")
+    to_hand_back.add_argument("--to", required=True, choices=["moodle", "canvas", "nbgrader"], help="the platform")
+    to_hand_back.add_argument("--gradebook", type=Path, help="the CSV file of the platform, to put the points into")
+    to_hand_back.add_argument("--column", help="the column for the points, if the name of the set is not in it")
+    to_hand_back.add_argument("--scale", action="store_true", help="convert the points to the platform's maximum")
     options = parser.parse_args(arguments)
-    wanted = options.sets if options.command == "release" else [options.set]
+    wanted = options.sets if options.command == "release" else [options.set] if "set" in options else []
     for name in wanted:
         if name not in checks.SETS:
             parser.error(f"there is no set {name!r}; the sets are {', '.join(checks.SETS)}")
+    if options.command == "grade":
+        if options.seed is not None and options.seed < 0:
+            parser.error(f"--seed must be 0 or more; got {options.seed}")
+        if options.jobs is not None and options.jobs < 1:
+            parser.error(f"--jobs must be 1 or more; got {options.jobs}. Leave it out for all cores")
+    return options
+
+
+def run(options: argparse.Namespace) -> int:
     if options.command == "release":
-        try:
-            return release.release(wanted or list(checks.SETS), options.check, options.nbgrader)
-        except OSError as error:
-            print(f"release: {error.filename}: {error.strerror}", file=sys.stderr)
-            return 1
+        return release.release(options.sets or list(checks.SETS), options.check, options.nbgrader)
     if options.command == "draft":
         return release.draft(options.set)
-    if options.seed is not None and options.seed < 0:
-        parser.error(f"--seed must be 0 or more; got {options.seed}")
-    if options.jobs is not None and options.jobs < 1:
-        parser.error(f"--jobs must be 1 or more; got {options.jobs}. Leave it out for all cores")
+    if options.command == "mark":
+        from subnorm.classroom import marks
+
+        return marks.mark(options.grades, options.student, options.exercise, options.points, options.reason)
+    if options.command == "handback":
+        from subnorm.classroom import handback
+
+        return handback.hand_back(options.grades, options.to, options.gradebook, options.column, options.scale)
     from subnorm.classroom import grade
 
     return grade.grade(
-        options.set, options.submissions, options.out, options.seed, not options.no_sandbox, options.jobs
-    )
+        options.set, options.submissions, options.out, options.seed, not options.no_sandbox, options.jobs,
+        student=options.student, accept=options.accept, deadline=options.deadline,
+    )  # fmt: skip
+
+
+def stop(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # output redirected on Windows may use a code page without "…"
+    signal.signal(signal.SIGTERM, stop)  # a batch system that ends a job
     sys.exit(main())

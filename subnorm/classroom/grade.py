@@ -5,44 +5,41 @@ inputs and sends outcomes; the right answers and the verdict never leave this pr
 reports changed inputs and counts of calls, which the grader trusts; it does not trust values.)
 
 The same notebooks and seed give the same output, byte for byte. Each student's record is written at once, so an
-interrupted run can resume.
+interrupted run can resume. A mark of an unchanged notebook changes only if the teacher accepts it: until then the new
+record waits in the folder `new`.
 """
 
 import hashlib
 import importlib.util
 import json
+import math
 import os
 import platform
 import secrets
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 
 import subnorm
 from subnorm.checks import SETS
+from subnorm.checks.collect import Outcome
 from subnorm.checks.exercise import Exercise
 from subnorm.classroom import canary
 from subnorm.classroom.cells import BrokenNotebook, Cell, cells_of, flags_of, solution_of
-from subnorm.classroom.results import (
-    Record,
-    Refused,
-    as_csv,
-    as_json,
-    as_totals,
-    digest,
-    feedback,
-    read_json,
-    write,
-    writes_to,
-)
+from subnorm.classroom.marks import Marks, changes, one_of, publish, read_marks, records_in
+from subnorm.classroom.results import Record, Refused, as_json, digest, read_json, write, writes_to
 from subnorm.classroom.running import draw, run
 from subnorm.classroom.sandbox import PACKAGE, Limits, NoSandbox, Sandbox
 from subnorm.classroom.submissions import NoSubmissions, Submission, file_names, read_all
-from subnorm.classroom.verdict import SAYS, failed_imports, verdict, why_missing
+from subnorm.classroom.verdict import SAYS, failed_imports, right_cases, verdict, why_missing
+
+NOTES = ("timestamp.txt", "submission_secret.txt")  # of nbgrader, which needs both to hand feedback back
 
 NO_SANDBOX = """
   NO SANDBOX. The code of every submission runs as you, on this machine, with your files and your network.
@@ -59,17 +56,25 @@ def grade(
     sandbox: bool = True,
     jobs: int | None = None,
     limits: Limits | None = None,
+    student: str | None = None,
+    accept: bool = False,
+    deadline: datetime | None = None,
 ) -> int:
     """Grade the submissions of a class; return 0 when done, 1 if refused (see standard error), 130 on Ctrl-C.
+
+    If the marks of notebooks that did not change would change, they are listed, nothing is published, and it returns 1.
 
     Args:
         set_name: "ex02".
         source: folder or zip from a learning platform.
-        out: folder for grades.csv, totals.csv, feedback/, students/ and log.json.
+        out: folder for grades.csv, totals.csv, feedback/, students/ and log.json; marks.csv in it is the teacher's.
         seed: of the inputs; None takes it from the log of an earlier run, or draws one.
         sandbox: False runs the submissions without isolation.
         jobs: how many to run at the same time; None for one per processor.
         limits: of time, memory and processes.
+        student: grade only this one, again; the platform's number may be left out.
+        accept: change marks of notebooks that did not change.
+        deadline: for the column "late"; None takes it from the log of an earlier run.
     """
     try:
         exercises = SETS.get(set_name)
@@ -84,27 +89,39 @@ def grade(
         with writes_to(out):
             out.mkdir(parents=True, exist_ok=True)
         with Sandbox(sandbox, limits, hidden=[source, out]) as box:
-            Grading(set_name, exercises, source, out, seed, box).run(jobs)
+            done = Grading(set_name, exercises, source, out, seed, box, student, accept, deadline).run(jobs)
     except (Refused, NoSandbox, NoSubmissions) as error:
         print(f"grade: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\ngrade: stopped. Run the same command again to continue.", file=sys.stderr)
         return 130
-    return 0
+    return 0 if done else 1
 
 
 class Grading:
     """One run over one class."""
 
     def __init__(
-        self, name: str, exercises: Sequence[Exercise], source: Path, out: Path, seed: int | None, box: Sandbox
+        self,
+        name: str,
+        exercises: Sequence[Exercise],
+        source: Path,
+        out: Path,
+        seed: int | None,
+        box: Sandbox,
+        only: str | None,
+        accept: bool,
+        deadline: datetime | None,
     ) -> None:
-        self.name, self.exercises, self.out, self.box = name, exercises, out, box
+        self.name, self.exercises, self.out, self.box, self.accept = name, exercises, out, box, accept
         self.submissions = read_all(source)
+        self.only = one_of(only, [submission.student for submission in self.submissions]) if only else None
         self.log = read_json(out / "log.json")
         if self.log.get("set", name) != name:
             raise Refused(f"{out} holds the grades of {self.log['set']}; choose another folder: -o {out / name}")
+        if only and not self.log.get("finished"):
+            raise Refused("--student grades one student again; grade the whole class first, without it")
         kept = self.log.get("seed")
         if seed is None and (out / "log.json").exists() and (type(kept) is not int or kept < 0):
             raise Refused(
@@ -112,6 +129,8 @@ class Grading:
                 "with --seed. If not, remove the file to draw a new seed and grade everybody again"
             )
         self.seed: int = seed if seed is not None else secrets.randbits(64) if kept is None else kept
+        self.deadline = deadline.astimezone().isoformat() if deadline else self.log.get("deadline")
+        self.pending: list[tuple[Record, Record]] = []  # (old, new) records of one notebook, with other marks
         self.cases = {ex.name: draw(ex, self.seed) for ex in exercises}
         self.version = {
             "subnorm": subnorm.__version__,
@@ -123,35 +142,58 @@ class Grading:
         self.usual = flags_of(self.solved or [])  # flags of the sheet itself
         self.names = file_names([submission.student for submission in self.submissions])
 
-    def run(self, jobs: int | None) -> None:
-        """Grade everybody, and write the results."""
+    def run(self, jobs: int | None) -> bool:
+        """Grade everybody, and write the results; False if marks would change that nobody has accepted."""
         settings = {"set": self.name, "seed": self.seed, "isolated": self.box.isolated, "versions": self.version}
-        write(self.out / "log.json", as_json({**settings, "finished": False, "students": {}}))
+        settings |= {"deadline": self.deadline} if self.deadline else {}
+        if not self.log.get("finished"):
+            write(self.out / "log.json", as_json({**settings, "finished": False, "students": {}}))
         canary.check(self.box, self.exercises, self.cases, self.seed, self.solved, self.runs_torch())
-        records = {}
+        todo = [one for one in self.submissions if self.only in (None, one.student)]
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         with ThreadPoolExecutor(jobs or processors or 1) as pool:
             try:
-                futures = [pool.submit(self.student, submission) for submission in self.submissions]
+                futures = [pool.submit(self.student, submission) for submission in todo]
                 for done, future in enumerate(as_completed(futures), 1):
-                    record = future.result()
-                    records[record["student"]] = record
-                    if sys.stderr.isatty():
-                        print(f"\r{done}/{len(futures)} graded", end="", file=sys.stderr, flush=True)
+                    future.result()
+                    progress(done, len(futures))
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        if sys.stderr.isatty():
-            print(file=sys.stderr)
-        ordered = [records[submission.student] for submission in self.submissions]
+        marks = read_marks(self.out, records_in(self.out).values())
+        self.list_changes(marks)
+        if self.pending and not self.accept:
+            return False
+        for _, record in self.pending:
+            write(self.place(record["student"]), as_json(record))
+        shutil.rmtree(self.out / "new", ignore_errors=True)
         gone = self.remove_others()
-        write(self.out / "grades.csv", as_csv(ordered))
-        write(self.out / "totals.csv", as_totals(ordered))
-        students = {r["student"]: {key: r[key] for key in ("file", "sha256", "problem", "flags")} for r in ordered}
+        records = records_in(self.out)
+        ordered = publish(self.out, self.name, records, marks)
+        kept = ("file", "sha256", "problem", "flags", "late")
+        students = {r["student"]: {key: r[key] for key in kept} for r in ordered}
+        if self.only and self.log.get("versions"):  # the others were graded with these
+            settings["versions"] = self.log["versions"]
         write(self.out / "log.json", as_json({**settings, "finished": True, "students": students}))
         self.summary(ordered)
         if gone:
             print(f"  removed, because they are no longer among the submissions: {', '.join(gone)}")
+        return True
+
+    def list_changes(self, marks: Marks) -> None:
+        """Print the marks of unchanged notebooks that change, or would if the teacher accepted it."""
+        pairs = sorted(self.pending, key=lambda pair: str(pair[0]["student"]))
+        lines = [line for old, new in pairs for line in changes(old, new, marks)]
+        if not lines:
+            return
+        verb = "change" if self.accept else "would change"
+        print(f"grade: {len(lines)} marks of notebooks that are as before {verb}:", file=sys.stderr)
+        print(*(f"  {line}" for line in lines), sep="\n", file=sys.stderr)
+        if not self.accept:
+            print("All marks and feedback are still the old ones. To take the new, add --accept.", file=sys.stderr)
+
+    def place(self, student: str) -> Path:
+        return self.out / "students" / f"{self.names[student]}.json"
 
     def remove_others(self) -> list[str]:
         """Remove an earlier run's results of students who are not in this one; return their names."""
@@ -161,7 +203,8 @@ class Grading:
             record = read_json(path) if path.name not in kept else {}
             if {"student", "key", "results"} <= set(record):  # written by the grader
                 with writes_to(path):
-                    (self.out / "feedback" / f"{path.name.removesuffix('.json')}.md").unlink(missing_ok=True)
+                    for kind in ("md", "html"):
+                        (self.out / "feedback" / f"{path.name.removesuffix('.json')}.{kind}").unlink(missing_ok=True)
                     path.unlink()
                 gone.append(str(record["student"]))
         return gone
@@ -176,31 +219,43 @@ class Grading:
             print(f"  {len(problems)} without a notebook to grade: {', '.join(problems[:20])}{more}")
         if flagged := [record["student"] for record in records if record["flags"]]:
             print(f"  {len(flagged)} flagged for review: see flags in {self.out / 'log.json'}")
+        if late := sum(bool(record["late"]) for record in records):
+            print(f"  {late} late: see late in {self.out / 'totals.csv'}")
+        if by_hand := sum("by_hand" in r for record in records for r in record["results"]):
+            print(f"  {by_hand} marks set by hand: see {self.out / 'marks.csv'}")
 
-    def student(self, submission: Submission) -> Record:
-        """The record of one student, from an earlier run if nothing has changed since."""
+    def student(self, submission: Submission) -> None:
+        """Grade one student, unless an earlier run has, and write the record."""
         path, data, problem = submission.notebook(self.name)
         sha = hashlib.sha256(data).hexdigest() if data else ""
         key = digest(json.dumps([self.name, self.seed, self.version, self.box.isolated, str(self.box.limits), sha]))
-        place = self.out / "students" / f"{self.names[submission.student]}.json"
-        record = read_json(place)
-        same = (record.get("key"), record.get("student"), record.get("problem"), record.get("file"))
-        if not data or same != (key, submission.student, problem, path):
-            flags, results = [], []
-            if not problem:
-                try:
-                    cells = cells_of(data, self.name, [ex.name for ex in self.exercises])
-                    flags = [flag for flag in flags_of(cells) if flag not in self.usual]
-                    results = self.results(cells)
-                except BrokenNotebook as error:
-                    problem = str(error)
-            if problem:
-                results = [self.result(ex, problem, SAYS[problem]) for ex in self.exercises]
-            record = {"student": submission.student, "file": path, "sha256": sha, "problem": problem}
-            record |= {"flags": flags, "results": results, "key": key}
-            write(place, as_json(record))
-        write(self.out / "feedback" / f"{self.names[submission.student]}.md", feedback(self.name, record))
-        return record
+        now = {"student": submission.student, "file": path, "sha256": sha, "key": key}
+        place = self.place(submission.student)
+        old, waiting = read_json(place), read_json(self.out / "new" / place.name)
+        record = old
+        if not data or not same(old, now) or self.only:
+            if self.accept and same(waiting, now):
+                record = waiting
+            else:
+                flags, results = [], []
+                if not problem:
+                    try:
+                        cells = cells_of(data, self.name, [ex.name for ex in self.exercises])
+                        flags = [flag for flag in flags_of(cells) if flag not in self.usual]
+                        results = self.results(cells)
+                    except BrokenNotebook as error:
+                        problem = str(error)
+                if problem:
+                    results = [self.result(ex, problem, SAYS[problem]) for ex in self.exercises]
+                record = {**now, "problem": problem, "flags": flags, "results": results}
+        notes = {name: submission.noted(name) for name in NOTES}
+        record |= {"handed_in": submission.names(path), "notes": {name: text for name, text in notes.items() if text}}
+        record["late"] = submission.late(datetime.fromisoformat(self.deadline) if self.deadline else None)
+        before = {"student": submission.student, "sha256": sha}
+        if data and "results" in old and same(old, before) and changes(old, record, {}):
+            self.pending.append((old, record))
+            place = self.out / "new" / place.name
+        write(place, as_json(record))
 
     def results(self, cells: Sequence[Cell]) -> list[Record]:
         """The results, one for each exercise."""
@@ -214,11 +269,17 @@ class Grading:
                 diagnosis, says = verdict(ex, self.cases[ex.name], answer, cells)
                 if diagnosis == "error" and "raises NameError" in says:
                     says += failed_imports(cells, work.errors)
-                found.append(self.result(ex, diagnosis, says))
+                found.append(self.result(ex, diagnosis, says, self.share(ex, answer)))
         return found
 
-    def result(self, ex: Exercise, diagnosis: str, says: str) -> Record:
-        points = ex.level if diagnosis == "right" else 0
+    def share(self, ex: Exercise, outcomes: Sequence[Outcome]) -> float:
+        """The share of the cases for which an answer earns points, if the exercise gives partial credit."""
+        return right_cases(ex, self.cases[ex.name], outcomes) / len(outcomes) if ex.partial else 0
+
+    def result(self, ex: Exercise, diagnosis: str, says: str, share: float = 0) -> Record:
+        points = ex.level if diagnosis == "right" else math.floor(100 * share * ex.level) / 100
+        if points and diagnosis != "right":
+            says += f" Partial credit: {share:.0%} of the inputs are right."
         return {"exercise": ex.name, "points": points, "max_points": ex.level, "diagnosis": diagnosis, "says": says}
 
     def runs_torch(self) -> bool:
@@ -227,6 +288,19 @@ class Grading:
             return False
         notebooks = (submission.notebook(self.name)[1] for submission in self.submissions)
         return any(ex.way == "module" for ex in self.exercises) or any(b"torch" in data for data in notebooks)
+
+
+def same(record: Record, now: Record) -> bool:
+    """Whether a record is of this student, this notebook and this grader."""
+    return all(record.get(name) == value for name, value in now.items())
+
+
+def progress(done: int, many: int) -> None:
+    """Count on a terminal; elsewhere, as in the log of a cluster, print a line for each tenth."""
+    if sys.stderr.isatty():
+        print(f"\r{done}/{many} graded", end="\n" if done == many else "", file=sys.stderr, flush=True)
+    elif done * 10 // many > (done - 1) * 10 // many:
+        print(f"grade: {done} of {many} graded", file=sys.stderr, flush=True)
 
 
 def code_digest() -> str:

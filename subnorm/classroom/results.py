@@ -16,56 +16,87 @@ from subnorm import _files
 from subnorm.classroom.verdict import SAYS
 
 Record = dict[str, Any]
+BY_HAND = "Set by hand"
 
 
 class Refused(Exception):
-    """Grading does not start; the message says why, and how to fix it."""
+    """A command cannot do what it was asked; the message says why, and how to fix it."""
+
+
+def points(record: Record) -> tuple[float, float]:
+    """(points, maximum) of a student."""
+    return sum(r["points"] for r in record["results"]), sum(r["max_points"] for r in record["results"])
 
 
 def feedback(set_name: str, record: Record) -> str:
     """A student's feedback page, in Markdown."""
-    results = record["results"]
-    name, file = (
-        re.sub(r"([\\`*_\[\]#])", r"\\\1", html.escape(record.get(key) or "nothing")) for key in ("student", "file")
-    )
-    total, most = sum(r["points"] for r in results), sum(r["max_points"] for r in results)
-    parts = [f"# {name}: {set_name}", f"{total} of {most} points."]
-    if record.get("problem"):  # the same for every exercise
-        parts += [f"`{record['problem']}`: {SAYS[record['problem']]}", f"Handed in: {file}"]
-        results = []
-    for r in results:
-        parts.append(f"## {r['exercise']}: {r['points']} of {r['max_points']}")
-        named = "" if r["diagnosis"] in ("right", "not_done") else f"`{r['diagnosis']}`: "
-        parts.append(named + r["says"])
+    total, most = points(record)
+    parts = [f"# {as_markdown(record['student'])}: {set_name}", f"{total:g} of {most:g} points."]
+    for result, texts in feedback_parts(record):
+        parts += [f"## {heading(result)}"] if result else []
+        parts += [f"{as_markdown(before)}{says}{as_markdown(after)}" for before, says, after in texts]
     return "\n\n".join(parts) + "\n"
+
+
+Text = tuple[str, str, str]
+
+
+def feedback_parts(record: Record) -> Iterator[tuple[Record | None, list[Text]]]:
+    """(result, paragraphs) of the feedback to each exercise; a missing notebook comes first, with None for a result.
+
+    A paragraph is (before, says, after). ``says`` is Markdown of ours; the other two are plain text, which a student or
+    teacher may have chosen.
+    """
+    problem = record.get("problem")  # the same for every exercise
+    if problem:
+        yield None, [("", f"`{problem}`: {SAYS[problem]}", ""), ("Handed in: ", "", record.get("file") or "nothing")]
+    for r in record["results"]:
+        texts = [(f"{BY_HAND}: ", "", r["by_hand"])] if "by_hand" in r else []
+        if not problem:
+            named = "" if r["diagnosis"] in ("right", "not_done") else f"`{r['diagnosis']}`: "
+            texts.append(("", named + r["says"], ""))
+        if texts:
+            yield r, texts
+
+
+def heading(result: Record) -> str:
+    return f"{result['exercise']}: {result['points']:g} of {result['max_points']:g}"
+
+
+def as_markdown(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]#$])", r"\\\1", html.escape(text, quote=False))
 
 
 def as_csv(records: Sequence[Record]) -> str:
     """One line for each student and exercise."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["student", "exercise", "points", "max_points", "diagnosis"])
+    rows: list[list[Any]] = [["student", "exercise", "points", "max_points", "diagnosis", "by_hand"]]
     for record in records:
         for r in record["results"]:
-            row = [r["exercise"], r["points"], r["max_points"], r["diagnosis"]]
-            writer.writerow([as_cell(record["student"]), *row])
-    return text.getvalue()
+            row = [r["exercise"], f"{r['points']:g}", r["max_points"], r["diagnosis"], as_cell(r.get("by_hand", ""))]
+            rows.append([as_cell(record["student"]), *row])
+    return as_lines(rows)
 
 
 def as_totals(records: Sequence[Record]) -> str:
-    """One line for each student, for import into a learning platform."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["student", "points", "max_points", "problem"])
+    """One line for each student."""
+    rows: list[list[Any]] = [["student", "points", "max_points", "problem", "late", "by_hand"]]
     for record in records:
-        sums = [sum(r[key] for r in record["results"]) for key in ("points", "max_points")]
-        writer.writerow([as_cell(record["student"]), *sums, record["problem"]])
+        by_hand = ", ".join(r["exercise"] for r in record["results"] if "by_hand" in r)
+        sums = [f"{sum_:g}" for sum_ in points(record)]
+        rows.append([as_cell(record["student"]), *sums, record["problem"], record.get("late", ""), by_hand])
+    return as_lines(rows)
+
+
+def as_lines(rows: Sequence[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 
-def as_cell(student: str) -> str:
-    """A name that no spreadsheet takes for a formula; some also accept a full-width sign, or a leading space."""
-    return f"'{student}" if unicodedata.normalize("NFKC", student).strip()[:1] in "=+-@" else student
+def as_cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula; some also accept a full-width sign, or a leading space."""
+    begins = unicodedata.normalize("NFKC", text).strip()[:1]
+    return f"'{text}" if begins and begins in "=+-@" else text
 
 
 def as_json(value: Any) -> str:
@@ -81,11 +112,11 @@ def read_json(path: Path) -> dict[str, Any]:
     return {}
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, content: str | bytes) -> None:
     """Write a file atomically."""
     with writes_to(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _files.write(path, text)
+        _files.write(path, content)
 
 
 @contextlib.contextmanager

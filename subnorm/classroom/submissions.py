@@ -9,6 +9,7 @@ only its student. These layouts are known:
 - plain: ``Ada.ipynb``, ``Ada/any.ipynb``, ``Ada.zip``
 """
 
+import contextlib
 import hashlib
 import io
 import os
@@ -19,20 +20,24 @@ import unicodedata
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 LARGEST = 10 << 20  # bytes of a notebook; one with pictures has a few million
 MOST_BYTES = 10 * LARGEST  # of all notebooks of one student, which are compared
 MOST_OF_ONE = 1_000  # notebooks and archives of one student, and files in such an archive
 MOST_ARCHIVES = 20  # of one student: the names in each are read before anything is graded
+MOST_NAMES = 50  # of one student's files, in a record
 RATIO = 200  # a higher compression ratio means a zip bomb; a notebook reaches ten
 
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # with other methods zipfile may unpack more than the header says
 
 MOODLE = re.compile(r"(?P<who>.+?_\d+)_assignsubmission_(?:file|onlinetext)(?:_.*)?$", re.DOTALL)
-CANVAS = re.compile(r"(?P<who>[^_]+)(?:_LATE)?_(?P<id>\d+)_\d+_.+$", re.DOTALL)
+CANVAS = re.compile(r"(?P<who>[^_]+)(?P<late>_LATE)?_(?P<id>\d+)_(?P<file>\d+)_.+$", re.DOTALL)
+ANONYMOUS = re.compile(r"(?P<late>LATE_)?anon_[^_]+_\d+_.+$", re.DOTALL)  # Canvas, with anonymous grading
 SHEET = re.compile(r"ex\d\d(?![A-Za-z0-9])")  # the beginning of a sheet's name
+READABLE = "Allow yourself to read it, and run the same command again"
 IGNORED = {"__MACOSX", ".ipynb_checkpoints", "Thumbs.db", "desktop.ini"}
 
 
@@ -47,6 +52,7 @@ class File:
     path: PurePosixPath
     read: Callable[[], bytes]
     problem: str = ""
+    time: datetime | None = None  # of the last change, as the folder or zip has it
 
     @property
     def shown(self) -> PurePosixPath:
@@ -59,10 +65,49 @@ class File:
 
 @dataclass
 class Submission:
-    """The files of one student."""
+    """The files of one student; `handed_in` are those of the platform, before the student's own zips are opened."""
 
     student: str
     files: list[File] = field(default_factory=list)
+    handed_in: list[File] = field(default_factory=list)
+
+    def names(self, notebook: str) -> list[str]:
+        """The platform's name of the graded notebook, or of everything that was handed in."""
+        names = [str(file.shown) for file in self.handed_in if file.path.name != "nothing"]
+        names.sort(key=lambda name: (not name.lower().endswith(".ipynb"), name))
+        return [notebook] if notebook in names else names[:MOST_NAMES]
+
+    def late(self, deadline: datetime | None) -> str:
+        """How late the hand-in is, by Canvas's mark or by time; empty if it is not late, or nobody knows."""
+        for file in self.handed_in:
+            found = CANVAS.match(file.path.parts[0]) or ANONYMOUS.match(file.path.parts[0])
+            if found and found["late"]:
+                return "marked late by Canvas"
+        time, told = self.told_time(), "by nbgrader's timestamp"
+        if time is None:
+            times = [file.time for file in self.handed_in if file.time and file.is_kind(".ipynb", ".zip")]
+            time, told = max(times, default=None), "by the time of the file"
+        if deadline is None or time is None or time <= deadline:
+            return ""
+        minutes = int((time - deadline).total_seconds() // 60)
+        days, hours = minutes // (24 * 60), minutes // 60 % 24
+        length = f"{days} d {hours} h" if days else f"{hours} h {minutes % 60} min" if hours else f"{minutes} min"
+        return f"{length} after the deadline, {told}"
+
+    def told_time(self) -> datetime | None:
+        """The time that nbgrader noted, such as 2015-02-02 15:58:23.948203 UTC."""
+        try:
+            return datetime.fromisoformat(self.noted("timestamp.txt").removesuffix("UTC").strip()).replace(tzinfo=UTC)
+        except ValueError:
+            return None
+
+    def noted(self, name: str) -> str:
+        """The text of a file that nbgrader put beside the notebook; empty if there is none."""
+        for file in self.handed_in:
+            if len(file.path.parts) == 3 and file.path.name == name:
+                with contextlib.suppress(Exception):  # an unreadable note is none
+                    return file.read()[:200].decode()
+        return ""
 
     def notebook(self, set_name: str) -> tuple[str, bytes, str]:
         """(path, bytes, problem) of the student's notebook; an empty problem means success."""
@@ -105,6 +150,10 @@ def read_all(source: Path) -> list[Submission]:
         NoSubmissions: it is neither, or it is empty.
     """
     if source.is_dir():
+        try:
+            any(source.iterdir())  # os.walk would take a folder that it cannot read for an empty one
+        except OSError as error:
+            raise NoSubmissions(f"{source} cannot be read: {error.strerror}. {READABLE}") from error
         files = list(files_of_folder(source))
     elif source.is_file():
         files = files_of_class(source)
@@ -117,7 +166,7 @@ def read_all(source: Path) -> list[Submission]:
     if not students:
         raise NoSubmissions(f"nothing was handed in: {source} holds no files")
     names = names_of(list(students))
-    submissions = [Submission(names[who], opened(handed_in)) for who, handed_in in students.items()]
+    submissions = [Submission(names[who], opened(handed_in), handed_in) for who, handed_in in students.items()]
     return sorted(submissions, key=lambda submission: submission.student)
 
 
@@ -129,7 +178,7 @@ def files_of_class(source: Path) -> list[File]:
             begins = file.read(2)
         return list(files_of_zip(zipfile.ZipFile(source)))
     except PermissionError as error:
-        raise NoSubmissions(f"{source} cannot be read: {error.strerror}") from error
+        raise NoSubmissions(f"{source} cannot be read: {error.strerror}. {READABLE}") from error
     except Exception as error:  # zipfile raises many kinds for a broken file, OSError included
         if begins != b"PK":
             raise NoSubmissions(f"submissions must be a folder or a zip file; got {source}") from error
@@ -143,7 +192,8 @@ def files_of_folder(folder: Path) -> Iterator[File]:
         for name in sorted([*folders, *names]):
             path = here / name
             inside = PurePosixPath(path.relative_to(folder).as_posix())
-            mode = path.lstat().st_mode
+            about = path.lstat()
+            mode = about.st_mode
             if stat.S_ISDIR(mode):
                 try:
                     if not any(path.iterdir()):
@@ -153,7 +203,8 @@ def files_of_folder(folder: Path) -> Iterator[File]:
             elif not stat.S_ISREG(mode):
                 yield File(inside, lambda: b"", "link")
             else:
-                yield File(inside, lambda path=path: read_file(path))  # type: ignore[misc]
+                time = local_time(lambda about=about: datetime.fromtimestamp(about.st_mtime))  # type: ignore[misc]
+                yield File(inside, lambda path=path: read_file(path), time=time)  # type: ignore[misc]
 
 
 def read_file(path: Path) -> bytes:
@@ -181,9 +232,19 @@ def files_of_zip(archive: zipfile.ZipFile) -> Iterator[File]:
         elif kind not in (0, stat.S_IFREG, stat.S_IFDIR) or bomb or info.compress_type not in PACKED:
             yield File(path, lambda: b"", "unsafe_archive")
         elif not info.is_dir():
-            yield File(path, lambda info=info: read_member(archive, info))  # type: ignore[misc]
+            # an archive without times says 1980
+            time = local_time(lambda info=info: datetime(*info.date_time)) if info.date_time[0] > 1980 else None  # type: ignore[misc]
+            yield File(path, lambda info=info: read_member(archive, info), time=time)  # type: ignore[misc]
         elif info.filename not in folders:
             yield File(path / "nothing", lambda: b"")
+
+
+def local_time(make: Callable[[], datetime]) -> datetime | None:
+    """A time of this machine's zone; None for one that no clock shows, which an archive may hold."""
+    try:
+        return make().astimezone()
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def overlapping(archive: zipfile.ZipFile) -> set[int]:
@@ -234,7 +295,7 @@ def without_common_folder(files: list[File], stem: str) -> list[File]:
         return files
     top = tops.pop()
     deeper = [file for file in files if file.path.parts[:1] == (top,) and len(file.path.parts) > 1]
-    inside = [File(file.path.relative_to(top), file.read, file.problem) for file in deeper]
+    inside = [replace(file, path=file.path.relative_to(top)) for file in deeper]
     if clean(top) in {"submitted", "submissions", clean(stem)}:
         return inside
     handed_in = {student_of(file.path) for file in inside if file.is_kind(".ipynb", ".zip") and not ignored(file.path)}

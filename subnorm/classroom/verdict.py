@@ -81,6 +81,16 @@ def verdict(
     return result.tag, f"{on}{result.hint}"
 
 
+def right_cases(ex: Exercise, cases: Sequence[Case], outcomes: Sequence[Outcome]) -> int:
+    """How many outcomes are right; none if they cannot be compared."""
+    try:
+        with JUDGING, np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ex.right_cases(cases, outcomes)
+    except Exception:
+        return 0
+
+
 def why_missing(
     name: str, reason: str, cells: Sequence[Cell], lost: Mapping[int, str], errors: Mapping[int, tuple[str, str]]
 ) -> tuple[str, str]:
