@@ -1,4 +1,6 @@
-"""The teacher's commands: release a sheet, grade a class, set a mark by hand, hand the results back."""
+"""``python -m subnorm.classroom release ex01`` makes a student's sheet; ``grade ex01 work/`` grades submissions;
+``mark`` sets a mark by hand; ``handback`` makes the files for the learning platform.
+"""
 
 import argparse
 import signal
@@ -26,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def parsed(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m subnorm.classroom", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m subnorm.classroom", description=(__doc__ or "").replace("``", ""))
     commands = parser.add_subparsers(dest="command", required=True)
     to_release = commands.add_parser("release", help="write the student notebook of a set, and dist/SET.zip")
     to_release.add_argument("sets", nargs="*", metavar="set", help="ex01, ex02, …; all sets if none is given")
@@ -47,7 +49,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     to_mark = commands.add_parser("mark", help="set a mark by hand; grade keeps it")
     to_mark.add_argument("grades", type=Path, help="the folder that grade wrote")
     to_mark.add_argument("student", help="a name in totals.csv")
-    to_mark.add_argument("exercise", help="the name of the exercise")
+    to_mark.add_argument("exercise", help="the name of the exercise, or all")
     to_mark.add_argument("points", help="from 0 to the maximum of the exercise")
     to_mark.add_argument("--reason", required=True, help="a sentence; the student reads it")
     to_hand_back = commands.add_parser("handback", help="make the files that a learning platform takes back")
@@ -86,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
 
     return grade.grade(
         options.set, options.submissions, options.out, options.seed, not options.no_sandbox, options.jobs,
-        student=options.student, accept=options.accept, deadline=options.deadline,
+        options.student, options.accept, options.deadline,
     )  # fmt: skip
 
 

@@ -55,10 +55,10 @@ def grade(
     seed: int | None = None,
     sandbox: bool = True,
     jobs: int | None = None,
-    limits: Limits | None = None,
     student: str | None = None,
     accept: bool = False,
     deadline: datetime | None = None,
+    limits: Limits | None = None,
 ) -> int:
     """Grade the submissions of a class; return 0 when done, 1 if refused (see standard error), 130 on Ctrl-C.
 
@@ -71,10 +71,10 @@ def grade(
         seed: of the inputs; None takes it from the log of an earlier run, or draws one.
         sandbox: False runs the submissions without isolation.
         jobs: how many to run at the same time; None for one per processor.
-        limits: of time, memory and processes.
         student: grade only this one, again; the platform's number may be left out.
         accept: change marks of notebooks that did not change.
         deadline: for the column "late"; None takes it from the log of an earlier run.
+        limits: of time, memory and processes.
     """
     try:
         exercises = SETS.get(set_name)

@@ -15,7 +15,7 @@ from subnorm.classroom.submissions import ANONYMOUS, CANVAS, MOODLE
 OURS = ("needs_library", "no_reference")  # diagnoses that are no fault of the answer
 
 NEXT = {
-    "moodle": "On Moodle's page of the submissions, use Upload grading worksheet, and Upload multiple feedback files in "
+    "moodle": "On Moodle's page of the submissions, use Upload grading worksheet and Upload multiple feedback files in "
     "a zip.\nThe preview must show everybody's points: some versions of Moodle do not take a 0 from a file.",
     "canvas": "Import the CSV under Grades, and upload the zip with Upload Submissions on the page of the assignment.",
     "nbgrader": "Unpack the zip in the course folder, and run: nbgrader release_feedback {name}",
@@ -58,7 +58,7 @@ def hand_back(out: Path, to: str, gradebook: Path | None, column: str | None, sc
             print(f"{folder / gradebook.name}: points of {written} of {len(final)} students")
         archive = folder / f"feedback-{name}-{to}.zip"
         write(archive, zipped(files))
-        print(f"{archive}: {len(files)} files, {archive.stat().st_size / 1e6:.1f} MB")
+        print(f"{archive}: {len(files)} files, {archive.stat().st_size / 1000:.0f} kB")
         print(NEXT[to].format(name=name))
     except Refused as error:
         print(f"handback: {error}", file=sys.stderr)

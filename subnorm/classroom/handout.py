@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from subnorm import _files
 from subnorm.checks.exercise import Exercise, totals
 
 HOW_TO = """\
@@ -24,8 +25,7 @@ HOW_TO = """\
 5. Save, and hand in {notebook}, under this name, in the way your teacher told you.
 
 Your teacher's grader runs your functions on other inputs than the checks do. It looks only at your functions: extra
-cells do no harm, and changing or deleting a check makes no difference. A function is right or it is not; there is no
-partial credit.
+cells do no harm, and changing or deleting a check makes no difference. {credit}
 """
 WITH_TORCH = """\
 On Linux, pip installs PyTorch with CUDA, which is several GB; for the
@@ -70,15 +70,25 @@ def write(root: Path, name: str, notebook: str, text: str, exercises: Sequence[E
     torch = WITH_TORCH if "torch" in extras else WITHOUT_TORCH
     files = {
         notebook: text.encode(),
-        "HOW-TO.md": HOW_TO.format(name=name, notebook=notebook, totals=totals(exercises), torch=torch).encode(),
+        "HOW-TO.md": HOW_TO.format(
+            name=name, notebook=notebook, totals=totals(exercises), torch=torch, credit=credit(exercises)
+        ).encode(),
         "requirements.txt": REQUIREMENTS.format(wheel=wheel, extras=f"[{','.join(extras)}]" if extras else "").encode(),
         "constraints.txt": (root / "constraints.txt").read_bytes(),
         wheel: content,
     }
     path = root / "dist" / f"{name}.zip"
     path.parent.mkdir(exist_ok=True)
-    path.write_bytes(zipped({f"{name}/{file}": files[file] for file in files}))
+    _files.write(path, zipped({f"{name}/{file}": files[file] for file in files}))
     return path
+
+
+def credit(exercises: Sequence[Exercise]) -> str:
+    """The sentence about points for a wrong answer."""
+    partial = ", ".join(f"`{ex.name}`" for ex in exercises if ex.partial)
+    if not partial:
+        return "A function is right or it is not; there is no\npartial credit."
+    return f"A function is right or it is not;\nbut a wrong {partial} earns its share of right inputs."
 
 
 def needs(exercises: Sequence[Exercise]) -> str:
@@ -95,10 +105,10 @@ def write_nbgrader(folder: Path, name: str, notebook: str, text: str) -> list[Pa
     """Add one set to a course for nbgrader; an existing config stays as it is."""
     source = folder / "source" / name / notebook
     source.parent.mkdir(parents=True, exist_ok=True)
-    source.write_bytes(text.encode())
+    _files.write(source, text)
     config = folder / "nbgrader_config.py"
     if not config.exists():
-        config.write_text(NBGRADER, "utf-8")
+        _files.write(config, NBGRADER)
     return [source, config]
 
 

@@ -36,24 +36,27 @@ def mark(out: Path, student: str, exercise: str, points: str, reason: str) -> in
     Args:
         out: folder of the grades.
         student: as in totals.csv; the platform's number may be left out.
-        exercise: its name.
+        exercise: its name, or "all".
         points: from 0 to the maximum of the exercise.
         reason: a sentence for the student.
     """
     try:
         name, records = finished(out)
         student = one_of(student, [record["student"] for record in records.values()])
-        value, reason = checked([student, exercise, points, reason], records.values(), "mark")
+        results = next(record["results"] for record in records.values() if record["student"] == student)
+        chosen = [r["exercise"] for r in results] if exercise == "all" else [exercise]
+        new = {(student, ex): checked([student, ex, points, reason], records.values()) for ex in chosen}
         marks = read_marks(out, records.values())
-        others = [row for row in rows_of(out / "marks.csv") if row[:2] != [as_cell(student), exercise]]
-        write(
-            out / "marks.csv", as_lines([COLUMNS, *others, [as_cell(student), exercise, f"{value:g}", as_cell(reason)]])
-        )
-        publish(out, name, records, {**marks, (student, exercise): (value, reason)})
+        names = (student, as_cell(student))
+        rows = [row for row in rows_of(out / "marks.csv") if row[0] not in names or row[1].strip() not in chosen]
+        rows += [[as_cell(student), ex, f"{value:g}", as_cell(why)] for (_, ex), (value, why) in new.items()]
+        write(out / "marks.csv", as_lines([COLUMNS, *rows]))
+        publish(out, name, records, marks | new)
     except Refused as error:
         print(f"mark: {error}", file=sys.stderr)
         return 1
-    print(f"{student}: {exercise} {value:g}, set by hand in {out / 'marks.csv'}")
+    for (_, ex), (value, _) in new.items():
+        print(f"{student}: {ex} {value:g}, set by hand in {out / 'marks.csv'}")
     return 0
 
 
@@ -115,7 +118,10 @@ def read_marks(out: Path, records: Iterable[Record]) -> Marks:
         student, exercise = students[row[0]], row[1].strip()
         if (student, exercise) in marks:
             raise Refused(f"{where} sets {exercise} of {student} a second time; remove one of the two")
-        marks[student, exercise] = checked([student, exercise, *row[2:]], records, where)
+        try:
+            marks[student, exercise] = checked([student, exercise, *row[2:]], records)
+        except Refused as error:
+            raise Refused(f"{where}: {error}") from None
     return marks
 
 
@@ -136,22 +142,22 @@ def rows_of(path: Path) -> list[list[str]]:
     return [row for row in rows[1:] if any(cell.strip() for cell in row)]
 
 
-def checked(row: Sequence[str], records: Iterable[Record], where: str) -> tuple[float, str]:
+def checked(row: Sequence[str], records: Iterable[Record]) -> tuple[float, str]:
     """(points, reason) of a mark; Refused if the exercise, the points or the reason is wrong."""
     student, exercise, points, reason = row
     results = next(record["results"] for record in records if record["student"] == student)
     most = {r["exercise"]: r["max_points"] for r in results}
     if exercise not in most:
-        raise Refused(f"{where}: there is no exercise {exercise!r}; the exercises are {', '.join(most)}")
+        raise Refused(f"there is no exercise {exercise!r}; the exercises are {', '.join(most)}")
     try:
         value = float(points.replace(",", "."))
     except ValueError:
         value = math.nan
     if not 0 <= value <= most[exercise]:
-        raise Refused(f"{where}: points of {exercise} must be a number from 0 to {most[exercise]}; got {points!r}")
+        raise Refused(f"points of {exercise} must be a number from 0 to {most[exercise]}; got {points!r}")
     reason = " ".join(reason.split())
     if not reason:
-        raise Refused(f"{where}: a mark set by hand needs a reason; the student reads it")
+        raise Refused("a mark set by hand needs a reason; the student reads it")
     return round(value, 2), reason.removeprefix("'") if as_cell(reason[1:]) == reason else reason
 
 

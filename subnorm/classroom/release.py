@@ -55,7 +55,7 @@ def release(names: Sequence[str], check: bool = False, nbgrader: Path | None = N
                 status = 1
             continue
         target.parent.mkdir(exist_ok=True)
-        target.write_bytes(text.encode())
+        _files.write(target, text)
         made = [target, handout.write(ROOT, name, path.name, text, checks.SETS[name])]
         if nbgrader:
             made += handout.write_nbgrader(nbgrader, name, path.name, as_json(for_nbgrader(source, name)))

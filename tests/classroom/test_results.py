@@ -23,9 +23,7 @@ def test_the_totals_are_sums():
         {"student": "Ada", "results": results, "problem": ""},
         {"student": "=Bo", "results": [], "problem": "empty"},
     ]
-    assert as_totals(records) == (
-        "student,points,max_points,problem,late,by_hand\nAda,6,7,,,\n'=Bo,0,0,empty,,\n"
-    )
+    assert as_totals(records) == ("student,points,max_points,problem,late,by_hand\nAda,6,7,,,\n'=Bo,0,0,empty,,\n")
 
 
 def test_two_files_go_into_one_folder(tmp_path):
