@@ -126,8 +126,8 @@ def writes_to(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise Refused(
-            f"the grades cannot be written to {path}: {error.strerror}. Make room there, or choose another folder "
-            "(-o). Finished grades are kept: run the same command again to continue"
+            f"the grades cannot be written to {path}: {error.strerror}. Make room there, allow yourself to write there, "
+            "or choose another folder. What is finished is kept: run the same command again to continue"
         ) from error
 
 

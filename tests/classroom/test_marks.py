@@ -1,0 +1,163 @@
+"""Marks set by hand: in the file, in the tables, in the feedback, and kept."""
+
+import csv
+from html.parser import HTMLParser
+
+import pytest
+from classroom.desk import desk, record, result
+
+from subnorm.classroom import __main__ as command_line
+from subnorm.classroom.marks import changes, finished, marked, read_marks
+from subnorm.classroom.page import page
+from subnorm.classroom.results import Refused, feedback, read_json
+
+ADA, BO = record("Ada", "Ada.ipynb"), record("Bo L_12", "Bo L_12_assignsubmission_file/x.ipynb")
+
+
+def set_mark(out, *arguments, reason="you explained it well"):
+    return command_line.main(["mark", str(out), *arguments, "--reason", reason])
+
+
+def totals(out):
+    with (out / "totals.csv").open(encoding="utf-8") as file:
+        return {row["student"]: (row["points"], row["by_hand"]) for row in csv.DictReader(file)}
+
+
+def test_a_mark_is_in_the_file_the_tables_and_the_feedback(tmp_path, capsys):
+    out = desk(tmp_path / "grades", ADA, BO)
+    assert set_mark(out, "Ada", "stream", "2.5") == 0
+    assert capsys.readouterr().out == f"Ada: stream 2.5, set by hand in {out / 'marks.csv'}\n"
+    assert (out / "marks.csv").read_text("utf-8") == (
+        "student,exercise,points,reason\nAda,stream,2.5,you explained it well\n"
+    )
+    assert totals(out) == {"Ada": ("6.5", "stream"), "Bo L_12": ("6", "")}
+    grades = (out / "grades.csv").read_text("utf-8")
+    assert "\nAda,stream,2.5,3,value,you explained it well\nAda,paths,4,4,right,\n" in grades
+    text = (out / "feedback/0.md").read_text("utf-8")
+    assert "6.5 of 7 points." in text
+    assert "## stream: 2.5 of 3\n\nSet by hand: you explained it well\n\n`value`: on a batch" in text
+    assert "<p>Set by hand: <bdi>you explained it well</bdi></p>" in (out / "feedback/0.html").read_text("utf-8")
+    assert read_json(out / "students/0.json")["results"][0]["points"] == 2  # the grader's own
+
+
+def test_a_later_mark_replaces_an_earlier_one_and_keeps_the_others(tmp_path):
+    out = desk(tmp_path / "grades", ADA, BO)
+    (out / "marks.csv").write_text("student,exercise,points,reason\nGone,stream,1,left us\n", "utf-8")
+    for arguments in (["Ada", "stream", "1"], ["Bo L", "paths", "0"], ["Ada", "stream", "3"]):
+        assert set_mark(out, *arguments) == 0
+    lines = (out / "marks.csv").read_text("utf-8").splitlines()[1:]
+    assert [line.rsplit(",", 1)[0] for line in lines] == ["Gone,stream,1", "Bo L_12,paths,0", "Ada,stream,3"]
+    assert totals(out) == {"Ada": ("7", "stream"), "Bo L_12": ("2", "paths")}
+
+
+def test_all_marks_of_a_student_without_a_notebook(tmp_path):
+    out = desk(tmp_path / "grades", record("Ada", "Ada.pdf", problem="no_notebook"))
+    assert set_mark(out, "Ada", "all", "0", reason="no file by the second deadline") == 0
+    assert totals(out)["Ada"] == ("0", "stream, paths")
+    text = (out / "feedback/0.md").read_text("utf-8")
+    assert "`no_notebook`" in text
+    assert text.count("Set by hand: no file by the second deadline") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason", "message"),
+    [
+        (["Ad", "stream", "1"], "x", "there is no student called 'Ad'; did you mean Ada?"),
+        (["Zoe", "stream", "1"], "x", "there is no student called 'Zoe'; totals.csv lists the students"),
+        (["Max", "stream", "1"], "x", "several students are called 'Max'; did you mean Max_1 or Max_2?"),
+        (["Ada", "streams", "1"], "x", "there is no exercise 'streams'; the exercises are stream, paths"),
+        (["Ada", "stream", "3.5"], "x", "points of stream must be a number from 0 to 3; got '3.5'"),
+        (["Ada", "stream", "nan"], "x", "got 'nan'"),
+        (["Ada", "stream", "1"], " ", "needs a reason"),
+        (["Ada", "all", "4"], "x", "points of stream must be"),
+    ],
+)
+def test_a_wrong_mark_is_refused_and_changes_nothing(arguments, reason, message, tmp_path, capsys):
+    out = desk(tmp_path / "grades", ADA, BO, record("Max_1"), record("Max_2"))
+    assert set_mark(out, *arguments, reason=reason) == 1
+    assert message in capsys.readouterr().err
+    assert not (out / "marks.csv").exists()
+
+
+def test_marks_need_grades(tmp_path, capsys):
+    assert set_mark(tmp_path, "Ada", "stream", "1") == 1
+    assert set_mark(desk(tmp_path / "grades", ADA, finished=False), "Ada", "stream", "1") == 1
+    assert capsys.readouterr().err.count("run grade first") == 2
+
+
+def edited(tmp_path, content):
+    out = desk(tmp_path / "grades", ADA, BO, record("=1+1"))
+    (out / "marks.csv").write_bytes(content.encode() if isinstance(content, str) else content)
+    return read_marks(out, finished(out)[1].values())
+
+
+def test_the_file_may_come_from_a_spreadsheet(tmp_path, capsys):
+    text = "\ufeffstudent;exercise;points;reason\r\nAda;stream;2,5;\"two\nlines\"\r\n;;;\r\n'=1+1;paths;0;'=x\r\n"
+    text += "No;a;1;b\r\n"
+    assert edited(tmp_path, text) == {("Ada", "stream"): (2.5, "two lines"), ("=1+1", "paths"): (0, "=x")}
+    assert "there is no student No here; the mark is not used" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("student,exercise,points\nAda,stream,1\n", "the first row of .* must be student,exercise,points,reason"),
+        ("", "the first row of"),
+        ("student,exercise,points,reason\nAda,stream,1\n", "row 2 of .* must have 4 cells; it has 3"),
+        (
+            "student,exercise,points,reason\nAda,stream,1,a\nAda,stream,2,b\n",
+            "row 3 .* sets stream of Ada a second time",
+        ),
+        ("student,exercise,points,reason\nAda,stream,9,a\n", "row 2 of .*: points of stream must be"),
+        ("student,exercise,points,reason\nAda,stream,1,\n", "row 2 of .*: a mark set by hand needs a reason"),
+        ('student,exercise,points,reason\nAda,"stream,1,a\n', "is not a CSV file in UTF-8"),
+        (b"student,exercise,points,reason\nAda,stream,1,gr\xfc\xdfe\n", "is not a CSV file in UTF-8.* Save it as one"),
+    ],
+)
+def test_a_wrong_line_in_the_file_is_named(content, message, tmp_path):
+    with pytest.raises(Refused, match=message):
+        edited(tmp_path, content)
+
+
+def test_what_a_new_check_would_change_is_listed():
+    new = {**ADA, "results": [result(points=3, diagnosis="right"), result("more", 0, 1, "missing")]}
+    assert changes(ADA, ADA, {}) == []
+    assert (
+        changes(ADA, {**ADA, "results": [result(says="other words", diagnosis="shape"), ADA["results"][1]]}, {}) == []
+    )
+    assert changes(ADA, new, {("Ada", "stream"): (1, "x")}) == [
+        "Ada: stream 2 (value) → 3 (right), but it is set by hand",
+        "Ada: more none → 0 (missing)",
+        "Ada: paths is no longer in the set",
+    ]
+
+
+EVIL = "<script>alert(1)</script><img src=//e.example/x>\"'&`*_[a](b)$"
+
+
+def test_feedback_takes_every_name_file_and_reason_for_text():
+    one = marked(record(EVIL, EVIL, problem="two_files"), {(EVIL, "stream"): (1, EVIL)})
+    text = page("ex01", one)
+    assert text.count("&lt;script&gt;alert(1)") == 4  # title, heading, file, reason
+    seen = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, attributes: seen.append((tag, dict(attributes)))
+    parser.feed(text)
+    assert {tag for tag, _ in seen} == {
+        "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "bdi", "p", "section", "code",
+    }  # fmt: skip
+    assert {name for tag, attributes in seen if tag != "meta" for name in attributes} == {"lang", "class"}
+    assert "url(" not in text
+    assert "default-src 'none'" in text
+    markdown = feedback("ex01", one)
+    assert "<" not in markdown
+    assert "\\`\\*\\_\\[a\\](b)\\$" in markdown
+
+
+def test_a_page_shows_right_part_and_wrong():
+    results = [result("a", 3), result("b", 1), result("c", 0), result("d", 0, diagnosis="not_done")]
+    text = page("ex01", record("Ada", results=results))
+    assert [line.split('"')[1] for line in text.splitlines() if line.startswith("<section")] == [
+        "right", "open", "wrong", "open",
+    ]  # fmt: skip
+    assert "<code>value</code>: on a batch" in text
