@@ -126,7 +126,7 @@ def writes_to(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise Refused(
-            f"the grades cannot be written to {path}: {error.strerror}. Make room there, allow yourself to write there, "
+            f"the grades cannot be written to {path}: {error.strerror}. Make room there, allow yourself to write, "
             "or choose another folder. What is finished is kept: run the same command again to continue"
         ) from error
 

@@ -97,7 +97,7 @@ class Submission:
     def told_time(self) -> datetime | None:
         """The time that nbgrader noted, such as 2015-02-02 15:58:23.948203 UTC."""
         try:
-            return datetime.fromisoformat(self.noted("timestamp.txt").removesuffix("UTC").strip()).replace(tzinfo=UTC)
+            return datetime.fromisoformat(self.noted("timestamp.txt").strip().removesuffix(" UTC")).replace(tzinfo=UTC)
         except ValueError:
             return None
 
