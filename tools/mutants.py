@@ -104,10 +104,14 @@ PARTS: dict[str, dict[str, list[str]]] = {
         "subnorm/classroom/canary.py": classroom("canary", "grade", "sandbox"),
         "subnorm/classroom/running.py": classroom("running", "sandbox", "grade"),
         "subnorm/classroom/sandbox.py": classroom("watch", "sandbox", "grade"),
-        "subnorm/classroom/results.py": classroom("results", "grade", "hostile"),
-        "subnorm/classroom/submissions.py": classroom("grade", "hostile"),
-        "subnorm/classroom/grade.py": classroom("feedback", "grade", "hostile"),
-        "subnorm/classroom/__main__.py": classroom("grade", "release"),
+        "subnorm/classroom/results.py": classroom("results", "marks", "grade", "hostile"),
+        "subnorm/classroom/page.py": classroom("marks"),
+        "subnorm/classroom/marks.py": classroom("marks", "decisions"),
+        "subnorm/classroom/gradebook.py": classroom("gradebook", "handback"),
+        "subnorm/classroom/handback.py": classroom("handback"),
+        "subnorm/classroom/submissions.py": classroom("grade", "decisions", "hostile"),
+        "subnorm/classroom/grade.py": classroom("feedback", "grade", "decisions", "hostile"),
+        "subnorm/classroom/__main__.py": classroom("decisions", "grade", "release"),
     },
 }
 

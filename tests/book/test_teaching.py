@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import shlex
 
 import numpy as np
 import pytest
@@ -187,15 +188,17 @@ def test_a_planted_fault_of_the_teachers_page_is_found(was, now):
 
 
 def test_the_commands_are_those_of_the_package(tmp_path, monkeypatch, capsys):
-    from subnorm.classroom import __main__, grade, release
+    from subnorm.classroom import __main__, grade, handback, marks, release
 
     calls = []
     monkeypatch.setattr(release, "release", lambda *given: calls.append(("release", *given)) or 0)
     monkeypatch.setattr(grade, "grade", lambda *given: calls.append(("grade", *given)) or 0)
+    monkeypatch.setattr(marks, "mark", lambda *given: calls.append(("mark", *given)) or 0)
+    monkeypatch.setattr(handback, "hand_back", lambda *given: calls.append(("handback", *given)) or 0)
     lines = re.findall(r"-m subnorm\.classroom ([^\n`]+)", TEACHER)
-    assert len(lines) >= 4
+    assert {line.split()[0] for line in lines} == {"release", "grade", "mark", "handback"}
     for line in lines:
-        assert __main__.main(line.split()) == 0
+        assert __main__.main(shlex.split(line)) == 0
     assert [call[0] for call in calls] == [line.split()[0] for line in lines]
 
 
@@ -225,15 +228,15 @@ def test_what_grade_writes_is_named():
         assert f"\n{name}\n: " in TEACHER
 
 
-def test_no_sandbox_is_an_option_of_grade(capsys):
+def test_the_options_that_the_page_names_are_options_of_grade(capsys):
     from subnorm.classroom import __main__
 
     with pytest.raises(SystemExit):
         __main__.main(["grade", "--help"])
     options = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
-    assert {"--seed", "--no-sandbox"} <= options
-    assert "`--no-sandbox`" in TEACHER
-    assert "`--seed`" in TEACHER
+    named = {"--seed", "--no-sandbox", "--student", "--accept", "--deadline"}
+    assert named <= options
+    assert all(f"`{option}`" in TEACHER for option in named)
 
 
 def test_the_random_inputs_of_class_are_drawn_by_numpy():

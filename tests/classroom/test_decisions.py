@@ -225,6 +225,12 @@ def test_lateness_is_read(submission, late):
     assert submission.late(None) == (late if "Canvas" in late else "")
 
 
+def test_only_a_notebook_or_archive_is_late():
+    notebook = File(PurePosixPath("Ada/x.ipynb"), lambda: b"", time=DEADLINE)
+    other = File(PurePosixPath("Ada/.DS_Store"), lambda: b"", time=DEADLINE + timedelta(days=1))
+    assert Submission("Ada", [], [notebook, other]).late(DEADLINE) == ""
+
+
 def test_files_and_archives_have_their_times_and_an_impossible_one_is_none(tmp_path):
     times = {"a": (2026, 11, 20, 23, 59, 58), "b": (1980, 1, 1, 0, 0, 0), "c": (2026, 0, 31, 0, 0, 0)}
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
@@ -369,7 +375,7 @@ def test_a_released_sheet_is_whole_or_the_old_one(tmp_path, monkeypatch):
     (tmp_path / "source/ex01/a.ipynb").write_text("old", "utf-8")
 
     def full(path, data):
-        path.touch()
+        path.open("wb").close()
         raise OSError(28, "No space left on device", str(path))
 
     monkeypatch.setattr(_files.Path, "write_bytes", full)

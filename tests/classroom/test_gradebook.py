@@ -79,6 +79,7 @@ def book(tmp_path, platform, text, column=None):
         ("canvas", CANVAS.replace(MANUAL, ""), "libozoë_1235_1_x.ipynb", "4243", "Sec 1,EX,,", "Sec 1,EX,12.50,"),
         ("canvas", LAST_FIRST, "lovelaceada_1234_98_a.ipynb", "Lab", "Sec 1;", "Sec 1;12,50"),
         ("nbgrader", NBGRADER, "ada/ex01/lab.ipynb", None, "0.0,1.5,0.0,20.0", "12.5,1.5,11.0,20.0"),
+        ("nbgrader", f"\ufeff{NBGRADER}", "ada/ex01/lab.ipynb", None, "0.0,1.5,0.0,20.0", "12.5,1.5,11.0,20.0"),
         ("nbgrader", NBGRADER, "ada/ex01/lab.ipynb", "score", "1.5,0.0,20.0", "1.5,12.5,20.0"),
     ],
 )
