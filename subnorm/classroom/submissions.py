@@ -151,7 +151,7 @@ def read_all(source: Path) -> list[Submission]:
     """
     if source.is_dir():
         try:
-            any(source.iterdir())  # os.walk would take a folder that it cannot read for an empty one
+            os.scandir(source).close()  # os.walk would take a folder that it cannot read for an empty one
         except OSError as error:
             raise NoSubmissions(f"{source} cannot be read: {error.strerror}. {READABLE}") from error
         files = list(files_of_folder(source))

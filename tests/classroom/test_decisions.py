@@ -359,10 +359,10 @@ def test_an_error_of_the_disk_is_a_sentence_in_every_command(command, monkeypatc
 
 
 def test_a_folder_that_cannot_be_read_is_a_sentence(tmp_path, monkeypatch):
-    def closed(self):
-        raise PermissionError(13, "Permission denied", str(self))
+    def closed(folder):
+        raise PermissionError(13, "Permission denied", str(folder))
 
-    monkeypatch.setattr(submissions.Path, "iterdir", closed)
+    monkeypatch.setattr(submissions.os, "scandir", closed)
     with pytest.raises(submissions.NoSubmissions, match="cannot be read: Permission denied"):
         read_all(tmp_path)
 
