@@ -1,13 +1,17 @@
 """Handing back: one zip in the layout of each platform, and its gradebook with the points of those who match."""
 
+import io
 import json
 import zipfile
 
 import pytest
 from classroom.desk import desk, record, result
+from classroom.hand_ins import PATIENT, SET, sheet, write_zip
 from classroom.test_gradebook import CANVAS, MOODLE, NBGRADER
+from helpers.parts import need
 
 from subnorm.classroom import __main__ as command_line
+from subnorm.classroom import grade
 
 NOTES = {"timestamp.txt": "2026-11-20 15:58:23.948203 UTC", "submission_secret.txt": "s3"}
 FULL = [result("stream", 16, 16, "right"), result("paths", 1, 4)]  # 20 points at most, as in the samples
@@ -208,3 +212,47 @@ def test_a_full_disk_is_a_sentence_and_leaves_the_old_file(tmp_path, capsys, mon
     assert points(out) == before
     monkeypatch.undo()
     assert hand_back(out, "moodle", MOODLE) == 0
+
+
+def in_zip(**files):
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(f"my sheet/{name}.ipynb", content)
+    return inner.getvalue()
+
+
+WEEKS = {  # what a platform's download holds, its gradebook, what changes in it, and the names in the feedback zip
+    "moodle": (
+        [("Ada ONeil the 1st_4711_assignsubmission_file/a.ipynb", sheet()),
+         ("Bo Li_4712_assignsubmission_file_b.zip", in_zip(b=sheet()))],
+        MOODLE.replace("20.00", "3.00"), [('- ",,,,3', '- ",,,3.00,3'), ('"5.00"', '"3.00"')],
+        ["Participant_4711_assignfeedback_file/feedback.html", "Participant_4712_assignfeedback_file/feedback.html"],
+    ),
+    "canvas": (
+        [("lovelaceada_LATE_1234_98_a.ipynb", sheet()), ("cyd_1236_97_b-1.zip", in_zip(b=sheet()))],
+        CANVAS.replace("ex01", "quick").replace("20.00", "3.00"), [("Sec 1,,7.50", "Sec 1,3.00,7.50")],
+        ["cyd_1236_97_b-1.zip", "lovelaceada_LATE_1234_98_a.ipynb"],
+    ),
+    "nbgrader": (
+        [("submitted/ada/ex01/a.ipynb", sheet()), *[(f"submitted/ada/ex01/{k}", v.encode()) for k, v in NOTES.items()]],
+        NBGRADER.replace("20.0", "3.0"), [("0.0,1.5,0.0,3.0", "3.0,1.5,1.5,3.0")],
+        [f"feedback/ada/ex01/{name}" for name in ("a.html", "submission_secret.txt", "timestamp.txt")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("to", WEEKS)
+def test_the_week_from_the_platform_s_download_to_what_it_takes_back(to, tmp_path, monkeypatch):
+    need("bwrap")
+    monkeypatch.setitem(grade.SETS, "quick", SET)
+    download, book, changed, names = WEEKS[to]
+    write_zip(tmp_path / "download.zip", download)
+    assert grade.grade("quick", tmp_path / "download.zip", tmp_path / "grades", limits=PATIENT) == 0
+    assert hand_back(tmp_path / "grades", to, book) == 0
+    for was, now in changed:
+        assert was in book
+        book = book.replace(was, now, 1)
+    assert points(tmp_path / "grades") == book
+    with zipfile.ZipFile(tmp_path / f"grades/handback/feedback-quick-{to}.zip") as archive:
+        assert sorted(archive.namelist()) == names
