@@ -45,7 +45,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     to_grade.add_argument("--jobs", type=int, help="how many notebooks to run at a time (default: all cores)")
     to_grade.add_argument("--student", metavar="NAME", help="grade only this student, again")
     to_grade.add_argument("--accept", action="store_true", help="change the marks of notebooks that are as before")
-    to_grade.add_argument("--deadline", type=datetime.fromisoformat, help="2026-11-20T23:59; reports who is late")
+    to_grade.add_argument("--deadline", type=moment, help="2026-11-20 or 2026-11-20T18:00; reports who is late")
     to_mark = commands.add_parser("mark", help="set a mark by hand; grade keeps it")
     to_mark.add_argument("grades", type=Path, help="the folder that grade wrote")
     to_mark.add_argument("student", help="a name in totals.csv")
@@ -69,6 +69,15 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
         if options.jobs is not None and options.jobs < 1:
             parser.error(f"--jobs must be 1 or more; got {options.jobs}. Leave it out for all cores")
     return options
+
+
+def moment(text: str) -> datetime:
+    """A time; of a day alone, its end."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"a deadline is 2026-11-20 or 2026-11-20T18:00; got {text}") from None
+    return time.replace(hour=23, minute=59, second=59) if len(text) == len("2026-11-20") else time
 
 
 def run(options: argparse.Namespace) -> int:

@@ -28,7 +28,6 @@ import numpy as np
 
 import subnorm
 from subnorm.checks import SETS
-from subnorm.checks.collect import Outcome
 from subnorm.checks.exercise import Exercise
 from subnorm.classroom import canary
 from subnorm.classroom.cells import BrokenNotebook, Cell, cells_of, flags_of, solution_of
@@ -37,7 +36,7 @@ from subnorm.classroom.results import Record, Refused, as_json, digest, read_jso
 from subnorm.classroom.running import draw, run
 from subnorm.classroom.sandbox import PACKAGE, Limits, NoSandbox, Sandbox
 from subnorm.classroom.submissions import NoSubmissions, Submission, file_names, read_all
-from subnorm.classroom.verdict import SAYS, failed_imports, right_cases, verdict, why_missing
+from subnorm.classroom.verdict import SAYS, failed_imports, share, verdict, why_missing
 
 NOTES = ("timestamp.txt", "submission_secret.txt")  # of nbgrader, which needs both to hand feedback back
 
@@ -172,8 +171,8 @@ class Grading:
         ordered = publish(self.out, self.name, records, marks)
         kept = ("file", "sha256", "problem", "flags", "late")
         students = {r["student"]: {key: r[key] for key in kept} for r in ordered}
-        if self.only and self.log.get("versions"):  # the others were graded with these
-            settings["versions"] = self.log["versions"]
+        if self.only:  # the others were graded with these
+            settings |= {name: self.log[name] for name in ("seed", "isolated", "versions")}
         write(self.out / "log.json", as_json({**settings, "finished": True, "students": students}))
         self.summary(ordered)
         if gone:
@@ -269,17 +268,13 @@ class Grading:
                 diagnosis, says = verdict(ex, self.cases[ex.name], answer, cells)
                 if diagnosis == "error" and "raises NameError" in says:
                     says += failed_imports(cells, work.errors)
-                found.append(self.result(ex, diagnosis, says, self.share(ex, answer)))
+                found.append(self.result(ex, diagnosis, says, share(ex, self.cases[ex.name], answer, diagnosis)))
         return found
 
-    def share(self, ex: Exercise, outcomes: Sequence[Outcome]) -> float:
-        """The share of the cases for which an answer earns points, if the exercise gives partial credit."""
-        return right_cases(ex, self.cases[ex.name], outcomes) / len(outcomes) if ex.partial else 0
-
-    def result(self, ex: Exercise, diagnosis: str, says: str, share: float = 0) -> Record:
-        points = ex.level if diagnosis == "right" else math.floor(100 * share * ex.level) / 100
+    def result(self, ex: Exercise, diagnosis: str, says: str, part: float = 0) -> Record:
+        points = ex.level if diagnosis == "right" else math.floor(100 * part * ex.level) / 100
         if points and diagnosis != "right":
-            says += f" Partial credit: {share:.0%} of the inputs are right."
+            says += f" Partial credit: {part:.0%} of the inputs are right."
         return {"exercise": ex.name, "points": points, "max_points": ex.level, "diagnosis": diagnosis, "says": says}
 
     def runs_torch(self) -> bool:

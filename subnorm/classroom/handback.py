@@ -11,8 +11,7 @@ from subnorm.classroom.marks import finished, publish, read_marks
 from subnorm.classroom.page import page
 from subnorm.classroom.results import Record, Refused, feedback, points, write
 from subnorm.classroom.submissions import ANONYMOUS, CANVAS, MOODLE
-
-OURS = ("needs_library", "no_reference")  # diagnoses that are no fault of the answer
+from subnorm.classroom.verdict import OURS
 
 NEXT = {
     "moodle": "On Moodle's page of the submissions, use Upload grading worksheet and Upload multiple feedback files in "

@@ -43,6 +43,8 @@ SAYS = {
     "no_error": "an error was expected, and none was raised",
 }
 
+OURS = ("needs_library", "no_reference")  # diagnoses that say nothing about the answer
+
 JUDGING = threading.Lock()  # a check silences Python's warnings, which all threads share
 
 
@@ -81,12 +83,14 @@ def verdict(
     return result.tag, f"{on}{result.hint}"
 
 
-def right_cases(ex: Exercise, cases: Sequence[Case], outcomes: Sequence[Outcome]) -> int:
-    """How many outcomes are right; none if they cannot be compared."""
+def share(ex: Exercise, cases: Sequence[Case], outcomes: Sequence[Outcome], diagnosis: str) -> float:
+    """The share of a wrong answer's outcomes that are right, if the exercise gives points for them; otherwise 0."""
+    if not ex.partial or diagnosis in OURS:
+        return 0
     try:
         with JUDGING, np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ex.right_cases(cases, outcomes)
+            return ex.right_cases(cases, outcomes) / len(cases)
     except Exception:
         return 0
 

@@ -20,7 +20,7 @@ from subnorm.classroom import __main__ as command_line
 from subnorm.classroom import grade, handout, submissions
 from subnorm.classroom.running import draw
 from subnorm.classroom.submissions import File, Submission, read_all
-from subnorm.classroom.verdict import right_cases
+from subnorm.classroom.verdict import share
 
 WRONG = MEAN_SQUARE.replace("(-1)", "(0)")
 STRICT = replace(SET[1], reference=lambda x: (x * x).mean(-1) + 1)  # a check that was changed
@@ -159,6 +159,8 @@ def test_one_student_is_graded_again(quick_set, room, tmp_path, capsys, monkeypa
     (room / "Bo.ipynb").write_bytes(sheet())
     assert run(room, out, student="Bo") == 0
     assert totals(out) == {"Ada": "3", "Bo": "3"}
+    assert run(room, out, student="Bo", seed=8) == 0
+    assert json.loads((out / "log.json").read_text("utf-8"))["seed"] == 7  # that of the others
     assert run(room, out, student="Bob") == 1
     assert "no student called 'Bob'; did you mean Bo?" in capsys.readouterr().err
 
@@ -286,13 +288,15 @@ def test_no_exercise_of_the_course_gives_partial_credit_unasked():
 
 
 def test_the_share_counts_right_cases_and_garbage_is_none():
-    ex = SET[1]
+    ex = HALF[1]
     cases = draw(ex, 1)
     right = [Outcome(ex.reference(*case.args)) for case in cases]
-    assert right_cases(ex, cases, right) == 2
-    assert right_cases(ex, cases, [right[0], Outcome(0.5)]) == 1
-    assert right_cases(ex, cases, [Outcome(None), Outcome(error="ValueError")]) == 0
-    assert right_cases(ex, cases, right[:1]) == 0  # not as many as asked
+    assert share(ex, cases, right, "right") == 1
+    assert share(ex, cases, [right[0], Outcome(0.5)], "shape") == 0.5
+    assert share(ex, cases, [Outcome(None), Outcome(error="ValueError")], "error") == 0
+    assert share(ex, cases, right[:1], "unreadable") == 0  # not as many as asked
+    assert share(SET[1], cases, right, "right") == 0
+    assert share(ex, cases, right, "needs_library") == 0
 
 
 # Progress, interruption, permission

@@ -343,6 +343,8 @@ def test_help_says_what_the_commands_do(capsys):
         (["release", "ex77"], r"there is no set 'ex77'; the sets are ex.*ex90"),
         (["grade", "ex77", "in"], r"there is no set 'ex77'"),
         (["grade", "ex90", "in", "--jobs", "0"], "--jobs must be 1 or more; got 0"),
+        (["grade", "ex90", "in", "--deadline", "Friday"], "a deadline is 2026-11-20 or 2026-11-20T18:00; got Friday"),
+        (["handback", "in", "--to", "blackboard"], "choose from 'moodle', 'canvas', 'nbgrader'"),
         ([], "required: command"),
     ],
 )
@@ -351,6 +353,13 @@ def test_a_wrong_command_says_what_is_there(source, arguments, message, capsys):
         command_line.main(arguments)
     assert stopped.value.code == 2
     assert re.search(message, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("text", "time"), [("2026-11-20", (23, 59, 59)), ("2026-11-20T00:00", (0, 0, 0)), ("2026-11-20 18:30", (18, 30, 0))]
+)
+def test_the_deadline_of_a_day_is_its_end(text, time):
+    assert command_line.moment(text) == datetime(2026, 11, 20, *time)
 
 
 def test_grade_gets_what_was_asked_for(monkeypatch, tmp_path):
