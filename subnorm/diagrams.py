@@ -251,10 +251,21 @@ def attention_sublayer() -> Figure:
 
 
 def _tower(
-    ax: Axes, foot: Point, sublayers: tuple[str, ...], placement: str, side: int, dropout: bool = False
+    ax: Axes,
+    foot: Point,
+    sublayers: tuple[str, ...],
+    placement: str,
+    side: int,
+    dropout: bool = False,
+    width: float = 1.5,
 ) -> tuple[Point, dict[str, Point]]:
     """Draw a block from the bottom up, with skip paths on the left (side -1) or right (1); return its top and parts."""
-    order = {"pre": ["norm", "branch", "dropout", "+"], "post": ["branch", "dropout", "+", "norm"]}[placement]
+    order = {
+        "pre": ["norm", "branch", "dropout", "+"],
+        "post": ["branch", "dropout", "+", "norm"],
+        "branch": ["branch", "norm", "dropout", "+"],
+        "both": ["norm", "branch", "norm", "dropout", "+"],
+    }[placement]
     x, y = foot
     below, gap, found = y, 0.24, {}
     for sublayer in sublayers:
@@ -264,7 +275,7 @@ def _tower(
             if part == "+":
                 middle = y + PLUS_RADIUS
                 arrow(ax, (x, below), (x, y), BLUE)
-                reach, corner = x + side * 1.0, 0.25
+                reach, corner = x + side * (width / 2 + 0.25), 0.25
                 path = [
                     (Path.MOVETO, (x, fork)),
                     (Path.LINETO, (reach - side * corner, fork)),
@@ -284,7 +295,7 @@ def _tower(
                 label = sublayer if part == "branch" else part
                 color = ORANGE if part == "norm" else BLUE
                 arrow(ax, (x, below), (x, y))
-                box(ax, (x, y + BOX_HEIGHT / 2), label, color, 1.5)
+                box(ax, (x, y + BOX_HEIGHT / 2), label, color, width)
                 found[sublayer if part == "branch" else f"{sublayer} {part}"] = (x, y + BOX_HEIGHT / 2)
                 below = y + BOX_HEIGHT
             else:
@@ -313,6 +324,24 @@ def assembled_block() -> Figure:
     }
     for part, note in notes.items():
         ax.text(x + 0.95, parts[part][1], note, va="center", color=BLACK)
+    return fig
+
+
+#: Three models and the place of their norms, as in the book's table of models.
+MODELS = {"GPT-2": "pre", "OLMo 2": "branch", "Gemma 3": "both"}
+
+
+def named_blocks() -> Figure:
+    """One sublayer of each of :data:`MODELS`, from the bottom up, side by side."""
+    step = 1.7
+    fig, ax = canvas(step * len(MODELS) + 0.2, 4.5)
+    for index, (name, placement) in enumerate(MODELS.items()):
+        x = 1.1 + step * index
+        ax.text(x, 4.3, name, ha="center", va="center", fontsize=13, weight="bold")
+        ax.text(x, 0.2, "$x$", ha="center", va="center", fontsize=14)
+        (_, top), _ = _tower(ax, (x, 0.38), ("$F$",), placement, side=-1, width=0.95)
+        arrow(ax, (x, top), (x, top + 0.35))
+        ax.text(x, top + 0.5, "$y$", ha="center", va="center", fontsize=14)
     return fig
 
 

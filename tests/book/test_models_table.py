@@ -8,6 +8,7 @@ from bs4 import BeautifulSoup
 from helpers.built import up_to_date
 from subnorm_book.models_table import COLUMNS, HERE, PLACEMENTS, address, faults, read
 
+from subnorm import diagrams
 from tools.course import PAGES
 
 ROW = {
@@ -83,3 +84,14 @@ def test_the_page_shows_every_row():
         assert row["placement_note"] in cells[3]
         assert [a["href"] for a in line.select("a")] == [address(source) for source in row["sources"]]
         assert "placement-" + row["placement"].lower().replace(" ", "-") in line["class"]
+
+
+def test_the_models_named_in_chapter_07_have_these_placements():
+    """The choices of its first figure, and the diagram below it."""
+    named = {"pre": "Pre", "branch": "after the branch", "both": "both sides"}
+    placement = {row["model"]: row["placement"] for row in read()}
+    for model, place in diagrams.MODELS.items():
+        assert placement[model] == named[place]
+    assert placement["BERT"] == "Post"
+    late = [row["model"] for row in read() if "after RoPE" in row["qk_norm"] and "no gain" in row["qk_norm"]]
+    assert {"Llama 4", "nanochat"} <= set(late)

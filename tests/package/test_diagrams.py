@@ -42,6 +42,15 @@ def test_an_assembled_block_is_two_pre_ln_sublayers_with_dropout_on_the_branch()
     assert column(fig.axes[0], 1.5, 1.7) == ["$x$", *parts, "$y$"]
 
 
+def test_each_named_model_has_its_norms_in_their_places() -> None:
+    fig = diagrams.named_blocks()
+    everything_fits(fig)
+    parts = {"pre": ["norm", "$F$", "+"], "branch": ["$F$", "norm", "+"], "both": ["norm", "$F$", "norm", "+"]}
+    for index, (name, placement) in enumerate(diagrams.MODELS.items()):
+        x = 1.1 + 1.7 * index
+        assert column(fig.axes[0], x - 0.1, x + 0.1) == ["$x$", *parts[placement], "$y$", name]
+
+
 @pytest.mark.parametrize("placement", ["pre", "post"])
 def test_encoder_and_decoder_have_a_norm_for_each_sublayer(placement: str) -> None:
     fig = diagrams.encoder_decoder(placement)
