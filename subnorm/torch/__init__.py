@@ -2,6 +2,7 @@
 
 from subnorm.numpy.residual import PLACEMENTS, post_ln, pre_ln, residual
 from subnorm.torch.attention import MultiHeadAttention
+from subnorm.torch.finite import first_non_finite
 from subnorm.torch.norms import NORMS, AddRMSNorm, LayerNorm, RMSNorm, batch_norm, layer_norm, rms_norm
 from subnorm.torch.placements import STACK_PLACEMENTS, PlacedStack, Placement
 from subnorm.torch.transformer_blocks import AttentionSubLayer, DecoderBlock, FeedForward, TransformerBlock
@@ -21,6 +22,7 @@ __all__ = [
     "RMSNorm",
     "TransformerBlock",
     "batch_norm",
+    "first_non_finite",
     "layer_norm",
     "post_ln",
     "pre_ln",
