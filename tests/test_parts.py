@@ -3,6 +3,8 @@
 import pytest
 from helpers import parts
 
+from tools import browser
+
 
 @pytest.fixture
 def absent(monkeypatch):
@@ -37,4 +39,4 @@ def test_a_machine_without_a_browser_has_no_path(monkeypatch, platform):
     monkeypatch.setattr(parts.sys, "platform", platform)
     monkeypatch.setattr(parts.shutil, "which", lambda name: None)
     monkeypatch.setattr(parts.Path, "is_file", lambda path: False)
-    assert parts.chromium_path() is None
+    assert browser.chromium_path() is None

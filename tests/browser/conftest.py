@@ -5,10 +5,10 @@ import threading
 import pytest
 from helpers.built import up_to_date
 from helpers.parts import need
-from helpers.visit import OPTIONS
 from playwright.sync_api import sync_playwright
 
 from tools import course
+from tools.browser import OPTIONS
 
 
 # One for each test file: with one browser for the whole run, the notebooks' kernels would inherit its event loop.

@@ -14,20 +14,7 @@ from pathlib import Path
 
 import pytest
 
-
-def chromium_path() -> str | None:
-    """Chromium or Chrome on this machine; the environment variable CHROMIUM names another one."""
-    if named := os.environ.get("CHROMIUM"):
-        return named
-    on_path = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome", "chrome"))
-    if sys.platform == "darwin":
-        usual = [Path("/Applications", f"{app}.app/Contents/MacOS", app) for app in ("Chromium", "Google Chrome")]
-    elif sys.platform == "win32":
-        roots = [os.environ.get(name, "") for name in ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")]
-        usual = [Path(root, app, "Application/chrome.exe") for root in roots for app in ("Google/Chrome", "Chromium")]
-    else:
-        usual = []
-    return next(filter(None, on_path), None) or next((str(path) for path in usual if path.is_file()), None)
+from tools import browser
 
 
 def nbgrader_path() -> str | None:
@@ -62,7 +49,7 @@ sys.exit(inside.returncode or not os.access(os.path.realpath(sys._base_executabl
 
 
 PARTS = {
-    "chromium": (chromium_path, "Chromium: apt install chromium, or set CHROMIUM to the path of Chrome"),
+    "chromium": (browser.chromium_path, browser.FIX),
     "nbgrader": (nbgrader_path, "nbgrader: pip install -r requirements-dev.txt, or set NBGRADER to its path"),
     "triton": (triton_path, "Triton, on Linux: pip install -r requirements-dev.txt"),
     "ordinary user": (ordinary_user, "an ordinary user: setpriv (util-linux), and a Python outside of root's home"),

@@ -3,19 +3,6 @@
 from contextlib import contextmanager
 
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-OPTIONS = [
-    f"--{name}"
-    for name in (
-        "headless",
-        "no-sandbox",
-        "disable-gpu",
-        "disable-quic",
-        "no-first-run",
-        "disable-background-networking",
-        "disable-component-update",
-        "disable-sync",
-    )
-]
 
 
 @contextmanager
