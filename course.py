@@ -7,6 +7,7 @@ test       build, then lint, types, the tests of package and book, every noteboo
 serve      build, then show the book on a local web server
 lab        open the notebooks in JupyterLab
 refresh    run notebooks again and store their outputs
+pack       build, then make a zip and PDFs of the book, to take along: minutes
 speed      measure how long all this takes, for the page on speed
 mutants    make small faults in the code and count those that the tests miss: hours
 

@@ -190,10 +190,10 @@ def test_one_pip_call_installs_once(course, pip):
 
 @pytest.mark.parametrize(
     ("command", "files"),
-    [("build", READ), ("serve", READ), ("lab", RUN), ("refresh", RUN), ("test", TEST), ("speed", TEST)],
+    [("build", READ), ("serve", READ), ("lab", RUN), ("refresh", RUN), ("test", TEST), ("pack", TEST), ("speed", TEST)],
 )
 def test_a_command_installs_what_it_needs(course, pip, books, monkeypatch, command, files):
-    for name in ("serve", "lab", "refresh", "test", "speed"):
+    for name in ("serve", "lab", "refresh", "test", "pack", "speed"):
         monkeypatch.setattr(course, name, lambda *_: True)
     monkeypatch.setattr(sys, "argv", ["course.py", command])
     assert course.main("")

@@ -18,7 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 GUIDES = ["README.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md"]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 RELEASE = re.compile(r"^## (\d+\.\d+\.\d+)\n\n(\d{4}-\d\d-\d\d), tag `(\S+)`\n", re.MULTILINE)
-SCRIPTS = {".ci/run", "tools/sources.py"}
+SCRIPTS = {".ci/run", ".ci/colab", "tools/sources.py"}
 
 
 def text(name):

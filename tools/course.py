@@ -50,7 +50,9 @@ INPUTS = [
     "tools/book.py",
 ]
 # A copy of the checkout without these is as fresh as a clone: its first build finds no cache.
-GENERATED = shutil.ignore_patterns(".*", "_build", "dist", "venv", "grades", "submissions", "__pycache__", "*.egg-info")
+GENERATED = shutil.ignore_patterns(
+    ".*", "_build", "_pack", "dist", "venv", "grades", "submissions", "__pycache__", "*.egg-info"
+)
 
 TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -402,6 +404,10 @@ def refresh(notebooks: list) -> bool:
     return call([PYTHON, "-P", ROOT / "tools" / "refresh.py", *map(os.path.abspath, notebooks)]) == 0
 
 
+def pack() -> bool:
+    return build() and call([PYTHON, "-m", "tools.pack"]) == 0
+
+
 def speed(names: list, with_install: bool) -> bool:
     signal.signal(signal.SIGINT, lambda *_: None)  # leave Ctrl+C to the measuring process, which prints what is left
     return call([PYTHON, "-m", "tools.speed", *(["--install"] if with_install else []), *names]) == 0
@@ -420,7 +426,7 @@ def port_number(text: str) -> int:
 def main(about: str) -> bool:
     """Run the command line; `about` is the text for --help."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["build", "test", "serve", "lab", "refresh", "speed", "mutants"])
+    parser.add_argument("command", choices=["build", "test", "serve", "lab", "refresh", "pack", "speed", "mutants"])
     parser.add_argument(
         "names",
         nargs="*",
@@ -447,7 +453,8 @@ def main(about: str) -> bool:
         parser.error(f"{args.command} takes no --install; only speed does")
     if args.survivors and args.command != "mutants":
         parser.error(f"{args.command} takes no --survivors; only mutants does")
-    needed = {"build": READ, "serve": READ, "lab": RUN, "refresh": RUN, "test": TEST, "speed": TEST, "mutants": MUTANTS}
+    needed = {"build": READ, "serve": READ, "lab": RUN, "refresh": RUN, "test": TEST, "pack": TEST}
+    needed |= {"speed": TEST, "mutants": MUTANTS}
     install(needed[args.command], args.torch_index)
     if args.command == "serve":
         good = build()
@@ -462,7 +469,7 @@ def main(about: str) -> bool:
         return mutants(args.names, args.survivors)
     if args.command == "test":
         return test("".join(args.names))
-    return {"build": build, "lab": lab}[args.command]()
+    return {"build": build, "lab": lab, "pack": pack}[args.command]()
 
 
 def run(about: str) -> None:

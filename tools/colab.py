@@ -1,0 +1,60 @@
+"""Copies of the notebooks for Google Colab: `python3 -m tools.colab FOLDER`. Standard library only.
+
+Colab opens a notebook from a branch of a repository on GitHub, and nothing beside it. So each copy begins with a cell
+that installs the package, of the commit that the copy is made from. `.ci/colab` publishes the copies as the branch
+`colab`, to which the pages of the book link (book/subnorm_book/repository.py).
+"""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+# Of what the notebooks import, Colab lacks only the package. Its dependencies are not installed: `subnorm[figures]`
+# would replace IPython 7, on which Colab's own kernel rests.
+CELL = '''\
+# Google Colab has all that this notebook needs, except the course's own package.
+%pip install --quiet --no-deps "subnorm @ git+{address}@{commit}"'''
+
+
+def notebooks(root: Path) -> list[Path]:
+    """The chapters, and the sheets as students get them."""
+    return sorted([*root.glob("notebooks/*.ipynb"), *root.glob("notebooks/exercises/student/*.ipynb")])
+
+
+def copy(path: Path, address: str, commit: str) -> str:
+    """A notebook that begins with the cell of the installation."""
+    notebook = json.loads(path.read_text("utf-8"))
+    source = CELL.format(address=address, commit=commit).splitlines(keepends=True)
+    cell: dict[str, Any] = {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": "colab",
+        "metadata": {},
+        "outputs": [],
+        "source": source,
+    }
+    notebook["cells"].insert(0, cell)
+    return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+
+
+def main(root: Path, folder: Path) -> bool:
+    """Write the copies to `folder`, with their paths in the repository; False if the repository has no address."""
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    address = project.get("urls", {}).get("Repository")
+    if not address:
+        return False
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, check=True, capture_output=True, text=True).stdout
+    for path in notebooks(root):
+        new = folder / path.relative_to(root)
+        new.parent.mkdir(parents=True, exist_ok=True)
+        new.write_text(copy(path, address, commit.strip()), "utf-8", newline="\n")
+    return True
+
+
+if __name__ == "__main__":
+    if not main(ROOT, Path(sys.argv[1])):
+        print("No copies for Colab: pyproject.toml does not give the address of the repository.")
