@@ -29,13 +29,13 @@ HTML = """<!DOCTYPE html>
 </article></body></html>"""
 OPENING = '<div class="opening admonition-this-chapter docutils container">\n<p>9 minutes. You need nothing.</p></div>'
 PAGES = {
-    "book/intro": ("Start", "", '<p><a href="../notebooks/01-one.html#end">One</a></p>'),
+    "book/intro": ("Start", "", '<p><a href="../notebooks/01-one.html#far">One</a></p>'),
     "notebooks/01-one": (
         "One",
         OPENING,
         '<p><a href="#end">Down</a> <a href="01a-more.html">More</a> <a href="../search.html">Search</a> '
         '<a href="https://example.org/x">Elsewhere</a></p><h2>Near</h2><p style="break-before: page">Text.</p>'
-        '<h2 id="end">End</h2><table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>',
+        '<h2 id="end">End</h2><table id="far"><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>',
     ),
     "notebooks/01a-more": (
         "More",

@@ -193,8 +193,9 @@ class Tags:
                 link[NameObject("/StructParent")] = NumberObject(link["/StructParent"] + self.keys)
         tree = tree.clone(self.writer)
         document = tree["/K"]
-        names = {name: TextStringObject(f"{len(self.documents):03}-{name}") for name, _ in pairs(tree.get("/IDTree"))}
-        for name, element in pairs(tree.get("/IDTree")):
+        names = {}
+        for k, (name, element) in enumerate(pairs(tree.get("/IDTree"))):
+            names[name] = TextStringObject(f"{len(self.documents):03}-{k:05}")
             element.get_object()[NameObject("/ID")] = names[name]
             self.named += [names[name], element]
         todo = [document]
