@@ -60,14 +60,14 @@ def linked(site: Path, root: str, files: dict[str, Path]) -> None:
     put(site / f"{root}.html", r"(?=</section>\s*</article>)", whole)
     for page, file in files.items():
         up = "../" * page.count("/")
-        line = f'<p><a href="{up}pdf/{file.name}">PDF to print</a></p>'
+        line = f' <a href="{up}pdf/{file.name}">PDF to print</a>'
         if page.startswith("notebooks/") and "exercises" not in page:
-            put(site / f"{page}.html", r'(?<=docutils container">)(?=\s*<p>\d+ minutes\. )', line)
+            put(site / f"{page}.html", r'docutils container">\s*<p>\d+ minutes\. [^\0]*?(?=</p>)', line)
 
 
 def put(page: Path, place: str, html: str) -> None:
-    """Insert HTML at the one place that matches a regular expression."""
-    text, count = re.subn(place, lambda _: html, page.read_text("utf-8"))
+    """Insert HTML after the one place that matches a regular expression."""
+    text, count = re.subn(place, lambda found: found[0] + html, page.read_text("utf-8"))
     if count != 1:
         sys.exit(f"{page.name} has {count} places for a link to a download; the rule in tools/pack.py wants one")
     page.write_text(text, "utf-8", newline="\n")
