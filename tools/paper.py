@@ -290,7 +290,8 @@ def title_mark(reader: PdfReader, first: int) -> Mark:
                 found.append(Mark(str(item.title), first + sheet, float(item.left), float(item.top), []))
         return found
 
-    (mark,) = marks(reader.outline)
+    mark, *others = marks(reader.outline)
+    mark.below += others  # the cheat sheet has a title on each side
     mark.title = str(reader.metadata and reader.metadata.title).partition(" — ")[0]  # the bookmark lacks its blanks
     return mark
 
