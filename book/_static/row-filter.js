@@ -23,7 +23,7 @@
       const list = title.nextElementSibling;
       title.hidden = list.hidden = [...list.children].every((row) => row.hidden);
     }
-    status.textContent = wanted.length || kind ? `${count} ${filter.dataset.things}` : "";
+    status.textContent = wanted.length || kind ? `${count} of ${rows.length} ${filter.dataset.things}` : "";
   }
 
   filter.addEventListener("input", show);

@@ -18,7 +18,7 @@ def test_words_and_kinds_choose_claims(browser, server):
         page.get_by_label("Find", exact=True).press_sequentially("RMSNorm ")
         found = shown(page)
         assert 0 < found < total
-        assert status.inner_text() == f"{found} claims"
+        assert status.inner_text() == f"{found} of {total} claims"
         rows = page.locator("ul.ledger > li").locator("visible=true")
         assert all("rmsnorm" in text.lower() for text in rows.all_text_contents())
         assert page.locator("p.rubric").locator("visible=true").count() < page.locator("p.rubric").count()

@@ -10,7 +10,9 @@ PAGES = [
     "04-rmsnorm",
     "05-pre-ln-or-post-ln",
     "06-the-block-assembled",
+    "07-after-pre-ln",
     "08-how-fast-can-a-norm-be",
+    "09-when-norms-go-wrong",
 ]
 
 # For each figure, with the top of its picture below the bar of the page: what is not in sight, and where text is small.

@@ -23,7 +23,7 @@ def test_words_and_placements_choose_models(browser, server):
         assert 0 < rows(page).count() < total
         assert {text.split(" (")[0] for text in column(page, 4)} == {"both sides"}
         status = page.locator(".row-filter [role=status]")
-        assert status.inner_text() == f"{rows(page).count()} models"
+        assert status.inner_text() == f"{rows(page).count()} of {total} models"
         page.get_by_label("Find", exact=True).press_sequentially("glm rms")
         assert column(page, 1) == ["GLM-4-0414"]
         page.get_by_label("all", exact=True).check()
