@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from importlib import metadata
 from pathlib import Path
 from urllib.parse import urldefrag
 
@@ -339,7 +340,8 @@ def test_colab_gets_copies_that_install_the_package_of_their_commit(checkout):
         copy = nbformat.reads(git("show", f"FETCH_HEAD:{name}"), 4)
         nbformat.validate(copy)
         assert copy.cells[0].source.split("\n")[1:] == [
-            f'%pip install --quiet --no-deps "subnorm @ git+https://github.com/o/n@{commit}"'
+            f'%pip install --quiet --no-deps "subnorm @ git+https://github.com/o/n@{commit}" '
+            f"mini-racer=={metadata.version('mini-racer')} resvg-py=={metadata.version('resvg-py')}"
         ]
         assert copy.cells[1:] == nbformat.read(course.ROOT / name, 4).cells
 

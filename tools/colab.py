@@ -6,6 +6,7 @@ that installs the package, of the commit that the copy is made from. `.ci/colab`
 """
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -13,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-# Of what the notebooks import, Colab lacks only the package. Its dependencies are not installed: `subnorm[figures]`
-# would replace IPython 7, on which Colab's own kernel rests.
-CELL = '''\
-# Google Colab has all that this notebook needs, except the course's own package.
-%pip install --quiet --no-deps "subnorm @ git+{address}@{commit}"'''
+# Of what the notebooks import, Colab lacks the package and what draws the still picture of a live figure. To install
+# `subnorm[figures]` would replace IPython 7, on which Colab's own kernel rests.
+DRAWING = ("mini-racer", "resvg-py")
+CELL = """\
+# Google Colab has all that this notebook needs, except the course's own package and two that draw its live figures.
+%pip install --quiet --no-deps "subnorm @ git+{address}@{commit}" {drawing}"""
 
 
 def notebooks(root: Path) -> list[Path]:
@@ -25,10 +27,17 @@ def notebooks(root: Path) -> list[Path]:
     return sorted([*root.glob("notebooks/*.ipynb"), *root.glob("notebooks/exercises/student/*.ipynb")])
 
 
+def version(name: str) -> str:
+    """The pinned version of a library."""
+    pins = dict(re.findall(r"^([\w-]+)==(\S+)", (ROOT / "constraints.txt").read_text("utf-8"), re.MULTILINE))
+    return str({pin.replace("_", "-"): number for pin, number in pins.items()}[name])
+
+
 def copy(path: Path, address: str, commit: str) -> str:
     """A notebook that begins with the cell of the installation."""
     notebook = json.loads(path.read_text("utf-8"))
-    source = CELL.format(address=address, commit=commit).splitlines(keepends=True)
+    drawing = " ".join(f"{name}=={version(name)}" for name in DRAWING)
+    source = CELL.format(address=address, commit=commit, drawing=drawing).splitlines(keepends=True)
     cell: dict[str, Any] = {
         "cell_type": "code",
         "execution_count": None,
