@@ -1,0 +1,67 @@
+// Python for a page: Pyodide in a worker, so that no loop blocks the page, and Stop can end it (in-page.js).
+const { search } = new URL(location.href); // the version, so that no old part comes from the browser's cache
+importScripts(`python/pyodide.js${search}`, `python/pyodide.asm.js${search}`);
+
+const SITE = "/lib/python3.12/site-packages";
+
+// The parts arrive one by one, already unpacked.
+const parts = {};
+const part = (name) => {
+  if (!parts[name]) {
+    parts[name] = {};
+    parts[name].promise = new Promise((resolve) => { parts[name].resolve = resolve; });
+  }
+  return parts[name];
+};
+
+// Write the files of a tar.
+const unpack = (FS, buffer) => {
+  const bytes = new Uint8Array(buffer);
+  const text = (from, size) => new TextDecoder().decode(bytes.subarray(from, from + size)).replace(/\0.*/s, "");
+  for (let at = 0; bytes[at]; ) {
+    const path = `${SITE}/${[text(at + 345, 155), text(at, 100)].filter(Boolean).join("/")}`;
+    const size = parseInt(text(at + 124, 12), 8);
+    FS.mkdirTree(path.slice(0, path.lastIndexOf("/")));
+    FS.writeFile(path, bytes.subarray(at + 512, at + 512 + size));
+    at += 512 + Math.ceil(size / 512) * 512;
+  }
+};
+
+const begin = async ({ versions, packs, setup, exercises }) => {
+  const module = await part("pyodide.asm.wasm.gz").promise; // compiled by the page, once
+  WebAssembly.instantiateStreaming = async (_, imports) => ({ module, instance: await WebAssembly.instantiate(module, imports) });
+  // Pyodide asks for three files. Nothing else is ever fetched.
+  const lock = { info: { version: versions.pyodide, python: versions.python }, packages: {} };
+  self.fetch = async (url) => {
+    const name = String(url).split("/").at(-1);
+    if (name === "pyodide-lock.json") return new Response(JSON.stringify(lock));
+    if (name === "python_stdlib.zip") return new Response(await part("stdlib.zip.gz").promise);
+    if (name === "pyodide.asm.wasm") return new Response();
+    throw new TypeError("a page can fetch nothing");
+  };
+  const pyodide = await loadPyodide({ indexURL: new URL("python/", location.href).href });
+  for (const name of packs) {
+    unpack(pyodide.FS, await part(name).promise);
+    delete parts[name];
+  }
+  return pyodide.pyimport("page_session").Session(setup, exercises);
+};
+
+let session;
+onmessage = async ({ data: { id, part: name, content, ...message } }) => {
+  try {
+    if (name) part(name).resolve(content);
+    else if (message.begin) {
+      session = await begin(message.begin);
+      postMessage({ id, result: "{}" });
+    } else if (message.complete) postMessage({ id, result: session.complete(message.complete) });
+    else {
+      const send = (output) => postMessage({ id, output });
+      postMessage({ id, result: session.run(message.cell, message.code, message.check, send) });
+    }
+  } catch (error) { // Pyodide cannot go on after it
+    console.error(error);
+    postMessage({ id, fatal: String(error) });
+  }
+};
+postMessage({ scripts: true });

@@ -1,0 +1,285 @@
+// Python in the page. Nothing loads before the reader asks for it: the editor comes with the first visit to a field,
+// Python with the first Run or Check. `SubnormPython` knows nothing of exercises; below it are those of a sheet.
+
+const subnormStatic = new URL(".", document.currentScript.src);
+
+// Something that the reader can do something about: the message says what.
+class SubnormTrouble extends Error {}
+
+class SubnormPython {
+  // `settings` come from subnorm_book/in_page.py; `loading(done, total)` is called for every piece that arrives.
+  constructor(settings, loading) {
+    Object.assign(this, { settings, loading, kept: {}, calls: new Map(), number: 0 });
+  }
+
+  // Run a cell, and then its check if there is one: a promise of {error, line, verdict}. `output` gets what it prints.
+  async run(message, output) {
+    await this.start();
+    return this.call(message, output);
+  }
+
+  // The names after "path."; none while Python is not there or busy.
+  async names(path) {
+    return this.ready && !this.calls.size ? this.call({ complete: path }) : [];
+  }
+
+  // End Python at once, whatever it is doing.
+  stop(error = new SubnormTrouble("Stopped. Python forgot what it had defined: run again the cells that you need.")) {
+    this.stopped?.abort(error);
+    this.worker?.terminate();
+    this.starting = this.worker = this.ready = null;
+    const calls = [...this.calls.values()];
+    this.calls.clear();
+    for (const { reject } of calls) reject(error);
+  }
+
+  start() {
+    if (!this.starting) {
+      const stopped = (this.stopped = new AbortController());
+      this.starting = this.begin(stopped.signal).then(() => { this.ready = true; }).catch((error) => {
+        if (!stopped.signal.aborted) this.stop(error);
+        throw stopped.signal.reason;
+      });
+    }
+    return this.starting;
+  }
+
+  async begin(stopped) {
+    if (location.protocol === "file:")
+      throw new SubnormTrouble("Python cannot start in a page that was opened as a file: run “python3 course.py serve”, and open the page at the address that it prints.");
+    if (!globalThis.WebAssembly || !globalThis.DecompressionStream || !globalThis.Worker)
+      throw new SubnormTrouble("This browser cannot run Python: use a current Firefox, Chrome, Edge or Safari, or work in the notebook.");
+    const { parts, packs, version, ...rest } = this.settings;
+    const worker = (this.worker = new Worker(new URL(`in-page-worker.js?${version}`, subnormStatic)));
+    const missing = Object.keys(parts).filter((name) => !(name in this.kept));
+    const total = missing.reduce((sum, name) => sum + parts[name].bytes, 0);
+    let done = 0;
+    const arrived = (bytes) => { if (!stopped.aborted) this.loading((done += bytes), total); };
+    if (total) arrived(0);
+    const scripts = new Promise((resolve, reject) => {
+      worker.onerror = (event) => { event.preventDefault(); reject(this.absent("the interpreter")); };
+      worker.onmessage = ({ data }) => (data.scripts ? resolve() : this.hear(data));
+      stopped.addEventListener("abort", () => reject(stopped.reason));
+    });
+    const deliver = async (name) => {
+      if (name.endsWith(".js")) { // the worker has loaded it
+        await scripts;
+        if (missing.includes(name)) arrived(parts[name].bytes);
+        this.kept[name] = true;
+      } else {
+        this.kept[name] ??= await this.fetch(name, parts[name], arrived, stopped);
+        if (!stopped.aborted) worker.postMessage({ part: name, content: this.kept[name] });
+      }
+    };
+    // The interpreter starts while the packages arrive.
+    const names = Object.keys(parts);
+    const interpreter = scripts.then(() => this.call({ begin: { packs, ...rest } }));
+    const packages = Promise.all(names.filter((name) => !packs.includes(name)).map(deliver))
+      .then(() => Promise.all(packs.map(deliver)));
+    await Promise.all([interpreter, packages]);
+  }
+
+  // The unpacked content of a part; WebAssembly comes compiled.
+  async fetch(name, { bytes, sha256 }, arrived, signal) {
+    const chunks = [];
+    let answer;
+    try {
+      const url = new URL(`python/${name}?${sha256.slice(0, 12)}`, subnormStatic);
+      answer = await fetch(url, { signal, cache: this.damaged ? "reload" : "default" });
+      if (answer.ok)
+        for (const reader = answer.body.getReader(); ;) {
+          const { done, value } = await reader.read();
+          if (done) break;
+          chunks.push(value);
+          arrived(value.length);
+        }
+    } catch {
+      throw this.absent(name);
+    }
+    if (!answer.ok) throw this.absent(`${name} (error ${answer.status})`);
+    let content = await new Blob(chunks).arrayBuffer();
+    try {
+      const [one, two] = new Uint8Array(content);
+      if (one === 0x1f && two === 0x8b) { // otherwise the server let the browser unpack it
+        const hash = await crypto.subtle?.digest("SHA-256", content); // not without https
+        const hex = hash && [...new Uint8Array(hash)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+        if (content.byteLength !== bytes || (hash && hex !== sha256)) throw new Error();
+        const stream = new Blob([content]).stream().pipeThrough(new DecompressionStream("gzip"));
+        content = await new Response(stream).arrayBuffer();
+      }
+    } catch {
+      this.damaged = true;
+      throw new SubnormTrouble(`A part of Python arrived damaged (${name}). Press the button again to load it anew.`);
+    }
+    if (!name.endsWith(".wasm.gz")) return content;
+    try {
+      return await WebAssembly.compile(content);
+    } catch (error) {
+      throw new SubnormTrouble(`This browser does not let the page run Python: work in the notebook. (${error.message})`);
+    }
+  }
+
+  absent(name) {
+    return new SubnormTrouble(`Python cannot start, because ${name} did not arrive. Are you online? Your code is kept: try again, or work in the notebook.`);
+  }
+
+  call(message, output) {
+    return new Promise((resolve, reject) => {
+      const id = ++this.number;
+      this.calls.set(id, { resolve, reject, output });
+      this.worker.postMessage({ id, ...message });
+    });
+  }
+
+  hear({ id, output, result, fatal }) {
+    const call = this.calls.get(id);
+    if (output !== undefined) call?.output(output);
+    else if (fatal !== undefined)
+      this.stop(new SubnormTrouble(`Python broke down, perhaps because it ran out of memory. Your code is kept, and the next run starts Python again. (${fatal.trim().split("\n").at(-1).slice(0, 200)})`));
+    else if (call) {
+      this.calls.delete(id);
+      call.resolve(JSON.parse(result));
+    }
+  }
+}
+
+// The exercises of a sheet: in each, an editor that begins with the answer cell of the students' notebook.
+{
+  const head = document.querySelector("[data-in-page]");
+  const settings = JSON.parse(head.dataset.inPage);
+  const MB = (bytes) => (bytes / 1e6).toFixed(1);
+  let busy = null; // the workbench whose cell is running
+  const python = new SubnormPython(settings, (done, total) => busy?.loading(done, total));
+
+  class Workbench {
+    constructor(box) {
+      this.box = box;
+      this.name = box.closest("[data-exercise]").dataset.exercise;
+      for (const part of ["run", "check", "reset", "stop", "verdict", "state", "progress", "output"])
+        this[part] = box.querySelector(`[data-${part}]`);
+      this.field = box.querySelector("textarea");
+      this.stub = this.field.defaultValue;
+      this.key = `subnorm.answer.${this.name}`;
+      this.code = this.field.value; // a browser may have kept what was typed before this script came
+      const kept = subnormStore((store) => store.getItem(this.key));
+      if (kept !== null && this.code === this.stub) this.set(kept);
+      this.field.addEventListener("input", () => this.changed(this.field.value));
+      this.field.addEventListener("focus", () => loadEditor(), { once: true });
+      this.run.addEventListener("click", () => this.start(""));
+      this.check.addEventListener("click", () => this.start(`checks.${this.name}(${this.name})`));
+      this.stop.addEventListener("click", () => python.stop());
+      this.reset.addEventListener("click", () => this.set(this.undo ?? this.stub, this.undo ? null : this.code));
+      this.shown();
+    }
+
+    edit() {
+      this.editor = subnormEditor(this.field, {
+        changed: (code) => this.changed(code),
+        run: () => this.run.click(),
+        check: () => this.check.click(),
+        names: (path) => python.names(path),
+      });
+      this.changed(this.field.value);
+    }
+
+    set(code, undo = null) {
+      if (this.editor) this.editor.set(code);
+      else this.field.value = code;
+      this.changed(code);
+      this.undo = undo;
+      this.shown();
+    }
+
+    changed(code) {
+      if (code === this.code) return;
+      this.code = code;
+      this.undo = null;
+      const keep = (store) => (code === this.stub ? store.removeItem(this.key) : store.setItem(this.key, code));
+      subnormStore((store) => { keep(store); return true; }) ?? unkept();
+      this.shown();
+    }
+
+    shown() {
+      this.reset.textContent = this.undo ? "Undo reset" : "Reset";
+      this.reset.disabled = !this.undo && this.code === this.stub;
+      this.field.rows = Math.max(this.code.split("\n").length, 3);
+    }
+
+    loading(done, total) {
+      this.progress.hidden = false;
+      this.progress.max = total;
+      this.progress.value = done;
+      this.progress.nextElementSibling.textContent = `${MB(done)} of ${MB(total)} MB`;
+    }
+
+    async start(check) {
+      if (busy) return;
+      busy = this;
+      for (const { run, check } of benches) for (const button of [run, check]) button.ariaDisabled = "true";
+      this.stop.disabled = false;
+      this.editor?.mark(0);
+      this.output.textContent = this.verdict.textContent = "";
+      delete this.verdict.dataset.mark;
+      this.state.textContent = python.ready ? "Running…" : "Loading Python and NumPy…";
+      this.box.ariaBusy = "true";
+      loadEditor();
+      try {
+        const message = { cell: this.name, code: this.code, check };
+        const { error, line, verdict, full } = await python.run(message, (text) => { this.output.textContent += text; });
+        if (error) this.output.textContent += error;
+        this.verdict.textContent = verdict;
+        this.verdict.dataset.mark = verdict[0] ?? "";
+        this.editor?.mark(line || Number(/in line (\d+) of your cell/.exec(verdict)?.[1] ?? 0));
+        if (full) python.stop();
+        if (full) this.state.textContent = "The memory was full, so Python starts anew at the next run: run again the cells that you need.";
+        else if (error) this.state.textContent = "An error, in the output below.";
+        else this.state.textContent = verdict || this.output.textContent ? "" : "It ran, and printed nothing.";
+      } catch (trouble) {
+        if (!(trouble instanceof SubnormTrouble)) throw trouble;
+        this.state.textContent = trouble.message;
+      } finally {
+        busy = null;
+        this.progress.hidden = true;
+        this.progress.nextElementSibling.textContent = "";
+        this.box.ariaBusy = "false";
+        if (document.activeElement === this.stop) this.run.focus(); // the focused button goes
+        this.stop.disabled = true;
+        for (const { run, check } of benches) for (const button of [run, check]) button.ariaDisabled = null;
+      }
+    }
+  }
+
+  let editors;
+  const loadEditor = () => {
+    if (editors) return;
+    editors = document.createElement("script");
+    editors.src = new URL(`python/editor.js?${settings.editor}`, subnormStatic).href;
+    editors.onload = () => benches.forEach((bench) => bench.edit()); // without it, the fields go on
+    document.head.append(editors);
+  };
+
+  const unkept = () => { head.querySelector("[data-unkept]").hidden = false; };
+  if (!subnormStore((store) => { store.setItem("subnorm.try", ""); store.removeItem("subnorm.try"); return true; })) unkept();
+
+  const benches = [...document.querySelectorAll(".workbench")].map((box) => new Workbench(box));
+
+  // The students' notebook, with what is written here in its answer cells: the grader takes no other form.
+  const link = head.querySelector("a.download");
+  link?.addEventListener("click", async (event) => {
+    event.preventDefault();
+    const note = head.querySelector("[data-note]");
+    note.textContent = "";
+    try {
+      const book = await (await fetch(link.href)).json();
+      for (const { box, code } of benches)
+        book.cells.find(({ id }) => id === box.dataset.cell).source = code.match(/[^\n]*\n|[^\n]+/g) ?? [];
+      const file = document.createElement("a");
+      file.href = URL.createObjectURL(new Blob([`${JSON.stringify(book, null, 1)}\n`], { type: "application/x-ipynb+json" }));
+      file.download = decodeURIComponent(new URL(link.href).pathname.split("/").at(-1));
+      file.click();
+      setTimeout(() => URL.revokeObjectURL(file.href), 60_000);
+    } catch {
+      note.textContent = "The notebook did not arrive: try again when you are online. Your code is kept.";
+    }
+  });
+}

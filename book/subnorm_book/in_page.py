@@ -1,0 +1,198 @@
+"""Work on a sheet of exercises in its page: an editor under each task, and Python with NumPy that runs it.
+
+The sheet's students' notebook gives each editor its first text, and gets what the reader wrote when they download it.
+An exercise that needs another library says so, and has no editor. `_static/in-page.js` does the rest.
+
+Python itself is stored in `_static/python` (tools/in_page/vendor.py). The package comes from the source tree: every
+build packs what the checks import.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+from html import escape
+from pathlib import Path
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.transforms import SphinxTransform
+
+from subnorm import checks
+from subnorm.checks.collect import NEEDS
+from subnorm_book.html_nodes import add_html_only, writes
+
+STATIC = Path("book", "_static", "python")
+SESSION = Path("book", "subnorm_book", "page_session.py")
+
+#: Packs of files of the package, each for the pages that need it: the checks, and the model that speaks.
+PACKS = {
+    "subnorm.tar.gz": ("__init__.py", "_rules.py", "numpy/*.py", "checks/**/*.py"),
+    "stories.tar.gz": (
+        "experiments/__init__.py",
+        "experiments/stories.py",
+        "experiments/story_files.py",
+        "experiments/data/*.bin",
+        "experiments/data/stories.txt",
+        "experiments/data/LICENSE-tinyllamas",
+    ),
+}
+
+
+class in_page_head(nodes.Element):
+    """Above the exercises: what the page can do, and its notebook."""
+
+
+class workbench(nodes.Element):
+    """The editor of an exercise, its buttons and its results."""
+
+
+class Workbenches(SphinxTransform):
+    """Put a workbench above the answer of each exercise of a sheet."""
+
+    default_priority = 800  # before Sphinx collects the files to download
+
+    def apply(self):
+        book = Path(self.env.srcdir, f"{self.env.docname}.ipynb")
+        student = book.parent / "student" / book.name
+        answers = [cell for cell in self.document.findall(nodes.container) if "tag_answer" in cell.get("classes", ())]
+        if not answers or not student.exists():
+            return
+        stubs = {cell["id"]: "".join(cell["source"]) for cell in json.loads(student.read_text("utf-8"))["cells"]}
+        exercises = checks.SETS[book.stem.partition("-")[0]]
+        for exercise, answer in zip(exercises, answers, strict=True):
+            cell = answer["cell_metadata"]["nbgrader"]["grade_id"]
+            section = answer.parent
+            section["exercise"] = exercise.name
+            libraries = " and ".join(NEEDS.get(exercise.way, {}).values())
+            bench = elsewhere(libraries, book.name) if libraries else workbench(cell=cell, name=exercise.name, stub=stubs[cell])
+            section.insert(section.index(answer), bench)
+        packs = [name for name in PACKS if name == "subnorm.tar.gz" or any(ex.speaks for ex in exercises)]
+        for path in [student, Path(self.env.srcdir, STATIC, "parts.json"), *(p for n in packs for p in members(self.env.srcdir, n).values())]:
+            self.env.note_dependency(str(path))
+        names = [ex.name for ex in exercises if ex.way not in NEEDS]
+        head = in_page_head("", notebook(book.name, "Download this sheet as a notebook"), setup=stubs["setup"], packs=packs, exercises=names)
+        first = answers[0].parent
+        first.parent.insert(first.parent.index(first), head)
+
+
+def notebook(name, text):
+    """A link to the students' notebook of this sheet."""
+    return addnodes.download_reference("", text, reftarget=f"student/{name}", refdoc="")
+
+
+def elsewhere(libraries, name):
+    text = f"This exercise needs {libraries}, which does not run in a page. Write it in "
+    return nodes.paragraph("", text, notebook(name, "the notebook"), nodes.Text("."), classes=["elsewhere"])
+
+
+def members(root, pack):
+    """The files of a pack: {name in the pack: path}."""
+    root = Path(root)
+    found = [path for pattern in PACKS[pack] for path in sorted(Path(root, "subnorm").glob(pattern))]
+    more = {SESSION.name: root / SESSION} if pack == "subnorm.tar.gz" else {}
+    return {path.relative_to(root).as_posix(): path for path in found} | more
+
+
+def packed(root, pack):
+    """A pack: the same bytes in every build."""
+    result = io.BytesIO()
+    with tarfile.open(fileobj=result, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, path in members(root, pack).items():
+            entry, content = tarfile.TarInfo(name), path.read_bytes()
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return gzip.compress(result.getvalue(), 9, mtime=0)
+
+
+def settings(root, head):
+    """What the page's script has to know."""
+    folder = Path(root, STATIC)
+    stored = json.loads((folder / "parts.json").read_text("utf-8"))
+    scripts = {name: stored["files"][name]["sha256"] for name in ("pyodide.js", "pyodide.asm.js", "editor.js")}
+    worker = (folder.parent / "in-page-worker.js").read_text("utf-8")
+    parts = {name: about for name, about in stored["files"].items() if name not in scripts}
+    parts["pyodide.asm.js"] = {"bytes": len(gzip.compress((folder / "pyodide.asm.js").read_bytes()))}  # as servers send it
+    for pack in head["packs"]:
+        content = packed(root, pack)
+        parts[pack] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    return {
+        "versions": stored["versions"],
+        "version": hashlib.sha256(repr((scripts, worker)).encode()).hexdigest()[:12],
+        "editor": scripts["editor.js"][:12],
+        "parts": parts,
+        "packs": ["numpy.tar.gz", *head["packs"]],
+        "setup": head["setup"],
+        "exercises": head["exercises"],
+    }
+
+
+# HTML
+
+HEAD = """\
+<div class="in-page-head" data-in-page="{settings}">
+<p><strong>You can work on this page.</strong> The first <em>Run</em> or <em>Check</em> loads Python with NumPy
+{numpy} ({size:.1f} MB, once). Your code stays in this browser, and the notebook to hand in is made from it.
+Ctrl+Enter runs, Shift+Enter checks, and Tab leaves the editor.</p>
+<p data-unkept hidden>This browser keeps nothing: download the notebook before you leave the page.</p>
+<p>"""
+BENCH = """\
+<div class="workbench" data-cell="{cell}">
+<div class="highlight"><textarea aria-label="Your {name}" rows="{rows}" wrap="off" spellcheck="false"
+autocapitalize="off" autocomplete="off" autocorrect="off">
+{stub}</textarea></div>
+<div class="buttons"><button type="button" data-run>Run</button><button type="button" data-check>Check</button>\
+<button type="button" data-stop disabled>Stop</button><button type="button" data-reset disabled>Reset</button></div>
+<p class="loading"><progress data-progress hidden aria-label="Loading Python"></progress> <span></span></p>
+<p data-state role="status"></p>
+<pre data-output tabindex="0" role="group" aria-label="Output"></pre>
+<div data-verdict role="status"></div>
+</div>
+"""
+
+
+def visit_head(translator, node):
+    about = settings(translator.builder.srcdir, node)
+    size = sum(part["bytes"] for part in about["parts"].values()) / 1e6
+    filled = {"settings": escape(json.dumps(about)), "numpy": about["versions"]["numpy"], "size": size}
+    translator.body.append(HEAD.format(**filled))
+
+
+def visit_bench(translator, node):
+    filled = {"cell": node["cell"], "name": node["name"], "stub": escape(node["stub"])}
+    translator.body.append(BENCH.format(**filled, rows=node["stub"].count("\n") + 1))
+    raise nodes.SkipNode
+
+
+def visit_section(translator, node):
+    translator.section_level += 1
+    name = {"data-exercise": node["exercise"]} if "exercise" in node else {}
+    translator.body.append(translator.starttag(node, "section", **name))
+
+
+def depart_section(translator, node):
+    translator.section_level -= 1
+    translator.body.append("</section>\n")
+
+
+def add_script(app, pagename, templatename, context, doctree):
+    if doctree and any(doctree.findall(in_page_head)):
+        app.add_js_file("in-page.js", loading_method="defer", priority=900)  # after subnorm.js
+
+
+def write_packs(app, error):
+    folder = Path(app.outdir, "_static", "python")
+    if not error and app.builder.format == "html" and folder.exists():
+        for pack in PACKS:
+            (folder / pack).write_bytes(packed(app.srcdir, pack))
+
+
+def setup(app):
+    app.add_transform(Workbenches)
+    app.add_node(nodes.section, override=True, html=(visit_section, depart_section))
+    app.add_node(in_page_head, html=(visit_head, writes(' <span data-note role="status"></span></p>\n</div>\n')))
+    add_html_only(app, workbench, visit_bench)
+    app.connect("html-page-context", add_script)
+    app.connect("build-finished", write_packs)
+    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}
