@@ -123,6 +123,11 @@ class SubnormPython {
     return new SubnormTrouble(`Python cannot start, because ${name} did not arrive. Are you online? Your code is kept: try again, or work in the notebook.`);
   }
 
+  broken(why) {
+    const last = String(why).trim().split("\n").at(-1).slice(0, 200);
+    return new SubnormTrouble(`Python broke down, perhaps because it ran out of memory. Your code is kept, and the next run starts Python again. (${last})`);
+  }
+
   call(message, output) {
     return new Promise((resolve, reject) => {
       const id = ++this.number;
@@ -135,7 +140,7 @@ class SubnormPython {
     const call = this.calls.get(id);
     if (output !== undefined) call?.output(output);
     else if (fatal !== undefined)
-      this.stop(new SubnormTrouble(`Python broke down, perhaps because it ran out of memory. Your code is kept, and the next run starts Python again. (${fatal.trim().split("\n").at(-1).slice(0, 200)})`));
+      this.stop(this.broken(fatal));
     else if (call) {
       this.calls.delete(id);
       call.resolve(JSON.parse(result));
@@ -235,8 +240,7 @@ class SubnormPython {
         else if (error) this.state.textContent = "An error, in the output below.";
         else this.state.textContent = verdict || this.output.textContent ? "" : "It ran, and printed nothing.";
       } catch (trouble) {
-        if (!(trouble instanceof SubnormTrouble)) throw trouble;
-        this.state.textContent = trouble.message;
+        this.state.textContent = (trouble instanceof SubnormTrouble ? trouble : python.broken(trouble)).message;
       } finally {
         busy = null;
         this.progress.hidden = true;

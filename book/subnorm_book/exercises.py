@@ -27,8 +27,8 @@ def sheet(name, srcdir):
     (stem,) = (path.stem for path in Path(srcdir, "notebooks/exercises").glob(f"{name}-*.ipynb"))
     libraries = ["NumPy", *sorted({library for ex in exercises for library in NEEDS.get(ex.way, {}).values()})]
     yield f"{totals(exercises)}. Needs {' and '.join(libraries)}."
-    yield f"{{download}}`Download the sheet </notebooks/exercises/student/{stem}.ipynb>`, or read"
-    yield f"{{doc}}`the sheet with its solutions </notebooks/exercises/{stem}>`."
+    yield f"{{doc}}`Work on the sheet in its page </notebooks/exercises/{stem}>`, where the solutions are folded, or"
+    yield f"{{download}}`download the sheet </notebooks/exercises/student/{stem}.ipynb>`."
     yield ""
     yield "| Level | Minutes | Exercise, its chapter, and what you can do then |"
     yield "|---|---|---|"

@@ -57,8 +57,8 @@ def test_the_lists_are_what_the_exercises_say(book):
     ]
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", shown))
     assert "Take 2 exercises, 35 minutes, 3 points!" in text
-    assert "2 exercises, 35 minutes, 3 points. Needs NumPy. Download the sheet" in text
-    assert "1 exercises, 5 minutes, 3 points. Needs NumPy and PyTorch. Download the sheet" in text
+    assert "2 exercises, 35 minutes, 3 points. Needs NumPy. Work on the sheet" in text
+    assert "1 exercises, 5 minutes, 3 points. Needs NumPy and PyTorch. Work on the sheet" in text
     assert {"notebooks/03-norms.html", "notebooks/exercises/ex90-small.html", "#sheet-ex90"} <= set(
         re.findall('href="([^"]*)"', shown)
     )

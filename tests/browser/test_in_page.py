@@ -1,0 +1,467 @@
+"""The exercise sheets in their pages, as a student meets them: an editor, Python with NumPy, and the checks."""
+
+import json
+import re
+
+import pytest
+from helpers.look import ACCESSIBLE, AXE
+from helpers.parts import need
+from helpers.visit import DESK, PHONE, opened
+
+from subnorm import checks
+from subnorm.checks.collect import NEEDS
+from subnorm.classroom import grade
+from tools import course
+from tools.in_page.measure import RUN, VERDICTS
+
+SHEETS = {path.stem.partition("-")[0]: path for path in sorted((course.ROOT / "notebooks/exercises").glob("*.ipynb"))}
+HERE = [exercise for sheet in checks.SETS.values() for exercise in sheet if exercise.way not in NEEDS]
+
+DDOF1 = """def layer_norm(x, gamma, beta, eps):
+    wide = x.astype(np.promote_types(x.dtype, np.float32))
+    var = wide.var(-1, ddof=1, keepdims=True)
+    return (gamma * (wide - wide.mean(-1, keepdims=True)) / np.sqrt(var + eps) + beta).astype(x.dtype)
+"""
+FOREVER = "while True:\n    pass"
+
+
+def address(server, sheet):
+    return f"{server}notebooks/exercises/{SHEETS[sheet].stem}.html"
+
+
+def cells(path, tag):
+    return [cell for cell in json.loads(path.read_text("utf-8"))["cells"] if tag in cell["metadata"].get("tags", ())]
+
+
+def answers(sheet):
+    """For each exercise of a sheet that runs in a page: its right answer, and what its check says in the notebook."""
+    path = SHEETS[sheet]
+    for exercise, answer, check in zip(checks.SETS[sheet], cells(path, "answer"), cells(path, "check"), strict=True):
+        if exercise in HERE:
+            right = re.sub(r"\n *### (BEGIN|END) SOLUTION", "", "".join(answer["source"]))
+            yield exercise.name, right, "".join(check["outputs"][0]["text"]).strip()
+
+
+class Bench:
+    """The workbench of an exercise."""
+
+    def __init__(self, page, name):
+        self.page, self.box = page, page.locator(f"[data-exercise={name}]")
+        self.editor = self.box.locator(".cm-content")
+        self.field = self.box.locator("textarea, .cm-content")
+
+    def write(self, code):
+        if self.box.locator("textarea").count():
+            self.box.locator("textarea").focus()
+        self.editor.fill(code)
+
+    def press(self, button):
+        self.box.locator(f"button[data-{button}]").click()
+
+    def ended(self):
+        self.page.wait_for_function("box => box.querySelector('.workbench').ariaBusy === 'false'", arg=self.handle)
+
+    def waits(self, words):
+        self.page.wait_for_function(
+            "([box, words]) => box.querySelector('[data-state]').textContent.includes(words)", arg=[self.handle, words]
+        )
+
+    @property
+    def handle(self):
+        return self.box.element_handle()
+
+    def does(self, button, code=None):
+        if code is not None:
+            self.write(code)
+        self.press(button)
+        self.ended()
+        return self
+
+    def text(self, part):
+        return self.box.locator(f"[data-{part}]").text_content()
+
+    @property
+    def verdict(self):
+        return self.text("verdict")
+
+    @property
+    def marked(self):
+        return self.box.locator(".cm-marked").all_inner_texts()
+
+
+@pytest.fixture
+def sheet(browser, server):
+    """Sheet 02 in a new browser; nothing may go wrong that the reader does not see."""
+    faults = []
+    with opened(browser, server, faults, viewport=DESK) as page:
+        page.goto(address(server, "ex02"))
+        yield page
+    assert faults == []
+
+
+def test_all_answers_get_the_verdicts_of_the_notebook(browser, server):
+    """Right answers and all named mistakes: the same sentences as in this Python."""
+    here = {}
+    exec(VERDICTS, here)
+    expected = {exercise.name: here["verdicts"](exercise.name) for exercise in HERE}
+    assert sum(map(len, expected.values())) > 400
+    with opened(browser, server, []) as page:
+        page.goto(address(server, "ex02"))
+        page.evaluate(RUN, VERDICTS)
+        for name, wanted in expected.items():
+            assert json.loads(page.evaluate(RUN, f"print(json.dumps(verdicts({name!r})))")) == wanted
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_every_right_answer_of_a_sheet_is_right_in_its_page(browser, server, name):
+    faults = []
+    with opened(browser, server, faults, viewport=DESK) as page:
+        page.goto(address(server, name))
+        for exercise, right, said in answers(name):
+            assert Bench(page, exercise).does("check", right).verdict == said
+    assert faults == []
+
+
+def test_a_mistake_is_told_as_in_the_notebook(sheet, capsys):
+    scope = {"np": checks.exercise.np}
+    exec(DDOF1, scope)
+    checks.layer_norm(scope["layer_norm"])
+    said = capsys.readouterr().out.strip()
+    assert "unbiased" in said
+    assert Bench(sheet, "layer_norm").does("check", DDOF1).verdict == said
+
+
+def test_the_model_speaks_as_in_the_notebook(browser, server, capsys):
+    code = "def swiglu(h, gate, up, down):\n    return np.maximum(h @ gate.T, 0) * (h @ up.T) @ down.T"
+    scope = {"np": checks.exercise.np}
+    exec(code, scope)
+    checks.swiglu(scope["swiglu"])
+    said = capsys.readouterr().out.strip()
+    assert "The model then says “" in said
+    with opened(browser, server, []) as page:
+        page.goto(address(server, "ex06"))
+        assert Bench(page, "swiglu").does("check", code).verdict == said
+
+
+def test_an_exercise_that_needs_pytorch_leads_to_the_notebook(sheet):
+    box = sheet.locator("[data-exercise=make_layer_norm]")
+    assert box.locator(".workbench").count() == 0
+    assert "PyTorch" in box.locator(".elsewhere").inner_text()
+    assert box.locator(".elsewhere a").get_attribute("href").endswith("ex02-layer-norm.ipynb")
+
+
+def test_nothing_loads_before_it_is_asked_for(browser, server):
+    asked = []
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.on("request", lambda request: asked.append(request.url.removeprefix(server).partition("?")[0]))
+        page.goto(address(server, "ex02"))
+        page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        page.wait_for_load_state("networkidle")
+        assert [url for url in asked if "python" in url or "worker" in url] == []
+        asked.clear()
+        bench = Bench(page, "layer_norm")
+        bench.write("1 + 1")
+        assert asked == ["_static/python/editor.js"]
+        bench.does("run")
+        assert bench.text("output") == "2\n"
+    stored = json.loads((course.ROOT / "book/_static/python/parts.json").read_text("utf-8"))["files"]
+    loaded = {url.rpartition("/")[2] for url in asked}
+    assert loaded == {*stored, "subnorm.tar.gz", "in-page-worker.js"}
+
+
+@pytest.mark.parametrize("key", ["Tab", "Shift+Tab"])
+def test_by_keyboard(sheet, key):
+    """Tab enters and leaves the editor both ways; two chords run and check."""
+    bench = Bench(sheet, "layer_norm")
+    sheet.locator("[data-exercise=layer_norm] textarea").focus()
+    bench.editor.wait_for()
+    assert bench.editor.evaluate("e => e === document.activeElement")
+    sheet.keyboard.press(key)
+    assert not bench.editor.evaluate("e => e === document.activeElement")
+    sheet.keyboard.press("Shift+Tab" if key == "Tab" else "Tab")
+    assert bench.editor.evaluate("e => e === document.activeElement")
+    sheet.keyboard.press("ControlOrMeta+a")
+    sheet.keyboard.type("def layer_norm(*inputs):\nreturn 1")  # the editor indents
+    sheet.keyboard.press("Shift+Enter")
+    bench.ended()
+    assert bench.verdict.startswith("✗ layer_norm: on a (3, 8) batch, the result has shape ()")
+    sheet.keyboard.press("ControlOrMeta+End")
+    sheet.keyboard.type("\n")
+    sheet.keyboard.press("Backspace")
+    sheet.keyboard.type("layer_norm()")
+    sheet.keyboard.press("ControlOrMeta+Enter")
+    bench.ended()
+    assert (bench.text("output"), bench.verdict) == ("1\n", "")
+
+
+def test_names_are_completed(sheet):
+    bench = Bench(sheet, "layer_norm")
+    bench.does("run", "import numpy as np")
+    bench.editor.focus()
+    sheet.keyboard.press("ControlOrMeta+a")
+    sheet.keyboard.type("np.promote_t")
+    sheet.locator(".cm-tooltip-autocomplete li", has_text="promote_types").click()
+    sheet.wait_for_function("field => field.innerText.trim() === 'np.promote_types'", arg=bench.editor.element_handle())
+
+
+def test_stop_ends_a_loop_and_the_next_run_starts_anew(sheet):
+    bench, other = Bench(sheet, "layer_norm"), Bench(sheet, "fold")
+    bench.does("run", "def f(): return 1\nf()")
+    bench.write(f"print('begun')\nimport sys; sys.stdout.flush()\n{FOREVER}")
+    bench.press("run")
+    sheet.wait_for_function("box => box.querySelector('[data-output]').textContent === 'begun\\n'", arg=bench.handle)
+    assert other.box.locator("[data-run]").get_attribute("aria-disabled") == "true"
+    bench.box.locator("[data-stop]").focus()
+    sheet.keyboard.press("Enter")
+    bench.waits("Stopped.")
+    assert bench.box.locator("[data-run]").evaluate("e => e === document.activeElement")
+    assert other.does("run", "f()").text("output").endswith("NameError: name 'f' is not defined")
+    assert "begun" in bench.editor.inner_text()
+
+
+def test_stop_ends_loading(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(address(server, "ex02"))
+        held = []
+        page.route("**/numpy.tar.gz*", lambda route: held.append(route))
+        bench = Bench(page, "layer_norm")
+        bench.press("run")
+        page.wait_for_function("/[1-9].* of .* MB/.test(document.querySelector('.loading span').textContent)")
+        bench.press("stop")
+        bench.waits("Stopped.")
+        page.unroute("**/numpy.tar.gz*")
+        assert bench.does("run", "1 + 1").text("output") == "2\n"
+
+
+def absent(route):
+    route.fulfill(status=404)
+
+
+def cut(route):
+    route.fulfill(body=route.fetch().body()[:-1000])
+
+
+def changed(route):
+    body = bytearray(route.fetch().body())
+    body[5000] ^= 1
+    route.fulfill(body=bytes(body))
+
+
+@pytest.mark.parametrize(
+    ("what", "part", "said"),
+    [
+        (lambda route: route.abort(), "pyodide.asm.wasm.gz", "Are you online?"),
+        (lambda route: route.abort(), "pyodide.asm.js", "Are you online?"),
+        (lambda route: route.abort(), "in-page-worker.js", "Are you online?"),
+        (absent, "stdlib.zip.gz", "stdlib.zip.gz (error 404) did not arrive"),
+        (cut, "numpy.tar.gz", "damaged (numpy.tar.gz)"),
+        (changed, "subnorm.tar.gz", "damaged (subnorm.tar.gz)"),
+    ],
+)
+def test_what_does_not_arrive_is_told_and_the_next_run_tries_again(browser, server, what, part, said):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(address(server, "ex02"))
+        page.route(f"**/{part}*", what)
+        bench = Bench(page, "layer_norm")
+        bench.does("run", "1 + 1")
+        assert said in bench.text("state")
+        page.unroute(f"**/{part}*")
+        assert bench.does("run").text("output") == "2\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("delete globalThis.WebAssembly", "This browser cannot run Python"),
+        ("WebAssembly.compile = () => { throw new WebAssembly.CompileError('blocked') }", "work in the notebook"),
+        ("Worker.prototype.postMessage = () => { throw new DOMException('memory') }", "Python broke down"),
+    ],
+)
+def test_a_browser_that_cannot_says_so(browser, server, script, said):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.add_init_script(script)
+        page.goto(address(server, "ex02"))
+        bench = Bench(page, "layer_norm")
+        bench.does("run", "1 + 1")
+        assert said in bench.text("state")
+        assert bench.editor.inner_text().strip() == "1 + 1"
+
+
+def test_without_the_editor_the_field_works(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.route("**/editor.js*", lambda route: route.abort())
+        page.goto(address(server, "ex02"))
+        bench = Bench(page, "layer_norm")
+        bench.box.locator("textarea").fill(DDOF1)
+        bench.does("check")
+        assert "unbiased" in bench.verdict
+
+
+def test_from_a_file_the_page_says_what_to_do(browser, pages):
+    faults, base = [], course.PAGES.as_uri() + "/"
+    with opened(browser, base, faults, viewport=DESK) as page:
+        page.goto(address(base, "ex02"))
+        bench = Bench(page, "layer_norm").does("check", "1 + 1")
+        assert "python3 course.py serve" in bench.text("state")
+    assert faults == []
+
+
+def test_a_strict_policy_allows_it(browser, server):
+    policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; worker-src 'self'"
+    policy += "; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:"
+
+    def strict(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, headers={**answer.headers, "content-security-policy": policy})
+
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.route("**/*", strict)
+        page.goto(address(server, "ex02"))
+        bench = Bench(page, "layer_norm")
+        assert "unbiased" in bench.does("check", DDOF1).verdict
+        page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"globalThis.ran = true\">')")
+        assert page.evaluate("globalThis.ran") is None  # the policy holds
+
+
+@pytest.mark.parametrize(
+    ("code", "ends", "marked"),
+    [
+        ("def f(x):\n    return y\nf(1)", "NameError: name 'y' is not defined", "    return y"),
+        ("a = 1\nb = = 2", "SyntaxError: invalid syntax", "b = = 2"),
+        ("input('Your name?')", "nobody can answer input() in a page", "input('Your name?')"),
+        ("def f(n): return f(n + 1)\nf(0)", "RecursionError: maximum recursion depth", "def f(n): return f(n + 1)"),
+        ("import torch", "Use the notebook for everything else", "import torch"),
+        (
+            "x = []\nx.append(fold)",
+            "fold is defined by another cell of this page",
+            "x.append(fold)",
+        ),
+        ("raise SystemExit('enough')", "SystemExit: enough", "raise SystemExit('enough')"),
+        ("import js\njs.fetch('https://example.org').then(print)", "", ""),
+    ],
+)
+def test_an_error_is_shown_with_its_line(browser, server, code, ends, marked):
+    with opened(browser, server, faults := [], viewport=DESK) as page:
+        page.goto(address(server, "ex02"))
+        bench = Bench(page, "layer_norm").does("check", code)
+        last = bench.text("output").split("\n")[-2:] if ends else [ends]
+        assert ends in "\n".join(last)
+        assert bench.marked == ([marked] if marked else [])
+        assert "page_session" not in bench.text("output")
+        assert bench.editor.inner_text().rstrip("\n").replace("\n\n", "\n") == code
+        assert "2\n" in bench.does("run", "1 + 1").text("output")
+    assert [fault for fault in faults if "elsewhere" in fault] == []
+
+
+def test_a_line_that_a_check_names_is_marked(sheet):
+    bench = Bench(sheet, "layer_norm").does("check", "def layer_norm(*inputs):\n    a = 1\n    return a / 0")
+    assert "ZeroDivisionError in line 3 of your cell" in bench.verdict
+    assert bench.marked == ["    return a / 0"]
+
+
+def test_a_full_memory_is_emptied(sheet):
+    bench = Bench(sheet, "layer_norm")
+    bench.does("run", "hoard = []\nwhile True:\n    hoard.append(np.ones(10_000_000))")
+    assert "MemoryError" in bench.text("output")
+    assert "The memory was full" in bench.text("state")
+    assert bench.does("run", "np.ones(10_000_000).sum()").text("output") == "np.float64(10000000.0)\n"
+
+
+def test_a_flood_of_output_is_cut(sheet):
+    bench = Bench(sheet, "layer_norm").does("run", "for k in range(100_000): print('a line')")
+    text = bench.text("output")
+    assert text.endswith("\n… cut after 20,000 characters")
+    assert len(text) < 21_000
+    assert bench.does("run", "'short'").text("output") == "'short'\n"
+
+
+def test_what_is_written_is_kept_reset_and_brought_back(sheet):
+    bench = Bench(sheet, "layer_norm")
+    stub = bench.field.input_value()
+    reset = bench.box.locator("[data-reset]")
+    assert not reset.is_visible()
+    bench.write("print('mine')")
+    sheet.reload()
+    assert bench.field.input_value() == "print('mine')"
+    assert bench.does("run").text("output") == "mine\n"
+    reset.click()
+    assert bench.editor.inner_text().replace("\n\n", "\n").rstrip("\n") == stub.rstrip("\n")
+    assert reset.inner_text() == "Undo reset"
+    reset.click()
+    assert bench.editor.inner_text().rstrip("\n") == "print('mine')"
+    reset.click()
+    sheet.reload()
+    assert bench.field.input_value() == stub
+    assert sheet.evaluate("localStorage.getItem('subnorm.answer.layer_norm')") is None
+
+
+def test_a_browser_that_keeps_nothing_says_so(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(address(server, "ex02"))
+        assert not page.locator("[data-unkept]").is_visible()
+        page.add_init_script(
+            "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError') } })"
+        )
+        page.reload()
+        assert page.locator("[data-unkept]").is_visible()
+        assert "unbiased" in Bench(page, "layer_norm").does("check", DDOF1).verdict
+
+
+def downloaded(page, folder):
+    with page.expect_download() as download:
+        page.locator(".in-page-head a").click()
+    path = folder / download.value.suggested_filename
+    download.value.save_as(path)
+    return path
+
+
+def test_an_untouched_download_is_the_students_notebook(sheet, tmp_path):
+    path = downloaded(sheet, tmp_path)
+    assert path.name == SHEETS["ex02"].name
+    assert path.read_bytes() == (SHEETS["ex02"].parent / "student" / path.name).read_bytes()
+
+
+def test_the_grader_takes_the_download(browser, server, tmp_path):
+    """The round trip: written in the page, downloaded, graded."""
+    need("bwrap")
+    right = {name: code for name, code, _ in answers("ex01")}
+    names = list(right)
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(address(server, "ex01"))
+        for name in names[:-2]:
+            Bench(page, name).write(right[name])
+        Bench(page, names[-2]).write(f"def {names[-2]}(*inputs):\n    return 'σ “quoted” \\\\'")
+        (tmp_path / "class").mkdir()
+        downloaded(page, tmp_path / "class")
+    assert grade.grade("ex01", tmp_path / "class", tmp_path / "grades") == 0
+    rows = (tmp_path / "grades/grades.csv").read_text("utf-8").splitlines()[1:]
+    found = {row.split(",")[1]: row.split(",")[-1] for row in rows}
+    wrong = found.pop(names[-2])
+    assert wrong not in ("right", "not_done", "missing")
+    assert found == dict.fromkeys(names[:-2], "right") | {names[-1]: "not_done"}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_sheet_at_work_serves_everybody_on_a_phone(browser, server, scheme):
+    """Nothing is wider than the phone, and axe finds nothing, with an error, a verdict and a list of names."""
+    with opened(browser, server, [], viewport=PHONE, color_scheme=scheme) as page:
+        page.goto(address(server, "ex02"))
+        Bench(page, "layer_norm").does("check", DDOF1)
+        Bench(page, "invariances").does("run", f"np.ones(3) @ np.ones({10**6})  # {'long ' * 40}")
+        Bench(page, "fold").does("check", "def fold(*inputs):\n    print('x' * 500)\n    return 1 / 0")
+        page.evaluate(AXE)
+        assert page.evaluate(ACCESSIBLE, scheme) == []
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_paper_and_pages_without_a_script_have_no_workbench(browser, server):
+    with opened(browser, server, [], java_script_enabled=False) as page:
+        page.goto(address(server, "ex02"))
+        assert not page.locator(".workbench").first.is_visible()
+        assert page.locator(".cell.tag_check").first.is_visible()
+        assert page.locator(".in-page-head a").is_visible()
+    with opened(browser, server, []) as page:
+        page.goto(address(server, "ex02"))
+        assert not page.locator(".cell.tag_check").first.is_visible()
+        page.emulate_media(media="print")
+        assert not page.locator(".workbench").first.is_visible()
