@@ -52,13 +52,15 @@ def test_the_stored_parts_are_those_of_their_list():
 
 
 def test_every_stored_file_has_a_licence_that_lies_beside_it():
-    text = (STORED / "README.md").read_text("utf-8")
+    about = course.ROOT / "tools/in_page/README.md"
+    text = about.read_text("utf-8")
     rows = [row for row in text.split("\n") if row.startswith("| `")]
     named = [name for row in rows for name in re.findall(r"`([\w.]+)`", row.split("|")[1])]
     assert sorted(named) == sorted(json.loads((STORED / "parts.json").read_text("utf-8"))["files"])
     for row in rows:
         (licence,) = re.findall(r"\[text\]\((.*?)\)", row)
-        assert (STORED / licence).stat().st_size > 1000
+        assert (about.parent / licence).resolve().parent == STORED
+        assert (about.parent / licence).stat().st_size > 1000
 
 
 # The packs
