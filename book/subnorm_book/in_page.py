@@ -146,7 +146,7 @@ autocapitalize="off" autocomplete="off" autocorrect="off">
 <button type="button" data-stop disabled>Stop</button><button type="button" data-reset disabled>Reset</button></div>
 <p class="loading"><progress data-progress hidden aria-label="Loading Python"></progress> <span></span></p>
 <p data-state role="status"></p>
-<pre data-output tabindex="0" role="group" aria-label="Output"></pre>
+<div data-output tabindex="0" role="group" aria-label="Output"></div>
 <div data-verdict role="status"></div>
 </div>
 """

@@ -1,5 +1,6 @@
 """The exercise sheets in their pages, as a student meets them: an editor, Python with NumPy, and the checks."""
 
+import gzip
 import json
 import re
 
@@ -216,6 +217,7 @@ def test_stop_ends_a_loop_and_the_next_run_starts_anew(sheet):
     bench.waits("Stopped.")
     assert bench.box.locator("[data-run]").evaluate("e => e === document.activeElement")
     assert other.does("run", "f()").text("output").endswith("NameError: name 'f' is not defined")
+    assert len(sheet.workers) == 1
     assert "begun" in bench.editor.inner_text()
 
 
@@ -247,6 +249,11 @@ def changed(route):
     route.fulfill(body=bytes(body))
 
 
+def replaced(route):
+    """By something whole that is not what the build has made."""
+    route.fulfill(body=gzip.compress(gzip.decompress(route.fetch().body()), 1))
+
+
 @pytest.mark.parametrize(
     ("what", "part", "said"),
     [
@@ -256,6 +263,7 @@ def changed(route):
         (absent, "stdlib.zip.gz", "stdlib.zip.gz (error 404) did not arrive"),
         (cut, "numpy.tar.gz", "damaged (numpy.tar.gz)"),
         (changed, "subnorm.tar.gz", "damaged (subnorm.tar.gz)"),
+        (replaced, "stdlib.zip.gz", "damaged (stdlib.zip.gz)"),
     ],
 )
 def test_what_does_not_arrive_is_told_and_the_next_run_tries_again(browser, server, what, part, said):
