@@ -63,18 +63,23 @@ class Workbenches(SphinxTransform):
         exercises = checks.SETS[book.stem.partition("-")[0]]
         for exercise, answer in zip(exercises, answers, strict=True):
             cell = answer["cell_metadata"]["nbgrader"]["grade_id"]
+            libraries = " and ".join(NEEDS.get(exercise.way, {}).values())
+            if libraries:
+                bench = elsewhere(libraries, book.name)
+            else:
+                bench = workbench(cell=cell, name=exercise.name, stub=stubs[cell])
             section = answer.parent
             section["exercise"] = exercise.name
-            libraries = " and ".join(NEEDS.get(exercise.way, {}).values())
-            bench = elsewhere(libraries, book.name) if libraries else workbench(cell=cell, name=exercise.name, stub=stubs[cell])
             section.insert(section.index(answer), bench)
         packs = [name for name in PACKS if name == "subnorm.tar.gz" or any(ex.speaks for ex in exercises)]
-        for path in [student, Path(self.env.srcdir, STATIC, "parts.json"), *(p for n in packs for p in members(self.env.srcdir, n).values())]:
-            self.env.note_dependency(str(path))
         names = [ex.name for ex in exercises if ex.way not in NEEDS]
-        head = in_page_head("", notebook(book.name, "Download this sheet as a notebook"), setup=stubs["setup"], packs=packs, exercises=names)
+        link = notebook(book.name, "Download this sheet as a notebook")
+        head = in_page_head("", link, setup=stubs["setup"], packs=packs, exercises=names)
         first = answers[0].parent
         first.parent.insert(first.parent.index(first), head)
+        packed_files = [path for pack in packs for path in members(self.env.srcdir, pack).values()]
+        for path in [student, Path(self.env.srcdir, STATIC, "parts.json"), *packed_files]:
+            self.env.note_dependency(str(path))
 
 
 def notebook(name, text):
@@ -113,7 +118,8 @@ def settings(root, head):
     scripts = {name: stored["files"][name]["sha256"] for name in ("pyodide.js", "pyodide.asm.js", "editor.js")}
     worker = (folder.parent / "in-page-worker.js").read_text("utf-8")
     parts = {name: about for name, about in stored["files"].items() if name not in scripts}
-    parts["pyodide.asm.js"] = {"bytes": len(gzip.compress((folder / "pyodide.asm.js").read_bytes()))}  # as servers send it
+    script = (folder / "pyodide.asm.js").read_bytes()
+    parts["pyodide.asm.js"] = {"bytes": len(gzip.compress(script))}  # as servers send it
     for pack in head["packs"]:
         content = packed(root, pack)
         parts[pack] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}

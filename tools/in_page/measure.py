@@ -173,7 +173,7 @@ def firefox() -> Iterator[Tab]:
         free.close()
         Path(profile, "user.js").write_text(f'user_pref("marionette.port", {port});\n', "utf-8")
         words = [command, "-headless", "-marionette", "-no-remote", "-profile", profile]
-        process = subprocess.Popen(words, stderr=subprocess.DEVNULL)  # it reports on services that it lacks
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # its log
         try:
             yield Firefox(port)
         finally:
