@@ -24,7 +24,7 @@ class SubnormPython {
   }
 
   // End Python at once, whatever it is doing.
-  stop(error = new SubnormTrouble("Stopped. Python forgot what it had defined: run again the cells that you need.")) {
+  stop(error = new SubnormTrouble("Stopped. Your definitions are gone: rerun the cells that you need.")) {
     this.stopped?.abort(error);
     this.worker?.terminate();
     this.starting = this.worker = this.ready = null;
@@ -236,7 +236,7 @@ class SubnormPython {
         this.verdict.dataset.mark = verdict[0] ?? "";
         this.editor?.mark(line || Number(/in line (\d+) of your cell/.exec(verdict)?.[1] ?? 0));
         if (full) python.stop();
-        if (full) this.state.textContent = "The memory was full, so Python starts anew at the next run: run again the cells that you need.";
+        if (full) this.state.textContent = "The memory was full, so Python restarts at the next run: rerun the cells that you need.";
         else if (error) this.state.textContent = "An error, in the output below.";
         else this.state.textContent = verdict || this.output.textContent ? "" : "It ran, and printed nothing.";
       } catch (trouble) {

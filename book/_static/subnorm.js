@@ -9,7 +9,7 @@ const subnormStore = (use) => { try { return use(localStorage); } catch { return
   const observer = new ResizeObserver((entries) => {
     const sized = entries.flatMap(({ target }) => [target, target.parentElement]);
     const boxes = [...new Set(sized)].filter((box) => box.matches(BOXES));
-    const wide = boxes.map((box) => box.scrollWidth > box.clientWidth + 1);
+    const wide = boxes.map((box) => box.scrollWidth > box.clientWidth);
     boxes.forEach((box, k) => {
       for (const [name, value] of [["tabindex", "0"], ["role", "group"], ["aria-label", "scrolls sideways"]])
         if (wide[k]) box.setAttribute(name, value);
