@@ -51,7 +51,7 @@ def test_the_colour_button_changes_the_colours_and_is_remembered(browser, server
 
 def test_a_wide_formula_or_listing_can_be_scrolled_by_keyboard(browser, server):
     with opened(browser, server, [], viewport={"width": 260, "height": 700}) as page:
-        page.goto(server + "notebooks/03-layer-normalization.html")
+        page.goto(server + "notebooks/03a-layer-norm-backward.html")
         for wide in (page.locator(".eqn").filter(has=page.locator(".mtable")), page.locator(".cell_input pre:visible")):
             wide.first.evaluate("box => location.replace('#' + box.closest('section').id)")
             assert wide.first.evaluate("box => box.scrollWidth > box.clientWidth")

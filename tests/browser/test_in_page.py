@@ -1,5 +1,6 @@
 """The exercise sheets in their pages, as a student meets them: an editor, Python with NumPy, and the checks."""
 
+import csv
 import gzip
 import json
 import re
@@ -442,8 +443,8 @@ def test_the_grader_takes_the_download(browser, server, tmp_path):
         (tmp_path / "class").mkdir()
         downloaded(page, tmp_path / "class")
     assert grade.grade("ex01", tmp_path / "class", tmp_path / "grades") == 0
-    rows = (tmp_path / "grades/grades.csv").read_text("utf-8").splitlines()[1:]
-    found = {row.split(",")[1]: row.split(",")[-1] for row in rows}
+    with (tmp_path / "grades/grades.csv").open(encoding="utf-8", newline="") as file:
+        found = {row["exercise"]: row["diagnosis"] for row in csv.DictReader(file)}
     wrong = found.pop(names[-2])
     assert wrong not in ("right", "not_done", "missing")
     assert found == dict.fromkeys(names[:-2], "right") | {names[-1]: "not_done"}

@@ -14,6 +14,7 @@ IN_OTHER_WORDS = {
     "T5 NaN in fp16": "t5-gives-nan-in-fp16-first-seen-in-t5layernorm-upcasting-in-the-norm-does-not-help",
     "difference between RMSNorm and LayerNorm": "what-is-the-difference-between-layernorm-and-rmsnorm",
 }
+SYMPTOMS = "09d-when-something-breaks#"
 NOT_A_QUESTION = ["residual connection", "layer norm", "learning rate warmup", "group normalization"]
 
 
@@ -32,7 +33,13 @@ def test_every_question_finds_itself(browser, server, search):
             "(list) => Object.fromEntries(list.map((e) => [e.id, e.querySelector('h3').textContent.replace(/#$/, '')]))"
         )
     assert len(asked) > 50
-    assert {text: found for name, text in asked.items() if (found := search(text)[0]) != f"book/questions#{name}"} == {}
+    found = {name: search(text) for name, text in asked.items()}
+    # a message of an error is on the page for messages, too, and before the question
+    first = {
+        name: next(hit for hit in hits if SYMPTOMS not in hit) for name, hits in found.items() if asked[name][0] == "“"
+    }
+    first |= {name: hits[0] for name, hits in found.items() if name not in first}
+    assert first == {name: f"book/questions#{name}" for name in asked}
 
 
 def test_a_question_is_found_in_other_words(search):

@@ -319,7 +319,8 @@ def test_progress_counts_on_a_terminal(capsys, monkeypatch):
 
 
 STOPPED = """
-import runpy, sys
+import runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts a background job without it
 from subnorm.classroom import release
 def wait(*given):
     print("ready", flush=True)

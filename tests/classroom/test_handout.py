@@ -55,7 +55,7 @@ def test_the_package_brings_numpy_alone(metadata):
 def test_each_extra_brings_what_it_says(metadata):
     assert set(metadata.get_all("Provides-Extra")) == {"torch", "figures", "gpu"}
     assert installed(metadata, "torch") == {"numpy", "torch"}
-    assert installed(metadata, "figures") == {"numpy", "matplotlib", "pillow", "ipython", "mini-racer"}
+    assert installed(metadata, "figures") == {"numpy", "matplotlib", "pillow", "ipython", "mini-racer", "resvg-py"}
     assert installed(metadata, "gpu") == {"numpy", "triton"}
 
 

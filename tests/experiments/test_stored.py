@@ -18,11 +18,13 @@ def test_an_interrupted_writing_leaves_the_record_before(tmp_path: Path, monkeyp
     path = tmp_path / "gap.json"
     stored.write(path, {"losses": [1.0]})
 
-    def interrupted(file: Path, text: str, **_: object) -> int:
-        file.write_bytes(text.encode()[:5])
+    write_bytes = Path.write_bytes
+
+    def interrupted(file: Path, content: bytes) -> int:
+        write_bytes(file, content[:5])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "write_text", interrupted)
+    monkeypatch.setattr(Path, "write_bytes", interrupted)
     with pytest.raises(KeyboardInterrupt):
         stored.write(path, {"losses": [2.0]})
     assert stored.read(path) == {"losses": [1.0]}

@@ -187,13 +187,13 @@ def test_a_notebook_that_raises_is_not_written(tmp_path, capsys):
 
 
 def test_a_write_cut_off_leaves_the_notebook(stored, monkeypatch):
-    before = stored.read_bytes()
+    before, write_bytes = stored.read_bytes(), Path.write_bytes
 
     def cut_off(path, *_, **__):
-        path.write_bytes(b"{")
+        write_bytes(path, b"{")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "write_text", cut_off)
+    monkeypatch.setattr(Path, "write_bytes", cut_off)
     with pytest.raises(KeyboardInterrupt):
         refresh(stored)
     assert stored.read_bytes() == before
