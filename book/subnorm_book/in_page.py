@@ -141,7 +141,7 @@ HEAD = """\
 <p><strong>You can work on this page.</strong> The first <em>Run</em> or <em>Check</em> loads Python with NumPy
 {numpy} ({size:.1f} MB, once). Your code stays in this browser, and the notebook to hand in is made from it.
 Ctrl+Enter runs, Shift+Enter checks, and Tab leaves the editor.</p>
-<p data-unkept hidden>This browser keeps nothing: download the notebook before you leave the page.</p>
+<p data-unkept hidden>This browser does not keep your code: download the notebook before you leave the page.</p>
 <p>"""
 BENCH = """\
 <div class="workbench" data-cell="{cell}">

@@ -13,7 +13,8 @@ def first_non_finite(model: nn.Module, *inputs: Any) -> str | None:
 
     Modules report as they finish, so a part comes before the whole that contains it. "output of layers.3.linear1" is
     a module that got finite numbers and returned others. "input of norm" means that the number is older: the code
-    between the modules made it, such as a residual sum that overflowed.
+    between the modules made it, such as a residual sum that overflowed. Inputs are read after the call, so a module
+    that overwrites its own input is named as "input of", too.
 
     Args:
         model: any module; it is run once, without gradients and in its own mode, and its hooks are removed again.
