@@ -17,12 +17,8 @@ SEEN = """() => {
   };
   for (const section of document.querySelectorAll("section.side > section")) {
     const column = section.getBoundingClientRect();
-    for (const formula of section.querySelectorAll(".katex-html")) {
-      const rects = [...formula.querySelectorAll(".base")].map((part) => part.getBoundingClientRect());
-      const left = Math.min(...rects.map((r) => r.left)), right = Math.max(...rects.map((r) => r.right));
-      const top = Math.min(...rects.map((r) => r.top)), bottom = Math.max(...rects.map((r) => r.bottom));
-      add(formula.textContent, new DOMRect(left, top, right - left, bottom - top), column);
-    }
+    for (const part of section.querySelectorAll(".katex-html > .katex-base"))
+      add(part.textContent, part.getBoundingClientRect(), column);
     const walker = document.createTreeWalker(section, NodeFilter.SHOW_TEXT);
     for (let node; (node = walker.nextNode()); ) {
       const parent = node.parentElement;
