@@ -20,26 +20,40 @@ UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "GB/s": 1e9, "TB/s": 1e12}
 
 
 @dataclass(frozen=True)
-class Device:
-    """A GPU, with the bandwidth of its memory by its data sheet.
+class Printed:
+    """A number as its source prints it.
 
     Args:
-        name: its full name.
-        printed, unit: the bandwidth, as its source prints it.
+        printed, unit: the number and its unit, a key of `UNITS`.
         quote: words of the source that contain the number.
         source: its key in the bibliography.
     """
 
-    name: str
     printed: str
     unit: str
     quote: str
     source: str
 
     @property
+    def value(self) -> float:
+        """In seconds, or in bytes a second."""
+        return float(self.printed) * UNITS[self.unit]
+
+
+@dataclass(frozen=True)
+class Device(Printed):
+    """A GPU, with the bandwidth of its memory by its data sheet.
+
+    Args:
+        name: its full name.
+    """
+
+    name: str
+
+    @property
     def bandwidth(self) -> float:
         """Bytes a second."""
-        return float(self.printed) * UNITS[self.unit]
+        return self.value
 
     def seconds(self, table: str, norm: str, shape: tuple[int, int], dtype: torch.dtype) -> float:
         """What one kernel takes if it moves each array once, at the full bandwidth, and waits for nothing else.
@@ -54,8 +68,8 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Published:
-    """One published measurement.
+class Published(Printed):
+    """One published measurement: a time, or a speed that counts each array once.
 
     Args:
         group: "large", where only bytes should count; or why they do not: "small" (the call costs more than the
@@ -64,9 +78,6 @@ class Published:
         device: the GPU.
         kernel: whose norm it is.
         table, norm, shape, dtype: what was computed, as in `Device.seconds`.
-        printed, unit: the time or speed, as the source prints it. All speeds here count each array once.
-        quote: words of the source that contain the number.
-        source: its key in the bibliography.
     """
 
     group: str
@@ -76,10 +87,6 @@ class Published:
     norm: str
     shape: tuple[int, int]
     dtype: torch.dtype
-    printed: str
-    unit: str
-    quote: str
-    source: str
 
     @property
     def predicted(self) -> float:
@@ -91,8 +98,9 @@ class Published:
     @property
     def seconds(self) -> float:
         """Seconds as published; from a speed, those that one kernel needs at this speed."""
-        value = float(self.printed) * UNITS[self.unit]
-        return TABLES[self.table].bytes(self.norm, self.shape, self.dtype) / value if "/" in self.unit else value
+        if "/" not in self.unit:
+            return self.value
+        return TABLES[self.table].bytes(self.norm, self.shape, self.dtype) / self.value
 
     @property
     def ratio(self) -> float:

@@ -67,7 +67,7 @@ def test_the_page_warns_of_nothing_after_a_fix():
 
 
 def plain(cells, n):
-    """The cells of the n-th symptom: heading, what breaks, what is said, what is fixed."""
+    """The cells of the n-th symptom: heading, what breaks, the message, the fix."""
     k = [k for k, cell in enumerate(cells) if HEADING.search("".join(cell["source"]))][n]
     return cells[k : k + 4]
 
