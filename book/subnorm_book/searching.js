@@ -53,7 +53,8 @@
   };
   const KINDS = [[/^notebooks\/\d\d-/, 8], [/^notebooks\/\d\d[a-z]-/, 6], [/^(notebooks|book)\/exercises/, -8]];
   const FIRST = 1000; // higher than any of Sphinx's scores
-  const QUESTIONS = "book/questions", ALIKE = 0.75; // share of the typed words that a question must have
+  const QUESTIONS = "book/questions", SYMPTOMS = "notebooks/09d-when-something-breaks";
+  const ALIKE = 0.75; // share of the words that must agree
   const COMMON = new Set(`a an and are as at be by can could do does for from how i if in is it its me my of on or should so
     than that the there this to was we what when where which why will with would you`.split(/\s+/));
 
@@ -62,8 +63,8 @@
   const pages = new Map(Object.entries(EXPLAINED).flatMap(([doc, terms]) =>
     terms.split(",").map((term) => [plain(words(term)), doc])));
 
-  /** The words of a question that tell it from others. */
-  const telling = (text) => new Set(words(text).filter((word) => !COMMON.has(word))
+  /** The words of a question or message that tell it from others. Numbers and shapes are the reader's own. */
+  const telling = (text) => new Set(words(text).filter((word) => !COMMON.has(word) && !/^\d+$/.test(word))
     .map((word) => plain([word.replace(/is(e|ed|es|ing)$/, "iz$1")])));
 
   /** All runs of words in the query, which may be terms: {run: number of words}. */
@@ -72,20 +73,13 @@
     return new Map(asked.flatMap((_, from) => asked.slice(from).map((_, k) => [plain(asked.slice(from, from + k + 1)), k + 1])));
   }
 
-  // A pasted message has numbers and shapes of its own: the entries with most of the other words, in either direction.
-  const SYMPTOMS = "notebooks/09d-when-something-breaks";
-  const sayings = (text) => new Set(words(text).filter((word) => !/^\d+$/.test(word)));
-
-  /** [title, anchor, number of words in common] of each entry that the query may quote. */
-  function entries(query) {
+  /** The headings of a page beside the query: [title, anchor, words in common, words of the heading, words of the query]. */
+  function headings(query, page) {
     const { docnames, alltitles } = Search._index;
-    const [page, asked] = [docnames.indexOf(SYMPTOMS), sayings(query)];
-    const here = Object.entries(alltitles).flatMap(([title, places]) =>
-      places.filter(([at, id]) => at === page && id).flatMap(([, id]) =>
-        title.split(" / ").map((message) => [title, `#${id}`, sayings(message)])));
-    return here.map(([title, anchor, said]) => [title, anchor, said, [...said].filter((word) => asked.has(word)).length])
-      .filter(([, , said, common]) => common >= 4 && common >= 0.75 * Math.min(said.size, asked.size))
-      .map(([title, anchor, , common]) => [title, anchor, common]);
+    const [at, asked] = [docnames.indexOf(page), telling(query)];
+    return Object.entries(alltitles).flatMap(([title, places]) => places.filter(([doc, id]) => doc === at && id)
+      .flatMap(([, id]) => title.split(" / ").map(telling).map((own) =>
+        [title, `#${id}`, [...asked].filter((word) => own.has(word)).length, own.size, asked.size])));
   }
 
   const perform = Search._performSearch;
@@ -100,17 +94,14 @@
     const explained = [...asked].filter(([term]) => pages.has(term));
     for (const [term, length] of explained) // "RMS norm" is not about "norm"
       if (!explained.some(([longer]) => longer !== term && longer.includes(term))) add(docnames.indexOf(pages.get(term)), "", FIRST + length);
-    const symptoms = docnames.indexOf(SYMPTOMS);
-    for (const [title, anchor, common] of entries(query)) add(symptoms, anchor, 2 * FIRST + common, `${titles[symptoms]} > ${title}`);
+    const [symptoms, questions] = [SYMPTOMS, QUESTIONS].map((page) => docnames.indexOf(page));
+    for (const [title, anchor, common, own, typed] of headings(query, SYMPTOMS)) // a message may be pasted in part, or with more around it
+      if (common >= 4 && common >= ALIKE * Math.min(own, typed)) add(symptoms, anchor, 2 * FIRST + common, `${titles[symptoms]} > ${title}`);
     for (const [entry, places] of Object.entries(indexentries)) // then the glossary
       for (const [at, id, main] of places) if (main && asked.has(plain(words(entry)))) add(at, `#${id}`, FIRST / 2);
-    const wanted = telling(query);
-    if (wanted.size > 1 && !pages.has(plain(words(query)))) // a term alone is no question
-      for (const [title, places] of Object.entries(alltitles)) for (const [at, id] of places)
-        if (id && docnames[at] === QUESTIONS) {
-          const own = telling(title), shared = [...wanted].filter((word) => own.has(word)).length;
-          if (shared >= ALIKE * wanted.size) add(at, `#${id}`, 2 * FIRST + shared + shared / own.size, title);
-        }
+    if (!pages.has(plain(words(query)))) // a term alone is no question
+      for (const [title, anchor, common, own, typed] of headings(query, QUESTIONS))
+        if (typed > 1 && common >= ALIKE * typed) add(questions, anchor, 2 * FIRST + common + common / own, title);
     const others = perform(query, ...terms).filter(([doc, , anchor]) => !found.has(doc + anchor));
     for (const result of others) result[4] += KINDS.find(([kind]) => kind.test(result[0]))?.[1] ?? 0;
     return [...others, ...found.values()].sort((a, b) => a[4] - b[4]); // Sphinx shows the last one first
