@@ -80,9 +80,9 @@ PARTS: dict[str, dict[str, list[str]]] = {
         ),
     },
     "checks": {
-        "subnorm/checks/variant.py": checks("variant", "exercise"),
-        "subnorm/checks/exercise.py": checks("exercise", "differences", "variant"),
-        "subnorm/checks/collect.py": checks("collect", "exercise", "variant"),
+        "subnorm/checks/edited.py": checks("edited", "exercise"),
+        "subnorm/checks/exercise.py": checks("exercise", "differences", "edited"),
+        "subnorm/checks/collect.py": checks("collect", "exercise", "edited"),
     },
     "torch": {
         "subnorm/torch/attention.py": package("attention", "errors", "dtypes", "block"),

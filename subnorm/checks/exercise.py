@@ -6,18 +6,21 @@ names the mistake; otherwise it only reports the difference. The grader uses the
 
 import importlib
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from subnorm.checks.collect import NEEDS, ODD, Case, Outcome, collect, convert
-from subnorm.checks.variant import Variant
+from subnorm.checks.edited import Edited
 
 #: (rtol, atol) of each dtype: wide enough for every correct method; a mistake changes some number by far more.
 TOLERANCE = {"float16": (1e-2, 1e-2), "float32": (1e-3, 1e-3), "float64": (1e-4, 1e-5)}
 CLASS_SEED = 2016  # of the cases in class; the grader uses another
+OTHER = "variant_"  # begins the tags of answers to another variant, and of no mistake
 MUTE = {"not_done", "no_function", "needs_library", "no_reference", "error"}  # no model can speak with such an answer
 
 
@@ -36,6 +39,25 @@ class Mistake:
     says: str
     answer: Callable[..., Any]
     source: str = ""
+
+
+class Variant:
+    """One value of an exercise's parameter, such as a scale or a convention. Each student's sheet asks for one.
+
+    Args:
+        label: the value in words or in code, as in feedback: "1 / sqrt(2 N)". The exercise's texts show it for the
+            parameter's name in braces.
+        value: of the keyword argument with the parameter's name.
+        changes: of the exercise's cells in the sheet, each "old -> new"; none for the first variant.
+    """
+
+    def __init__(self, label: str, value: Any, *changes: str) -> None:
+        self.label, self.value, self.changes = label, value, changes
+
+    @property
+    def tag(self) -> str:
+        """The diagnosis for an answer to this variant where another is asked for: "variant_1_sqrt_2_n"."""
+        return OTHER + re.sub(r"\W+", "_", self.label).strip("_").lower()
 
 
 @dataclass(frozen=True)
@@ -79,6 +101,10 @@ class Exercise:
         facts: statements about a result, each with its test; reported when no mistake is recognized.
         way: how to call the answer; see `WAYS` in `subnorm.checks.collect`.
         number: its place in the sheet.
+        parameter: name of a keyword argument that the right answer takes, and cases, facts and mistakes may take.
+        variants: its values; the first is the argument's default, and that of the book and of every class-wide sheet.
+        chosen: the variant of one student's exercise; see `variant`.
+        original: the exercise before its texts are filled in with a variant's label.
         partial: whether the grader gives a wrong answer points, for its share of right cases.
         speaks: what a trained model says with an answer to the exercise of this name. In class it is printed below a
             wrong answer's result.
@@ -97,23 +123,72 @@ class Exercise:
     number: int = 0
     partial: bool = False
     speaks: Callable[[str, Callable[..., Any]], str] | None = None
+    parameter: str = ""
+    variants: Sequence[Variant] = ()
+    chosen: Variant | None = None
+    original: "Exercise | None" = None
 
-    def __call__(self, answer: Callable[..., Any]) -> Result:
+    def variant(self, label: str) -> "Exercise":
+        """The exercise of a student whose sheet asks for this variant: an answer to another is a named mistake.
+
+        Raises:
+            ValueError: there is no such variant.
+        """
+        mine = next((one for one in self.variants if one.label == label), None)
+        if not mine or not self.original:
+            known = ", ".join(repr(one.label) for one in self.variants) or "none"
+            raise ValueError(f"{self.name} has no variant {label!r}; its variants are {known}")
+        others = []
+        for one in self.variants:
+            if one is not mine:
+                says = f"this is the answer for {one.label}; yours asks for {label}."
+                others.append(Mistake(one.tag, says, self.original.filled(one).reference))
+        own = self.original.filled(mine)
+        mistakes = [*others, *own.mistakes]
+        return replace(self, reference=own.reference, cases=own.cases, facts=own.facts, mistakes=mistakes, chosen=mine)
+
+    def filled(self, variant: Variant) -> "Exercise":
+        """This exercise with a value of its parameter, in its texts and in its functions."""
+
+        def words(text: str) -> str:
+            return text.format(**{self.parameter: variant.label})
+
+        def own(function: Callable[..., Any]) -> Callable[..., Any]:
+            defaults = getattr(function, "__kwdefaults__", None) or {}
+            if defaults.get(self.parameter, variant.value) == variant.value:
+                return function
+            return partial(function, **{self.parameter: variant.value})
+
+        return replace(
+            self,
+            reference=own(self.reference),
+            cases=own(self.cases),
+            facts=[(words(fact), own(test)) for fact, test in self.facts],
+            mistakes=[replace(m, says=words(m.says), answer=own(m.answer)) for m in self.mistakes],
+            original=self,
+        )
+
+    def __call__(self, answer: Callable[..., Any], variant: str = "") -> Result:
         """Check an answer: print the result, and return it. Never raises, unless SUBNORM_CHECKS=raise is set.
 
         Args:
             answer: your function itself, without parentheses after its name.
+            variant: what your sheet asks for, if it is your own; the sheet gives it.
 
         Raises:
             AssertionError: the answer is not right, and the environment variable SUBNORM_CHECKS is "raise".
         """
-        if callable(answer):
-            cases = self.cases(np.random.default_rng(CLASS_SEED))
-            result = self.judge(cases, collect(answer, cases, self.way))
-        else:
+        if not callable(answer):
             got = type(answer).__name__
             seen = f"the check takes your function itself; got {got}. Write its name without parentheses."
             result = Result(self.name, "no_function", seen)
+        elif variant and variant not in [one.label for one in self.variants]:
+            seen = f"this check has no variant {variant!r}: install the version of subnorm that your sheet came with."
+            result = Result(self.name, "no_reference", seen)
+        else:
+            exercise = self.variant(variant) if variant else self
+            cases = exercise.cases(np.random.default_rng(CLASS_SEED))
+            result = exercise.judge(cases, collect(answer, cases, self.way))
         SEEN[self.name] = result
         if os.environ.get("SUBNORM_CHECKS") == "raise" and not result:
             raise AssertionError(str(result))
@@ -164,6 +239,7 @@ class Exercise:
     def recognize(self, cases: Sequence[Case], outcomes: Sequence[Outcome], edge: bool, tag: str) -> Mistake | None:
         """The one mistake with the same outcomes: on the plain cases, or on all if only edge cases are wrong.
 
+        An answer to another variant is that, even if it is a mistake of this one as well.
         If the values are wrong, the dtype and the number of calls may also differ from those of our wrong answer.
         """
         chosen = [k for k, case in enumerate(cases) if edge or not case.edge]
@@ -176,6 +252,7 @@ class Exercise:
 
         # run each mistake only up to the first case that differs: feedback must be instant
         found = [mistake for mistake in self.mistakes if all(alike(mistake, k) for k in chosen)]
+        found = [mistake for mistake in found if mistake.tag.startswith(OTHER)] or found
         return found[0] if len(found) == 1 else None
 
     def outcomes(self, answer: Callable[..., Any], cases: Sequence[Case]) -> list[Outcome]:
@@ -206,18 +283,23 @@ class Exercise:
 Row = tuple[str, str | tuple[str, ...] | Callable[..., Any], str] | tuple[str, Any, str, str]
 
 
-def exercise(*, mistakes: Sequence[Row], **settings: Any) -> Callable[[Callable[..., Any]], Exercise]:
+def exercise(
+    *, mistakes: Sequence[Row], variants: Sequence[tuple[Any, ...]] = (), **settings: Any
+) -> Callable[[Callable[..., Any]], Exercise]:
     """A decorator that makes an `Exercise` from its right answer, and names it after that function.
 
     Args:
         mistakes: one row each: ``("ddof1", "x.var(-1, -> x.var(-1, ddof=1,", "your variance is unbiased.")``,
             optionally with a source; https://github.com/ can be left out.
+        variants: one row each, the first for the default: ``("percent", 100, "a fraction -> percent")``; see `Variant`.
         settings: the other arguments of an `Exercise`.
     """
 
     def made(reference: Callable[..., Any]) -> Exercise:
         named = [mistake(reference, *row) for row in mistakes]
-        return Exercise(name=reference.__name__, reference=reference, mistakes=named, **settings)
+        values = [Variant(*row) for row in variants]
+        new = Exercise(name=reference.__name__, reference=reference, mistakes=named, variants=values, **settings)
+        return new.filled(values[0]) if values else new
 
     return made
 
@@ -226,7 +308,7 @@ def mistake(reference: Callable[..., Any], tag: str, change: Any, says: str, sou
     """A mistake from its row."""
     if not callable(change):
         try:
-            change = Variant(reference, *([change] if isinstance(change, str) else change))
+            change = Edited(reference, *([change] if isinstance(change, str) else change))
         except ValueError as error:
             raise ValueError(f"the mistake {tag!r} of {reference.__name__}: {error}") from None
     if source and not source.startswith("https://"):

@@ -34,6 +34,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     to_release.add_argument("sets", nargs="*", metavar="set", help="ex01, ex02, …; all sets if none is given")
     to_release.add_argument("--check", action="store_true", help="write nothing; list stale student notebooks")
     to_release.add_argument("--nbgrader", type=Path, metavar="FOLDER", help="also write a course for nbgrader there")
+    to_release.add_argument("--variants", type=Path, metavar="CLASSLIST", help="a sheet of its own for each student")
     to_draft = commands.add_parser("draft", help="put cells for new exercises into the source notebook of a set")
     to_draft.add_argument("set", help="ex01, ex02, …")
     to_grade = commands.add_parser("grade", help="run the notebooks that students handed in, and write grades.csv")
@@ -46,6 +47,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     to_grade.add_argument("--student", metavar="NAME", help="grade only this student, again")
     to_grade.add_argument("--accept", action="store_true", help="change the marks of notebooks that are as before")
     to_grade.add_argument("--deadline", type=moment, help="2026-11-20 or 2026-11-20T18:00; reports who is late")
+    to_grade.add_argument("--release", type=Path, metavar="FILE", help="what release --variants wrote for the grader")
     to_mark = commands.add_parser("mark", help="set a mark by hand; grade keeps it")
     to_mark.add_argument("grades", type=Path, help="the folder that grade wrote")
     to_mark.add_argument("student", help="a name in totals.csv")
@@ -63,6 +65,8 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     for name in wanted:
         if name not in checks.SETS:
             parser.error(f"there is no set {name!r}; the sets are {', '.join(checks.SETS)}")
+    if options.command == "release" and options.variants and (len(wanted) != 1 or options.check or options.nbgrader):
+        parser.error("--variants needs the name of one set, and goes with neither --check nor --nbgrader")
     if options.command == "grade":
         if options.seed is not None and options.seed < 0:
             parser.error(f"--seed must be 0 or more; got {options.seed}")
@@ -81,6 +85,10 @@ def moment(text: str) -> datetime:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.command == "release" and options.variants:
+        from subnorm.classroom import variants
+
+        return variants.hand_out(options.sets[0], options.variants)
     if options.command == "release":
         return release.release(options.sets or list(checks.SETS), options.check, options.nbgrader)
     if options.command == "draft":
@@ -97,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
 
     return grade.grade(
         options.set, options.submissions, options.out, options.seed, not options.no_sandbox, options.jobs,
-        options.student, options.accept, options.deadline,
+        options.student, options.accept, options.deadline, options.release,
     )  # fmt: skip
 
 

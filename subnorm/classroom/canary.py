@@ -63,9 +63,7 @@ def check(
         in_torch: whether to test PyTorch in the sandbox too.
     """
     for ex in exercises:
-        sent = [unpack_case(json.loads(json.dumps(pack_case(case)))) for case in cases[ex.name]]
-        there = [json.loads(json.dumps(pack_outcome(o))) for o in collect(ex.reference, sent, ex.way)]
-        demand(ex, "right", verdict(ex, cases[ex.name], [unpack_outcome(data) for data in there]))
+        check_reference(ex, cases[ex.name])
     tests = [*exercises, CANARY]
     cases = {**cases, CANARY.name: draw(CANARY, seed)}
     twice = Cell(10_001, (), "def canary(x):\n    return 2 * x")
@@ -83,6 +81,13 @@ def check(
         answer = run(box, [Cell(1, (), TWICE_IN_TORCH)], [IN_TORCH], cases).answers[IN_TORCH.name]
         found = (answer, SAYS[answer]) if isinstance(answer, str) else verdict(IN_TORCH, cases[IN_TORCH.name], answer)
         demand(IN_TORCH, "right", found)
+
+
+def check_reference(ex: Exercise, cases: Sequence[Case]) -> None:
+    """Raise Refused if our own right answer is not judged right after its way through JSON."""
+    sent = [unpack_case(json.loads(json.dumps(pack_case(case)))) for case in cases]
+    there = [json.loads(json.dumps(pack_outcome(o))) for o in collect(ex.reference, sent, ex.way)]
+    demand(ex, "right", verdict(ex, cases, [unpack_outcome(data) for data in there]))
 
 
 def demand(ex: Exercise, wanted: str, found: tuple[str, str]) -> None:

@@ -28,6 +28,7 @@ import numpy as np
 
 import subnorm
 from subnorm.checks import SETS
+from subnorm.checks.collect import Case
 from subnorm.checks.exercise import Exercise
 from subnorm.classroom import canary
 from subnorm.classroom.cells import BrokenNotebook, Cell, cells_of, flags_of, solution_of
@@ -36,6 +37,7 @@ from subnorm.classroom.results import Record, Refused, as_json, digest, read_jso
 from subnorm.classroom.running import draw, run
 from subnorm.classroom.sandbox import PACKAGE, Limits, NoSandbox, Sandbox
 from subnorm.classroom.submissions import NoSubmissions, Submission, file_names, read_all
+from subnorm.classroom.variants import Release, asks_for_variants, foreign, release_in
 from subnorm.classroom.verdict import SAYS, failed_imports, share, verdict, why_missing
 
 NOTES = ("timestamp.txt", "submission_secret.txt")  # of nbgrader, which needs both to hand feedback back
@@ -57,6 +59,7 @@ def grade(
     student: str | None = None,
     accept: bool = False,
     deadline: datetime | None = None,
+    release: Path | None = None,
     limits: Limits | None = None,
 ) -> int:
     """Grade the submissions of a class; return 0 when done, 1 if refused (see standard error), 130 on Ctrl-C.
@@ -73,6 +76,7 @@ def grade(
         student: grade only this one, again; the platform's number may be left out.
         accept: change marks of notebooks that did not change.
         deadline: for the column "late"; None takes it from the log of an earlier run.
+        release: the file that release wrote for sheets of the students' own; None takes it from an earlier run's log.
         limits: of time, memory and processes.
     """
     try:
@@ -88,7 +92,7 @@ def grade(
         with writes_to(out):
             out.mkdir(parents=True, exist_ok=True)
         with Sandbox(sandbox, limits, hidden=[source, out]) as box:
-            done = Grading(set_name, exercises, source, out, seed, box, student, accept, deadline).run(jobs)
+            done = Grading(set_name, exercises, source, out, seed, box, student, accept, deadline, release).run(jobs)
     except (Refused, NoSandbox, NoSubmissions) as error:
         print(f"grade: {error}", file=sys.stderr)
         return 1
@@ -112,6 +116,7 @@ class Grading:
         only: str | None,
         accept: bool,
         deadline: datetime | None,
+        release: Path | None,
     ) -> None:
         self.name, self.exercises, self.out, self.box, self.accept = name, exercises, out, box, accept
         self.submissions = read_all(source)
@@ -131,6 +136,7 @@ class Grading:
         self.deadline = deadline.astimezone().isoformat() if deadline else self.log.get("deadline")
         self.pending: list[tuple[Record, Record]] = []  # (old, new) records of one notebook, with other marks
         self.cases = {ex.name: draw(ex, self.seed) for ex in exercises}
+        self.take_release(release)
         self.version = {
             "subnorm": subnorm.__version__,
             "code": code_digest(),
@@ -141,12 +147,40 @@ class Grading:
         self.usual = flags_of(self.solved or [])  # flags of the sheet itself
         self.names = file_names([submission.student for submission in self.submissions])
 
+    def take_release(self, path: Path | None) -> None:
+        """The exercises and cases of each student, by the label of each variant, if their sheets are their own."""
+        data, where = (read_json(path), path) if path else (self.log.get("release"), self.out / "log.json")
+        self.release: Release | None = release_in(data, self.name, where) if path or data else None
+        self.variants: dict[tuple[str, str], Exercise] = {}
+        if not self.release:
+            own = sum(asks_for_variants(one.notebook(self.name)[1]) for one in self.submissions)
+            if 2 * own > len(self.submissions):
+                raise Refused("the sheets are the students' own: add --release, with the file that release wrote")
+            return
+        self.lines = self.release.lines_of([one.student for one in self.submissions])
+        self.variants = {(ex.name, one.label): ex.variant(one.label) for ex in self.exercises for one in ex.variants}
+        self.drawn = {key: draw(ex, self.seed) for key, ex in self.variants.items()}
+
+    def own(self, student: str) -> tuple[Sequence[Exercise], dict[str, list[Case]]]:
+        """The exercises of a student, and the cases of each by its name."""
+        if not self.release:
+            return self.exercises, self.cases
+        exercises, cases = list(self.exercises), dict(self.cases)
+        for k, ex in enumerate(exercises):
+            if ex.variants:
+                label = self.release.draw(self.lines[student], ex)
+                exercises[k], cases[ex.name] = self.variants[ex.name, label], self.drawn[ex.name, label]
+        return exercises, cases
+
     def run(self, jobs: int | None) -> bool:
         """Grade everybody, and write the results; False if marks would change that nobody has accepted."""
         settings = {"set": self.name, "seed": self.seed, "isolated": self.box.isolated, "versions": self.version}
         settings |= {"deadline": self.deadline} if self.deadline else {}
+        settings |= {"release": self.release.as_dict()} if self.release else {}
         if not self.log.get("finished"):
             write(self.out / "log.json", as_json({**settings, "finished": False, "students": {}}))
+        for key, ex in self.variants.items():
+            canary.check_reference(ex, self.drawn[key])
         canary.check(self.box, self.exercises, self.cases, self.seed, self.solved, self.runs_torch())
         todo = [one for one in self.submissions if self.only in (None, one.student)]
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -227,7 +261,10 @@ class Grading:
         """Grade one student, unless an earlier run has, and write the record."""
         path, data, problem = submission.notebook(self.name)
         sha = hashlib.sha256(data).hexdigest() if data else ""
-        key = digest(json.dumps([self.name, self.seed, self.version, self.box.isolated, str(self.box.limits), sha]))
+        exercises, cases = self.own(submission.student)
+        asked = [ex.chosen.label for ex in exercises if ex.chosen]
+        setting = [self.name, self.seed, self.version, self.box.isolated, str(self.box.limits), sha, asked]
+        key = digest(json.dumps(setting))
         now = {"student": submission.student, "file": path, "sha256": sha, "key": key}
         place = self.place(submission.student)
         old, waiting = read_json(place), read_json(self.out / "new" / place.name)
@@ -241,11 +278,12 @@ class Grading:
                     try:
                         cells = cells_of(data, self.name, [ex.name for ex in self.exercises])
                         flags = [flag for flag in flags_of(cells) if flag not in self.usual]
-                        results = self.results(cells)
+                        flags += foreign(cells, exercises)
+                        results = self.results(cells, exercises, cases)
                     except BrokenNotebook as error:
                         problem = str(error)
                 if problem:
-                    results = [self.result(ex, problem, SAYS[problem]) for ex in self.exercises]
+                    results = [self.result(ex, problem, SAYS[problem]) for ex in exercises]
                 record = {**now, "problem": problem, "flags": flags, "results": results}
         notes = {name: submission.noted(name) for name in NOTES}
         record |= {"handed_in": submission.names(path), "notes": {name: text for name, text in notes.items() if text}}
@@ -256,26 +294,30 @@ class Grading:
             place = self.out / "new" / place.name
         write(place, as_json(record))
 
-    def results(self, cells: Sequence[Cell]) -> list[Record]:
+    def results(
+        self, cells: Sequence[Cell], exercises: Sequence[Exercise], cases: dict[str, list[Case]]
+    ) -> list[Record]:
         """The results, one for each exercise."""
-        work = run(self.box, cells, self.exercises, self.cases)
+        work = run(self.box, cells, exercises, cases)
         found = []
-        for ex in self.exercises:
+        for ex in exercises:
             answer = work.answers[ex.name]
             if isinstance(answer, str):
                 found.append(self.result(ex, *why_missing(ex.name, answer, cells, work.lost, work.errors)))
             else:
-                diagnosis, says = verdict(ex, self.cases[ex.name], answer, cells)
+                diagnosis, says = verdict(ex, cases[ex.name], answer, cells)
                 if diagnosis == "error" and "raises NameError" in says:
                     says += failed_imports(cells, work.errors)
-                found.append(self.result(ex, diagnosis, says, share(ex, self.cases[ex.name], answer, diagnosis)))
+                found.append(self.result(ex, diagnosis, says, share(ex, cases[ex.name], answer, diagnosis)))
         return found
 
     def result(self, ex: Exercise, diagnosis: str, says: str, part: float = 0) -> Record:
         points = ex.level if diagnosis == "right" else math.floor(100 * part * ex.level) / 100
         if points and diagnosis != "right":
             says += f" Partial credit: {part:.0%} of the inputs are right."
-        return {"exercise": ex.name, "points": points, "max_points": ex.level, "diagnosis": diagnosis, "says": says}
+        own = {"variant": ex.chosen.label} if ex.chosen else {}
+        marked = {"exercise": ex.name, "points": points, "max_points": ex.level, "diagnosis": diagnosis, "says": says}
+        return marked | own
 
     def runs_torch(self) -> bool:
         """Whether PyTorch is installed, and an exercise or a notebook may use it. (Testing it takes seconds.)"""

@@ -18,7 +18,7 @@ HOW_TO = """\
 
 1. In this folder: `python3 -m venv .venv`, then `.venv/bin/python -m pip install -r requirements.txt`
    (on Windows `.venv\\Scripts\\python`). {torch}
-2. `.venv/bin/python -m jupyter lab {notebook}` opens the sheet.
+2. {own}`.venv/bin/python -m jupyter lab {notebook}` opens the sheet.
 3. Replace each `raise NotImplementedError` with your code, and run the check below it to get feedback.
    `checks.progress()` in a cell of your own lists which exercises are right and which are left.
 4. At the end: Kernel > Restart Kernel and Run All Cells. A cell that needs another one must come after it.
@@ -56,28 +56,33 @@ c.OverwriteCells.add_missing_cells = True  # otherwise a deleted check needs man
 
 
 def write(root: Path, name: str, notebook: str, text: str, exercises: Sequence[Exercise]) -> Path:
-    """Make dist/SET.zip in a checkout, and return its path.
+    """Make dist/SET.zip in a checkout, or dist/SET-install.zip without a sheet, and return its path.
 
     Args:
         root: of the checkout.
         name: of the set.
         notebook: the file name of the sheet.
-        text: the content of the sheet.
+        text: the content of the sheet; empty if each student gets their own.
         exercises: of the set.
     """
     wheel, content = wheel_of(root)
     extras = sorted({EXTRAS[e.way][0] for e in exercises if e.way in EXTRAS})
     torch = WITH_TORCH if "torch" in extras else WITHOUT_TORCH
     files = {
-        notebook: text.encode(),
+        **({notebook: text.encode()} if text else {}),
         "HOW-TO.md": HOW_TO.format(
-            name=name, notebook=notebook, totals=totals(exercises), torch=torch, credit=credit(exercises)
+            name=name,
+            notebook=notebook,
+            totals=totals(exercises),
+            torch=torch,
+            credit=credit(exercises),
+            own="" if text else "Put your own sheet into this folder. ",
         ).encode(),
         "requirements.txt": REQUIREMENTS.format(wheel=wheel, extras=f"[{','.join(extras)}]" if extras else "").encode(),
         "constraints.txt": (root / "constraints.txt").read_bytes(),
         wheel: content,
     }
-    path = root / "dist" / f"{name}.zip"
+    path = root / "dist" / f"{name}{'' if text else '-install'}.zip"
     path.parent.mkdir(exist_ok=True)
     _files.write(path, zipped({f"{name}/{file}": files[file] for file in files}))
     return path

@@ -16,8 +16,8 @@ from typing import Any
 
 import subnorm
 from subnorm import _files, checks
+from subnorm.checks.edited import text_of
 from subnorm.checks.exercise import Exercise
-from subnorm.checks.variant import text_of
 from subnorm.classroom import handout
 from subnorm.classroom.plain import plain
 
@@ -152,8 +152,13 @@ def drafted(name: str, k: int, exercise: Exercise) -> list[Cell]:
     return cells
 
 
-def student(source: Notebook, name: str) -> Notebook:
+def student(source: Notebook, name: str, own: Sequence[Exercise] = ()) -> Notebook:
     """The sheet of a student.
+
+    Args:
+        source: notebook.
+        name: of the set.
+        own: exercises for which the sheet asks for a variant of the student's own.
 
     Raises:
         SheetError: the source breaks a rule.
@@ -161,6 +166,9 @@ def student(source: Notebook, name: str) -> Notebook:
     exercises = checks.SETS[name]
     if wrong := list(faults(source, name, exercises)):
         raise SheetError("\n  ".join(["the source notebook cannot be released:", *wrong]))
+    source = copy.deepcopy(source)
+    for exercise in own:
+        change(source, name, exercise)
     wrong, cells = [], []
     for cell in source["cells"]:
         if "solution-only" in tags(cell):
@@ -195,6 +203,26 @@ def student(source: Notebook, name: str) -> Notebook:
     if wrong:
         raise SheetError("\n  ".join(["the source notebook cannot be released:", *wrong]))
     return sheet
+
+
+def change(source: Notebook, name: str, exercise: Exercise) -> None:
+    """Let the cells of an exercise ask for its chosen variant.
+
+    Raises:
+        SheetError: a piece to change does not occur exactly once in the task and the answer.
+    """
+    cells = {cell["id"]: cell for cell in source["cells"]}
+    task, answer, check = (cells[f"{name}-{exercise.number}-{part}"] for part in ("task", "answer", "check"))
+    if not exercise.chosen:
+        return
+    for piece in exercise.chosen.changes:
+        old, _, new = (text.strip() for text in piece.partition("->"))
+        if not old or task["source"].count(old) + answer["source"].count(old) != 1:
+            where = f"{task['id']} and {answer['id']}"
+            raise SheetError(f"{exercise.name}, {exercise.chosen.label}: {old!r} must occur once in {where}")
+        for cell in (task, answer):
+            cell["source"] = cell["source"].replace(old, new)
+    check["source"] = check_line(exercise)
 
 
 def trimmed(cell: Cell) -> dict[str, Any]:
@@ -264,6 +292,11 @@ def faults(source: Notebook, name: str, exercises: Sequence[Exercise]) -> Iterat
         for part, rule in PARTS.items():
             if (wanted := f"{name}-{k}-{part}") in cells:
                 yield from (f"{wanted}: {fault}" for fault in rule(cells[wanted], wanted, k, exercise))
+        for one in exercise.variants if {f"{name}-{k}-{part}" for part in PARTS} <= set(ids) else ():
+            try:
+                change(copy.deepcopy(source), name, exercise.variant(one.label))
+            except SheetError as error:
+                yield str(error)
 
 
 def level_line(exercise: Exercise) -> str:
@@ -273,7 +306,8 @@ def level_line(exercise: Exercise) -> str:
 
 
 def check_line(exercise: Exercise) -> str:
-    return f"checks.{exercise.name}({exercise.name})"
+    own = f', variant="{exercise.chosen.label}"' if exercise.chosen else ""
+    return f"checks.{exercise.name}({exercise.name}{own})"
 
 
 def for_grading(part: str, name: str, exercise: Exercise) -> dict[str, Any]:

@@ -51,7 +51,8 @@ def feedback_parts(record: Record) -> Iterator[tuple[Record | None, list[Text]]]
     if problem:
         yield None, [("", f"`{problem}`: {SAYS[problem]}", ""), ("Handed in: ", "", record.get("file") or "nothing")]
     for r in record["results"]:
-        texts = [(f"{BY_HAND}: ", "", r["by_hand"])] if "by_hand" in r else []
+        texts = [("", f"Your variant: `{r['variant']}`.", "")] if "variant" in r else []
+        texts += [(f"{BY_HAND}: ", "", r["by_hand"])] if "by_hand" in r else []
         if not problem:
             named = "" if r["diagnosis"] in ("right", "not_done") else f"`{r['diagnosis']}`: "
             texts.append(("", named + r["says"], ""))
@@ -68,11 +69,14 @@ def as_markdown(text: str) -> str:
 
 
 def as_csv(records: Sequence[Record]) -> str:
-    """One line for each student and exercise."""
+    """One line for each student and exercise; the last column is there if students have variants of their own."""
     rows: list[list[Any]] = [["student", "exercise", "points", "max_points", "diagnosis", "by_hand"]]
+    own = any("variant" in r for record in records for r in record["results"])
+    rows[0] += ["variant"] if own else []
     for record in records:
         for r in record["results"]:
             row = [r["exercise"], f"{r['points']:g}", r["max_points"], r["diagnosis"], as_cell(r.get("by_hand", ""))]
+            row += [as_cell(r.get("variant", ""))] if own else []
             rows.append([as_cell(record["student"]), *row])
     return as_lines(rows)
 

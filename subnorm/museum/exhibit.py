@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from subnorm.checks.collect import Case
+from subnorm.checks.edited import Edited
 from subnorm.checks.exercise import Exercise, Mistake, Result, mistake
-from subnorm.checks.variant import Variant
 
 Function = Callable[..., Any]
 
@@ -26,7 +26,7 @@ class Exhibit:
         check: the check of a fix.
     """
 
-    bug: Variant
+    bug: Edited
     fixed: Function
     test: Callable[[Function], bool]
     year: int
@@ -76,6 +76,6 @@ def exhibit(
             cases=cases,
             mistakes=[mistake(fixed, "still_there", bug, says, report), *mistakes],
         )
-        return Exhibit(Variant(fixed, bug), fixed, test, year, f"https://github.com/{report}", check)
+        return Exhibit(Edited(fixed, bug), fixed, test, year, f"https://github.com/{report}", check)
 
     return made

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from subnorm import checks
 from subnorm import numpy as sn
-from subnorm.checks.variant import Variant
+from subnorm.checks.edited import Edited
 
 
 def torch_only(*arrays):
@@ -178,9 +178,9 @@ COMBINED = {
         lambda x, f, w: x + f(x) if w is None else relu(x @ w) + x @ w + f(x),
     ],
     "scaled_stream": [
-        Variant(checks.scaled_stream.reference, "x + n**-0.5 -> n**-0.5 * x + 1 / n"),
-        Variant(checks.scaled_stream.reference, "x + n**-0.5 * -> 2**-0.5 * x +"),
-        Variant(checks.scaled_stream.reference, "x + ->"),
+        Edited(checks.scaled_stream.reference, "x + factor -> factor * x + 1 / n"),
+        Edited(checks.scaled_stream.reference, "x + factor * -> 2**-0.5 * x +"),
+        Edited(checks.scaled_stream.reference, "x + ->"),
     ],
     "residual_backward": [
         both("residual_backward", "no_mask", "no_transpose"),

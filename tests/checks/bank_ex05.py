@@ -8,7 +8,7 @@ import torch
 from checks.combined import both
 
 from subnorm import checks
-from subnorm.checks.variant import Variant
+from subnorm.checks.edited import Edited
 
 # Right answers
 
@@ -227,7 +227,7 @@ COMBINED = {
         both("median_and_spread", "unsorted", "percent"),
     ],
     "time_rounds": [
-        Variant(checks.time_rounds.reference, "range(warm_up) -> range(0)", SYNC_ONCE),
+        Edited(checks.time_rounds.reference, "range(warm_up) -> range(0)", SYNC_ONCE),
         both("time_rounds", "milliseconds", "warm_up_counted"),
         both("time_rounds", "mean", "no_warm_up"),
     ],
@@ -235,7 +235,7 @@ COMBINED = {
     "share_of_copy": [
         both("share_of_copy", "inverted", "copy_once"),
         both("share_of_copy", "percent", "mean_of_shares"),
-        Variant(checks.share_of_copy.reference, "np.median(rate / copy_rate) -> min(copy_seconds) / min(seconds)"),
+        Edited(checks.share_of_copy.reference, "np.median(rate / copy_rate) -> min(copy_seconds) / min(seconds)"),
     ],
     "overflows": [both("overflows", "entries", "turned_round"), both("overflows", "mean", "axis0")],
     "merge_moments": [

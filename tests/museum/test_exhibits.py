@@ -9,7 +9,7 @@ import pytest
 
 from subnorm import museum
 from subnorm.checks.collect import collect
-from subnorm.checks.variant import text_of
+from subnorm.checks.edited import text_of
 from tools.refresh import NOTEBOOKS
 
 PAGE = NOTEBOOKS / "09a-the-bug-museum.ipynb"

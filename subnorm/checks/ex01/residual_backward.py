@@ -21,6 +21,16 @@ def cases(rng):
     number=5, level=2, minutes=15, chapter="02-residual-connections",
     objective="say what the Jacobian I + J does to a gradient, and write it",
     cases=cases,
+    parameter="scale",
+    variants=[
+        ("y = x + relu(x) W", 1),
+        ("y = x + 0.5 relu(x) W", 0.5, r"y = x + \mathrm{relu} -> y = x + 0.5\,\mathrm{relu}",
+         "`y = x + h @ weight` -> `y = x + 0.5 * h @ weight`", "array([4., 8.]) -> array([2.5, 4.5])",
+         "dx of y = x + relu(x) @ weight -> dx of y = x + 0.5 * relu(x) @ weight"),
+        ("y = x + 2 relu(x) W", 2, r"y = x + \mathrm{relu} -> y = x + 2\,\mathrm{relu}",
+         "`y = x + h @ weight` -> `y = x + 2 * h @ weight`", "array([4., 8.]) -> array([ 7., 15.])",
+         "dx of y = x + relu(x) @ weight -> dx of y = x + 2 * relu(x) @ weight"),
+    ],
     mistakes=[
         ("no_identity", "dy + branch -> branch",
          "the gradient of the skip path is missing: add dy itself.",
@@ -51,7 +61,7 @@ def cases(rng):
          "x is added, as in the forward pass; the gradient on the skip path is dy."),
     ],
 )
-def residual_backward(dy, x, weight):
+def residual_backward(dy, x, weight, *, scale=1):
     mask = x > 0
-    branch = (dy @ weight.T) * mask
+    branch = scale * (dy @ weight.T) * mask
     return dy + branch

@@ -24,18 +24,25 @@ def cases(rng):
     objective="say what gain and shift do, by moving them into the next layer",
     cases=cases,
     facts=[
-        ("the new weight is right", lambda y, gamma, beta, weight, bias: np.allclose(y[0], weight * gamma)),
+        ("the new weight is right",
+         lambda y, gamma, beta, weight, bias, *, gain=0: np.allclose(y[0], weight * (gain + gamma))),
         ("the new bias is right", lambda y, gamma, beta, weight, bias: np.allclose(y[1], bias + weight @ beta)),
     ],
+    parameter="gain",
+    variants=[
+        ("a gain of gamma", 0),
+        ("a gain of 1 + gamma", 1, r"(\gamma \odot -> ((1 + \gamma) \odot", r"(\gamma_i -> ((1 + \gamma_i)",
+         "array([[ 2., 30.]]) -> array([[ 3., 40.]])"),
+    ],
     mistakes=[
-        ("rows", "weight * gamma -> weight * gamma[:, None]",
+        ("rows", "(gain + gamma) -> (gain + gamma)[:, None]",
          "gamma multiplies the rows of weight, its outputs; multiply its columns, the features of xhat."),
-        ("layout", ("weight * gamma -> weight * gamma[:, None]", "weight @ beta -> beta @ weight"),
+        ("layout", ("(gain + gamma) -> (gain + gamma)[:, None]", "weight @ beta -> beta @ weight"),
          "weight is treated as (d, out), in both results; here it is (out, d), and the layer is x @ weight.T + bias.",
          "TransformerLensOrg/TransformerLens/pull/1580"),
-        ("transposed", "weight * gamma -> (weight * gamma).T",
+        ("transposed", "weight * (gain + gamma) -> (weight * (gain + gamma)).T",
          "the new weight is transposed; it must have the shape of weight, (out, d)."),
-        ("gamma_twice", "weight @ beta -> (weight * gamma) @ beta",
+        ("gamma_twice", "weight @ beta -> (weight * (gain + gamma)) @ beta",
          "beta goes through the new weight, so gamma multiplies it; it must go through the old one."),
         ("no_beta", "shift if bias is None else shift + bias -> bias",
          "beta is lost; the layer reads it through weight, so add weight @ beta to the new bias.",
@@ -43,17 +50,17 @@ def cases(rng):
         ("bias_lost", "shift + bias -> shift", "the old bias is lost; the new one is bias + weight @ beta."),
         ("beta_unseen", "weight @ beta -> beta",
          "beta is added to the bias as it is; the layer reads it through weight, as weight @ beta."),
-        ("no_gamma", "weight * gamma -> weight",
-         "the weight is unchanged; multiply its columns by gamma."),
-        ("divided", "weight * gamma -> weight / gamma",
-         "weight is divided by gamma, which would undo the gain; the new layer has to apply it: weight * gamma."),
-        ("plus_one", "weight * gamma -> weight * (1 + gamma)",
-         "weight is multiplied by 1 + gamma; here the gain is gamma itself."),
+        ("no_gamma", "weight * (gain + gamma) -> weight",
+         "the weight is unchanged; its columns get {gain}."),
+        ("divided", "weight * (gain -> weight / (gain",
+         "weight is divided by the gain, which would undo it; the new layer has to apply it: multiply."),
+        ("plus_one", "(gain + gamma) -> (1 + gain + gamma)",
+         "1 is added to the gain once too often; here you have {gain}."),
         ("no_bias", "shift if bias is None -> None if bias is None",
          "without an old bias you make no new one, and beta is lost; the new bias is then weight @ beta.",
          "tenstorrent/tt-metal/pull/5317"),
     ],
 )
-def fold(gamma, beta, weight, bias):
-    new, shift = weight * gamma, weight @ beta
+def fold(gamma, beta, weight, bias, *, gain=0):
+    new, shift = weight * (gain + gamma), weight @ beta
     return new, shift if bias is None else shift + bias

@@ -26,13 +26,13 @@ def cases(rng):
     ]
 
 
-def has_mean_0(y, x, gamma, beta, eps):
-    return np.allclose(((y - beta) / gamma).mean(-1), 0, atol=1e-6)
+def has_mean_0(y, x, gamma, beta, eps, *, gain=0):
+    return np.allclose(((y - beta) / (gain + gamma)).mean(-1), 0, atol=1e-6)
 
 
-def has_its_variance(y, x, gamma, beta, eps):
+def has_its_variance(y, x, gamma, beta, eps, *, gain=0):
     var = x.var(-1)
-    return np.allclose(((y - beta) / gamma).var(-1), var / (var + eps), atol=1e-6)
+    return np.allclose(((y - beta) / (gain + gamma)).var(-1), var / (var + eps), atol=1e-6)
 
 
 def over(axis):
@@ -44,8 +44,14 @@ def over(axis):
     objective="write LayerNorm from its formula, in NumPy",
     cases=cases,
     facts=[
-        ("(y - beta) / gamma has mean 0 in every row", has_mean_0),
-        ("(y - beta) / gamma has variance var / (var + eps) in every row", has_its_variance),
+        ("y - beta, divided by {gain}, has mean 0 in every row", has_mean_0),
+        ("y - beta, divided by {gain}, has variance var / (var + eps) in every row", has_its_variance),
+    ],
+    parameter="gain",
+    variants=[
+        ("a gain of gamma", 0),
+        ("a gain of 1 + gamma", 1, r"y = \gamma -> y = (1 + \gamma)", "[-10.,  15.] -> [-11.,  16.]",
+         "LayerNorm over the last axis; -> LayerNorm with the gain 1 + gamma;"),
     ],
     mistakes=[
         ("ddof1", "x.var(-1, -> x.var(-1, ddof=1,", DDOF1, "harvardnlp/annotated-transformer/issues/122"),
@@ -78,8 +84,8 @@ def over(axis):
         ("no_mean", "(x - mean) -> x", "the mean is not subtracted from x: that is a step of LayerNorm.",
          "keras-team/keras/issues/21234"),
         ("fixed_eps", "var + eps -> var + 1e-5", FIXED_EPS),
-        ("no_gain_no_shift", "gamma * xhat + beta -> xhat", XHAT),
-        ("no_gamma", "gamma * xhat -> xhat", NO_GAMMA),
+        ("no_gain_no_shift", "(gain + gamma) * xhat + beta -> xhat", XHAT),
+        ("no_gamma", "(gain + gamma) * xhat -> xhat", NO_GAMMA),
         ("no_beta", "+ beta ->", "beta is not used: it is added to each feature."),
         ("float16", "x.astype(np.promote_types(x.dtype, np.float32)) -> x",
          FLOAT16, "facebookresearch/ConvNeXt/issues/80"),
@@ -88,9 +94,9 @@ def over(axis):
          "tracel-ai/burn/issues/5607"),
     ],
 )
-def layer_norm(x, gamma, beta, eps):
+def layer_norm(x, gamma, beta, eps, *, gain=0):
     dtype, x = x.dtype, x.astype(np.promote_types(x.dtype, np.float32))
     mean = x.mean(-1, keepdims=True)
     var = x.var(-1, keepdims=True)
     xhat = (x - mean) / np.sqrt(var + eps)
-    return (gamma * xhat + beta).astype(dtype)
+    return ((gain + gamma) * xhat + beta).astype(dtype)

@@ -24,8 +24,8 @@ def cases(rng):
 def right(k):
     """A test whether result k is right, including its shape."""
 
-    def test(y, *args):
-        wanted = layer_norm_backward.reference(*args)[k]
+    def test(y, *args, gain=0):
+        wanted = layer_norm_backward.reference(*args, gain=gain)[k]
         return np.shape(y[k]) == wanted.shape and np.allclose(y[k], wanted)
 
     return test
@@ -41,6 +41,13 @@ def right(k):
         ("dgamma is right", right(1)),
         ("dbeta is right", right(2)),
     ],
+    parameter="gain",
+    variants=[
+        ("a gain of gamma", 0),
+        ("a gain of 1 + gamma", 1, r"$y = \gamma -> $y = (1 + \gamma)",
+         r"y \odot \gamma$ -> y \odot (1 + \gamma)$", "np.ones(4) -> np.zeros(4)",
+         "a `gamma` other than 1 -> a `gamma` other than 0"),
+    ],
     mistakes=[
         ("constants", "- shift - stretch ->",
          "mean and variance are treated as constants; they depend on x, and each subtracts a term from dxhat.",
@@ -51,10 +58,11 @@ def right(k):
          "the mean's term is missing: subtract mean(dxhat), which only RMSNorm leaves out."),
         ("mean_twice", "- shift -> - 2 * shift", "mean(dxhat) is subtracted twice; subtract it once.",
          "tenstorrent/tt-metal/issues/53204"),
-        ("no_gamma", "dxhat = dy * gamma -> dxhat = dy",
-         "gamma is missing from dx; the gradient at xhat is dy * gamma.", "denizyuret/Knet.jl/issues/288"),
-        ("gamma_after", ("dxhat = dy * gamma -> dxhat = dy", "dx = rstd -> dx = gamma * rstd"),
-         "gamma multiplies dx at the end; it differs from feature to feature, so it has to come before the means."),
+        ("no_gamma", "dy * (gain + gamma) -> dy",
+         "gamma is missing from dx; the gradient at xhat is dy times the gain: you have {gain}.",
+         "denizyuret/Knet.jl/issues/288"),
+        ("gamma_after", ("dy * (gain + gamma) -> dy", "dx = rstd -> dx = (gain + gamma) * rstd"),
+         "the gain multiplies dx at the end; it differs from feature to feature, so it has to come before the means."),
         ("no_rstd", "dx = rstd * -> dx =", "dx is not multiplied by rstd."),
         ("axis0", ("dxhat.mean(-1 -> dxhat.mean(0", "xhat).mean(-1 -> xhat).mean(0"),
          "the means in dx are taken over the batch, as in BatchNorm; LayerNorm takes them over the features."),
@@ -62,8 +70,8 @@ def right(k):
          "dgamma is the sum of dy * x; gamma multiplies xhat in the forward pass, so sum dy * xhat."),
         ("dgamma_unscaled", "(dy * xhat) -> (dy * xhat / rstd)",
          "dgamma is the sum of dy * (x - mean), without rstd; gamma multiplies xhat in the forward pass."),
-        ("gamma_in_dgamma", "(dy * xhat) -> (dy * gamma * xhat)",
-         "dgamma contains gamma; it is the sum of dy * xhat, with the original dy."),
+        ("gamma_in_dgamma", "(dy * xhat) -> (dy * (gain + gamma) * xhat)",
+         "dgamma contains the gain; it is the sum of dy * xhat, with the original dy."),
         ("sum_of_features", "rows = tuple(range(x.ndim - 1)) -> rows = -1",
          "dgamma and dbeta are summed over the features; each feature has its own, summed over all tokens."),
         ("first_axis", "rows = tuple(range(x.ndim - 1)) -> rows = 0",
@@ -79,12 +87,12 @@ def right(k):
          "float16 overflows in the squares; compute in float32, and give the results the dtype of the inputs."),
     ],
 )
-def layer_norm_backward(dy, x, gamma, eps):
+def layer_norm_backward(dy, x, gamma, eps, *, gain=0):
     dtype = x.dtype
     dy, x, gamma = (a.astype(np.promote_types(a.dtype, np.float32)) for a in (dy, x, gamma))
     rstd = 1 / np.sqrt(x.var(-1, keepdims=True) + eps)
     xhat = (x - x.mean(-1, keepdims=True)) * rstd
-    dxhat = dy * gamma
+    dxhat = dy * (gain + gamma)
     shift = dxhat.mean(-1, keepdims=True)
     stretch = xhat * (dxhat * xhat).mean(-1, keepdims=True)
     dx = rstd * (dxhat - shift - stretch)

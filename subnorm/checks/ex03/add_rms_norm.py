@@ -11,12 +11,19 @@ from subnorm.checks.exercise import exercise
     number=3, level=2, minutes=10, chapter="04-rmsnorm",
     objective="add a branch and normalise the sum in one step, as fused kernels do, and keep both results",
     cases=partial(norm_cases, arrays=2),
+    parameter="order",
+    variants=[
+        ("the order (y, stream)", 1),
+        ("the order (stream, y)", -1, "Return the pair `(y, stream)` -> Return the pair `(stream, y)`",
+         "(array([0.2, 1.4]), array([1., 7.])) -> (array([1., 7.]), array([0.2, 1.4]))",
+         "RMSNorm of x + branch, and x + branch itself. -> x + branch, and its RMSNorm."),
+    ],
     mistakes=[
         ("old_stream", "y, stream -> y, x",
-         "the stream is returned without the branch: the second result is x + branch.",
+         "the stream is returned without the branch; it is x + branch.",
          "UbiquitousLearning/mllm/pull/670"),
         ("normed_stream", "y, stream -> y, y",
-         "the stream is returned normalised; the second result is x + branch before the norm, for the next addition.",
+         "the stream is returned normalised; return x + branch as it is before the norm, for the next addition.",
          "GeeeekExplorer/nano-vllm/issues/170"),
         ("overwritten_stream", "y, stream -> y, xhat",
          "the stream was divided in place on the way to y; keep x + branch, and write xhat to a new array."),
@@ -27,7 +34,7 @@ from subnorm.checks.exercise import exercise
         ("norm_first", ("stream.astype -> branch.astype", "y, stream -> y, x + y"),
          "the branch is normalised, then added: that is another block. Add first, then normalise the sum."),
         ("swapped", "y, stream -> stream, y",
-         "the two results are right, but in the wrong order: return y first, then the stream."),
+         "the two results are right, but swapped: return them in {order}."),
         ("no_gamma", "gamma * ->", "gamma is not used: it multiplies each feature of y."),
         ("eps_outside", "np.sqrt(mean + eps) -> (np.sqrt(mean) + eps)", EPS_OUTSIDE),
         ("no_eps", "+ eps ->", NO_EPS),
@@ -38,10 +45,10 @@ from subnorm.checks.exercise import exercise
          FLOAT16 + " Both results have the dtype of x."),
     ],
 )
-def add_rms_norm(x, branch, gamma, eps):
+def add_rms_norm(x, branch, gamma, eps, *, order=1):
     stream = x + branch
     wide = stream.astype(np.promote_types(x.dtype, np.float32))
     mean = (wide * wide).mean(-1, keepdims=True)
     xhat = wide / np.sqrt(mean + eps)
     y = (gamma * xhat).astype(x.dtype)
-    return y, stream
+    return (y, stream)[::order]

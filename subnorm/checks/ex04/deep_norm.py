@@ -20,6 +20,14 @@ def cases(rng):
     objective="say what DeepNorm changes, and write it",
     cases=cases,
     facts=[("the rows of the result are normalised", peaks_at_one)],
+    parameter="sublayers",
+    variants=[
+        ("alpha = (2 N) ** 0.25", 2),
+        ("alpha = (3 N) ** 0.25", 3,
+         "In a single stack (an {term}`encoder` or a {term}`decoder`) -> In a {term}`decoder` beside an encoder",
+         "each block has two sublayers -> each block has three sublayers",
+         "h / 3, 8) -> h / 3, 27)", "array([12.]) -> array([13.])"),
+    ],
     mistakes=[
         ("alpha_on_branch", "alpha * x + sublayer(x) -> x + alpha * sublayer(x)",
          "alpha multiplies F(x); it must multiply x, so that the branch is the smaller part of the sum.",
@@ -27,24 +35,24 @@ def cases(rng):
         ("no_norm", "return norm -> return",
          "the sum is not normalised; DeepNorm is a Post-LN, norm(alpha * x + F(x)).",
          "labmlai/annotated_deep_learning_paper_implementations/issues/145"),
-        ("beta_on_branch", "+ sublayer(x) -> + sublayer(x) * (8 * blocks) ** -0.25",
+        ("beta_on_branch", "+ sublayer(x) -> + sublayer(x) * (4 * sublayers * blocks) ** -0.25",
          "F(x) is multiplied by beta as well; beta scales weights when they are drawn, and is not in the formula.",
          "dhkim0225/1day_1paper/issues/106"),
         ("post_ln", "alpha * ->", "alpha is missing, or equals 1, which is plain Post-LN."),
-        ("square_root", "0.25 -> 0.5", "alpha is the square root of 2 N; take the fourth root."),
-        ("not_doubled", "2 * blocks -> blocks",
-         "alpha is the fourth root of N; take that of 2 N, because each block has two sublayers."),
-        ("alpha_inverted", "0.25 -> -0.25", "alpha is (2 N) ** -0.25, below 1; take (2 N) ** 0.25, above 1."),
-        ("beta_for_alpha", "(2 * blocks) ** 0.25 -> (8 * blocks) ** -0.25",
-         "x is multiplied by beta, (8 N) ** -0.25; multiply it by alpha, (2 N) ** 0.25."),
-        ("decoder_beside_encoder", "2 * blocks -> 3 * blocks",
-         "alpha is (3 N) ** 0.25, for a decoder with an encoder; for a single stack it is (2 N) ** 0.25."),
+        ("square_root", "0.25 -> 0.5", "alpha is a square root; take the fourth root: {sublayers}."),
+        ("not_doubled", "sublayers * blocks -> blocks",
+         "alpha is the fourth root of N, but each block has several sublayers: {sublayers}."),
+        ("alpha_inverted", "0.25 -> -0.25", "your alpha is below 1, with a negative power; here {sublayers}, above 1."),
+        ("beta_for_alpha", "(sublayers * blocks) ** 0.25 -> (4 * sublayers * blocks) ** -0.25",
+         "x is multiplied by beta, which is below 1; multiply it by {sublayers}."),
+        ("decoder_beside_encoder", "sublayers * blocks -> 3 * blocks",
+         "alpha is (3 N) ** 0.25, for a decoder with an encoder; here it is a single stack, with {sublayers}."),
         ("pre_ln", "norm(alpha * x + sublayer(x)) -> alpha * x + sublayer(norm(x))",
          "the norm comes before the sublayer; in DeepNorm, as in Post-LN, it acts on the sum."),
         ("norm_before_sum", "norm(alpha * x + sublayer(x)) -> alpha * x + norm(sublayer(x))",
          "the norm acts on the branch, before the sum; it must act on the sum."),
     ],
 )
-def deep_norm(x, sublayer, norm, blocks):
-    alpha = (2 * blocks) ** 0.25
+def deep_norm(x, sublayer, norm, blocks, *, sublayers=2):
+    alpha = (sublayers * blocks) ** 0.25
     return norm(alpha * x + sublayer(x))

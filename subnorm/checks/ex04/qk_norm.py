@@ -23,8 +23,8 @@ def cases(rng):
     ]
 
 
-def has_its_shape(y, q, k, heads, gamma_q, gamma_k, eps):
-    return y.shape == (*q.shape[:-2], heads, q.shape[-2], k.shape[-2])
+def has_its_shape(y, q, k, heads, gamma_q, gamma_k, eps, *, axes=-3):
+    return np.moveaxis(y, axes, -3).shape == (*q.shape[:-2], heads, q.shape[-2], k.shape[-2])
 
 
 def is_bounded(y, q, k, heads, gamma_q, gamma_k, eps):
@@ -38,6 +38,11 @@ def is_bounded(y, q, k, heads, gamma_q, gamma_k, eps):
     facts=[
         ("there is one score for each head, query and key", has_its_shape),
         ("no score is above sqrt(d_head) times the largest gamma_q * gamma_k", is_bounded),
+    ],
+    parameter="axes",
+    variants=[
+        ("scores of shape (..., heads, n, m)", -3),
+        ("scores of shape (..., n, heads, m)", -2, "`(..., heads, n, m)` -> `(..., n, heads, m)`"),
     ],
     mistakes=[
         ("no_norm", "q, k = norm(q, gamma_q), norm(k, gamma_k) ->",
@@ -77,8 +82,7 @@ def is_bounded(y, q, k, heads, gamma_q, gamma_k, eps):
          "the axes of tokens and heads are not swapped, so each token's heads are compared with each other."),
         ("keys_by_queries", "q @ k.swapaxes(-2, -1) -> k @ q.swapaxes(-2, -1)",
          "each row of your scores belongs to a key; it must belong to a query."),
-        ("softmax", ("return q @ -> y = q @",
-                     "(q.shape[-1]) -> (q.shape[-1]); y = np.exp(y); return y / y.sum(-1, keepdims=True)"),
+        ("softmax", "moveaxis(scores -> moveaxis((e := np.exp(scores)) / e.sum(-1, keepdims=True)",
          "these are the weights, after the softmax; return the scores, before it."),
         ("eps_outside", "np.sqrt((x * x).mean(-1, keepdims=True) + eps) -> "
                         "(np.sqrt((x * x).mean(-1, keepdims=True)) + eps)",
@@ -87,7 +91,7 @@ def is_bounded(y, q, k, heads, gamma_q, gamma_k, eps):
         ("fixed_eps", "+ eps -> + 1e-5", FIXED_EPS, "Wenyueh/MinivLLM/pull/82"),
     ],
 )
-def qk_norm(q, k, heads, gamma_q, gamma_k, eps):
+def qk_norm(q, k, heads, gamma_q, gamma_k, eps, *, axes=-3):
     def split(x):
         return x.reshape(*x.shape[:-1], heads, -1).swapaxes(-3, -2)
 
@@ -96,4 +100,5 @@ def qk_norm(q, k, heads, gamma_q, gamma_k, eps):
 
     q, k = split(q), split(k)  # (..., heads, tokens, d_head)
     q, k = norm(q, gamma_q), norm(k, gamma_k)
-    return q @ k.swapaxes(-2, -1) / np.sqrt(q.shape[-1])
+    scores = q @ k.swapaxes(-2, -1) / np.sqrt(q.shape[-1])
+    return np.moveaxis(scores, -3, axes)

@@ -21,8 +21,8 @@ def cases(rng):
 
 def right(side):
     """Whether the rate is right before (1), at (0) or after (-1) the end of the warm-up."""
-    return lambda y, step, d_model, steps: (
-        np.sign(steps - step) != side or np.isclose(y, warm_up.reference(step, d_model, steps), 1e-4, 0)
+    return lambda y, step, d_model, steps, *, factor=1: (
+        np.sign(steps - step) != side or np.isclose(y, warm_up.reference(step, d_model, steps, factor=factor), 1e-4, 0)
     )
 
 
@@ -31,15 +31,21 @@ def right(side):
     objective="say what warm-up changes, and write the schedule of the first transformer",
     cases=cases,
     facts=[("the rise", right(1)), ("the end of the warm-up", right(0)), ("the fall", right(-1))],
+    parameter="factor",
+    variants=[
+        ("a factor of 1", 1),
+        ("a factor of 2", 2, r"\eta(t) = \frac{1} -> \eta(t) = \frac{2}", "0.015625 -> 0.03125"),
+        ("a factor of 0.5", 0.5, r"\eta(t) = \frac{1} -> \eta(t) = 0.5 \cdot \frac{1}", "0.015625 -> 0.0078125"),
+    ],
     mistakes=[
         ("max_for_min", "min -> max", "you take the larger of the two terms; the rate is the smaller one."),
-        ("no_width", "d_model**-0.5 * ->", "d_model is not used: the rate is divided by its root."),
+        ("no_width", "* d_model**-0.5 ->", "d_model is not used: the rate is divided by its root."),
         ("width_multiplied", "d_model**-0.5 -> d_model**0.5",
          "the rate is multiplied by the root of d_model; divide by it, d_model ** -0.5."),
         ("width_without_root", "d_model**-0.5 -> d_model**-1",
          "the rate is divided by d_model; divide by the root of d_model."),
         ("peak_of_one", "d_model**-0.5 -> steps**0.5",
-         "steps ** 0.5 takes the place of d_model ** -0.5, which makes the peak rate 1 for every width.",
+         "steps ** 0.5 takes the place of d_model ** -0.5, which makes the peak rate the same for every width.",
          "Kyubyong/transformer/issues/89"),
         ("no_decay", "rise = -> step = min(step, steps); rise =",
          "the rate stays constant after the warm-up; it must fall as step ** -0.5."),
@@ -55,7 +61,7 @@ def right(side):
          "after the warm-up the rate falls as 1 / step; it must fall as 1 over the root of step."),
     ],
 )
-def warm_up(step, d_model, steps):
+def warm_up(step, d_model, steps, *, factor=1):
     rise = step * steps**-1.5
     fall = step**-0.5
-    return d_model**-0.5 * min(rise, fall)
+    return factor * d_model**-0.5 * min(rise, fall)

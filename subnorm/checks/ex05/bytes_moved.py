@@ -23,9 +23,16 @@ def cases(rng):
     objective="count the bytes that a norm has to move at least",
     cases=cases,
     facts=[
-        ("it is what x and y need, and less than four rows more",
-         lambda r, rows, d, itemsize, norm: 2 * rows * d * itemsize <= r < 2 * (rows + 2) * d * itemsize),
+        ("it is what x and y need, and little more",
+         lambda r, rows, d, itemsize, norm: 0 <= r - 2 * rows * d * itemsize < 2 * (2 * d + rows) * itemsize),
         ("it is a whole number of items", lambda r, rows, d, itemsize, norm: r % itemsize == 0),
+    ],
+    parameter="kept",
+    variants=[
+        ("a forward pass alone", 0),
+        ("a forward pass in training", 1,
+         "it keeps nothing for a backward pass. -> it writes the rstd of each row, and LayerNorm also its mean.",
+         "168 -> 188", "that a forward pass reads -> that a forward pass in training reads"),
     ],
     mistakes=[
         ("elements", "* itemsize ->", "these are numbers, not bytes: each takes itemsize bytes."),
@@ -42,10 +49,11 @@ def cases(rng):
          "gamma and beta are read again for every row; once is enough."),
         ("beta_in_rms", "else 1 -> else 2", "RMSNorm has no beta: it reads only gamma."),
         ("no_beta", "2 if -> 1 if", "only one parameter is counted; LayerNorm has two, gamma and beta."),
-        ("statistics", "parameters * d -> parameters * (d + rows)",
-         "the mean and rstd of each row are counted as well; a forward pass alone does not need to write them."),
+        ("statistics", "kept * -> 1 *",
+         "the mean and rstd of each row are counted as well; {kept} does not need to write them."),
     ],
 )
-def bytes_moved(rows, d, itemsize, norm):
+def bytes_moved(rows, d, itemsize, norm, *, kept=0):
     parameters = 2 if norm == "layer" else 1
-    return (2 * rows * d + parameters * d) * itemsize
+    statistics = kept * (1 + (norm == "layer"))
+    return (2 * rows * d + parameters * d + statistics * rows) * itemsize

@@ -31,6 +31,12 @@ def first(middle):
     number=4, level=2, minutes=10, chapter="08-how-fast-can-a-norm-be",
     objective="compare a norm with a copy, in bytes per second and round by round",
     cases=cases,
+    parameter="unit",
+    variants=[
+        ("a fraction", 1),
+        ("percent", 100, "as it is. -> as it is. Return it in percent: 50 for a half.", "0.5 -> 50.0",
+         "over the copy's rate. -> over the copy's rate, in percent."),
+    ],
     mistakes=[
         ("inverted", "rate / copy_rate -> copy_rate / rate",
          "this is the copy's rate over the norm's; the task asks for the norm's over the copy's.",
@@ -50,13 +56,13 @@ def first(middle):
         ("fastest", first("np.min"),
          "you compare the fastest rounds of each, which come from different moments; divide round by round.",
          "delta-io/delta-kernel-rs/pull/2725"),
-        ("percent", "np.median -> 100 * np.median", "the share is in percent; the task asks for a fraction."),
+        ("percent", "unit * -> 100 * unit *", "the share is 100 times too large; the task asks for {unit}."),
         ("every_round", "np.median ->", "these are the shares of all rounds; the task asks for their median."),
         ("capped", "np.median(rate / copy_rate) -> min(np.median(rate / copy_rate), 1.0)",
          "a share above 1 is cut off; leave it as it is: it shows an error in the measurement."),
     ],
 )
-def share_of_copy(seconds, moved, copy_seconds, size):
+def share_of_copy(seconds, moved, copy_seconds, size, *, unit=1):
     rate = moved / seconds
     copy_rate = 2 * size / copy_seconds
-    return np.median(rate / copy_rate)
+    return unit * np.median(rate / copy_rate)

@@ -29,6 +29,12 @@ ONE_START = ("start = device.clock() ->", "seconds = [] -> seconds, start = [], 
     objective="time work on a device that runs asynchronously",
     cases=cases,
     facts=[("there is one time for each round", lambda r, device, warm_up, rounds: np.shape(r) == (rounds,))],
+    parameter="unit",
+    variants=[
+        ("seconds", 1),
+        ("milliseconds", 1000, "runs in seconds -> runs in milliseconds", "3) -> 0)", "[3.5, 3.5] -> [3500., 3500.]",
+         "Seconds of each round -> Milliseconds of each round"),
+    ],
     mistakes=[
         ("no_sync", NO_SYNC,
          "the clock stops when the work has been launched, not when it is done; "
@@ -48,22 +54,23 @@ ONE_START = ("start = device.clock() ->", "seconds = [] -> seconds, start = [], 
          "the warm-up runs are taken from the rounds, which leaves fewer rounds; "
          "make warm_up runs, and then as many as rounds says."),
         ("mean", "np.array -> np.mean",
-         "the result is one number, the mean; the task asks for the seconds of every round."),
+         "the result is one number, the mean; the task asks for the time of every round."),
         ("fastest", "np.array -> np.min",
-         "the result is one number, the fastest round; the task asks for the seconds of every round.",
+         "the result is one number, the fastest round; the task asks for the time of every round.",
          "flix/flix/issues/3703"),
         ("around_all", (*ONE_START, NO_SYNC,
-                        "return np.array(seconds) -> device.synchronize(); return (device.clock() - start) / rounds"),
+                        "return unit * np.array(seconds) -> "
+                        "device.synchronize(); return unit * (device.clock() - start) / rounds"),
          "you time all rounds together and divide, so launches hide behind the work of the previous round; "
          "time each round."),
         ("one_start", ONE_START,
          "the clock starts once, so each round includes the earlier ones; start it again in each round."),
-        ("milliseconds", "np.array -> 1000 * np.array",
-         "the result is in milliseconds; the task asks for seconds, the unit of clock().",
+        ("milliseconds", "unit * -> 1000 * unit *",
+         "the result is 1000 times too large: clock() returns seconds, and the task asks for {unit}.",
          "chainer/chainer/pull/1779"),
     ],
 )
-def time_rounds(device, warm_up, rounds):
+def time_rounds(device, warm_up, rounds, *, unit=1):
     for _ in range(warm_up):
         device.run()
     device.synchronize()  # the warm-up is done
@@ -73,4 +80,4 @@ def time_rounds(device, warm_up, rounds):
         device.run()
         device.synchronize()  # the round is done
         seconds.append(device.clock() - start)
-    return np.array(seconds)
+    return unit * np.array(seconds)

@@ -5,8 +5,8 @@ import runpy
 import pytest
 
 from subnorm.checks.collect import Case
+from subnorm.checks.edited import Edited
 from subnorm.checks.exercise import exercise
-from subnorm.checks.variant import Variant
 
 GAIN = 2
 
@@ -26,24 +26,24 @@ def halved(
 
 
 def test_a_piece_is_replaced_or_taken_away():
-    assert Variant(doubled, "GAIN -> 3")(5) == 15
-    assert Variant(doubled, "GAIN * ->", "y + 0 -> y + 1")(5) == 6
-    assert Variant(doubled)(5) == 10
+    assert Edited(doubled, "GAIN -> 3")(5) == 15
+    assert Edited(doubled, "GAIN * ->", "y + 0 -> y + 1")(5) == 6
+    assert Edited(doubled)(5) == 10
 
 
 def test_the_text_ends_where_the_function_ends():
-    assert Variant(halved, "/ -> *").text.rstrip() == "def halved(\n    x,\n):\n    return x * GAIN"
+    assert Edited(halved, "/ -> *").text.rstrip() == "def halved(\n    x,\n):\n    return x * GAIN"
 
 
 def test_the_text_ends_before_the_next_statement(tmp_path):
     file = tmp_path / "close.py"
     file.write_text("import math\ndef root(x):\n    return math.sqrt(x)\nnext_statement = 1\n")
     names = runpy.run_path(str(file))
-    assert Variant(names["root"]).text == "def root(x):\n    return math.sqrt(x)\n"
+    assert Edited(names["root"]).text == "def root(x):\n    return math.sqrt(x)\n"
 
 
-def test_the_names_of_the_file_are_those_of_the_variant(monkeypatch):
-    tripled = Variant(doubled, "+ 0 ->")
+def test_the_names_of_the_file_are_those_of_the_edited_one(monkeypatch):
+    tripled = Edited(doubled, "+ 0 ->")
     monkeypatch.setitem(globals(), "GAIN", 3)
     assert tripled(5) == 15
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-class Variant:
+class Edited:
     """A function with pieces of its text replaced. It is compiled at the first call, because most are never called.
 
     Args:
@@ -20,6 +20,7 @@ class Variant:
     def __init__(self, function: Callable[..., Any], *changes: str) -> None:
         self.original, self.changes = function, changes
         self.text = text_of(function)
+        self.__kwdefaults__ = function.__kwdefaults__
         for change in changes:
             old, _, new = (piece.strip() for piece in change.partition("->"))
             if (times := self.text.count(old) if old else 0) != 1:
@@ -33,8 +34,8 @@ class Variant:
         exec(code, self.original.__globals__, made)
         return made[self.original.__name__]
 
-    def __call__(self, *args: Any) -> Any:
-        return self.function(*args)
+    def __call__(self, *args: Any, **parameter: Any) -> Any:
+        return self.function(*args, **parameter)
 
 
 @functools.cache
