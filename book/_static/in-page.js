@@ -156,11 +156,47 @@ class SubnormPython {
   let busy = null; // the workbench whose cell is running
   const python = new SubnormPython(settings, (done, total) => busy?.loading(done, total));
 
+  // A student's own sheet gives a code for this page's address, #variant=…: for each exercise a digit, its variant.
+  const own = {
+    code: "",
+    key: `subnorm.variant.${location.pathname.split("/").at(-1)}`,
+    label(name, code = this.code) {
+      const [place, ...labels] = settings.variants[name] ?? [];
+      return labels[code[place]];
+    },
+    fits(code) {
+      const names = Object.keys(settings.variants);
+      return names.length > 0 && code?.length === settings.count && names.every((name) => this.label(name, code));
+    },
+    take() {
+      const given = /^#variant=(.*)$/.exec(location.hash)?.[1];
+      if (this.fits(given)) subnormStore((store) => { store.setItem(this.key, given); return true; });
+      const code = given ?? subnormStore((store) => store.getItem(this.key));
+      this.code = this.fits(code) ? code : "";
+      const [note, button] = head.querySelector("[data-own]").children;
+      note.parentElement.hidden = !this.code && !given;
+      note.textContent = this.code
+        ? `The checks ask for what your own sheet asks for (${this.code}).`
+        : `${given} is not the code of a student's sheet for this page, so the checks ask for what this page's tasks say.`;
+      button.hidden = !this.code;
+      button.onclick = () => this.drop();
+      for (const { name, asks } of benches) {
+        const label = this.label(name), shown = this.label(name, "0".repeat(settings.count));
+        asks.textContent = this.code && label !== shown ? `Your sheet asks for ${label}; the task above is for ${shown}.` : "";
+      }
+    },
+    drop() {
+      subnormStore((store) => { store.removeItem(this.key); return true; });
+      history.replaceState(null, "", location.pathname + location.search);
+      this.take();
+    },
+  };
+
   class Workbench {
     constructor(box) {
       this.box = box;
       this.name = box.closest("[data-exercise]").dataset.exercise;
-      for (const part of ["run", "check", "reset", "stop", "verdict", "state", "progress", "output"])
+      for (const part of ["run", "check", "reset", "stop", "verdict", "state", "progress", "output", "asks"])
         this[part] = box.querySelector(`[data-${part}]`);
       this.field = box.querySelector("textarea");
       this.stub = this.field.defaultValue;
@@ -171,10 +207,16 @@ class SubnormPython {
       this.field.addEventListener("input", () => this.changed(this.field.value));
       this.field.addEventListener("focus", () => loadEditor(), { once: true });
       this.run.addEventListener("click", () => this.start(""));
-      this.check.addEventListener("click", () => this.start(`checks.${this.name}(${this.name})`));
+      this.check.addEventListener("click", () => this.start(this.line));
       this.stop.addEventListener("click", () => python.stop());
       this.reset.addEventListener("click", () => this.set(this.undo ?? this.stub, this.undo ? null : this.code));
       this.shown();
+    }
+
+    // The code of the check, which asks for the variant of the student's own sheet.
+    get line() {
+      const label = own.label(this.name);
+      return `checks.${this.name}(${this.name}${label ? `, variant=${JSON.stringify(label)}` : ""})`;
     }
 
     edit() {
@@ -267,6 +309,9 @@ class SubnormPython {
 
   const benches = [...document.querySelectorAll(".workbench")].map((box) => new Workbench(box));
 
+  own.take();
+  addEventListener("hashchange", () => own.take());
+
   // The students' notebook, with what is written here in its answer cells: the grader takes no other form.
   const link = head.querySelector("a.download");
   link?.addEventListener("click", async (event) => {
@@ -275,8 +320,10 @@ class SubnormPython {
     note.textContent = "";
     try {
       const book = await (await fetch(link.href)).json();
-      for (const { box, code } of benches)
+      for (const { box, code, line } of benches) {
         book.cells.find(({ id }) => id === box.dataset.cell).source = code.match(/[^\n]*\n|[^\n]+/g) ?? [];
+        book.cells.find(({ id }) => id === box.dataset.cell.replace("answer", "check")).source = [line];
+      }
       const file = document.createElement("a");
       file.href = URL.createObjectURL(new Blob([`${JSON.stringify(book, null, 1)}\n`], { type: "application/x-ipynb+json" }));
       file.download = decodeURIComponent(new URL(link.href).pathname.split("/").at(-1));

@@ -74,7 +74,10 @@ class Workbenches(SphinxTransform):
         packs = [name for name in PACKS if name == "subnorm.tar.gz" or any(ex.speaks for ex in exercises)]
         names = [ex.name for ex in exercises if ex.way not in NEEDS]
         link = notebook(book.name, "Download this sheet as a notebook")
-        head = in_page_head("", link, setup=stubs["setup"], packs=packs, exercises=names)
+        variants = {ex.name: [k, *(one.label for one in ex.variants)] for k, ex in enumerate(exercises) if ex.variants}
+        head = in_page_head(
+            "", link, setup=stubs["setup"], packs=packs, exercises=names, variants=variants, count=len(exercises)
+        )
         first = answers[0].parent
         first.parent.insert(first.parent.index(first), head)
         packed_files = [path for pack in packs for path in members(self.env.srcdir, pack).values()]
@@ -131,6 +134,8 @@ def settings(root, head):
         "packs": ["numpy.tar.gz", *head["packs"]],
         "setup": head["setup"],
         "exercises": head["exercises"],
+        "variants": head["variants"],  # of each exercise: its place in the sheet, and the labels
+        "count": head["count"],
     }
 
 
@@ -142,9 +147,11 @@ HEAD = """\
 {numpy} ({size:.1f} MB, once). Your code stays in this browser, and the notebook to hand in is made from it.
 Ctrl+Enter runs, Shift+Enter checks, and Tab leaves the editor.</p>
 <p data-unkept hidden>This browser does not keep your code: download the notebook before you leave the page.</p>
+<p data-own hidden><span role="status"></span> <button type="button">Use this page's tasks</button></p>
 <p>"""
 BENCH = """\
 <div class="workbench" data-cell="{cell}">
+<p data-asks></p>
 <div class="highlight"><textarea aria-label="Your {name}" rows="{rows}" wrap="off" spellcheck="false"
 autocapitalize="off" autocomplete="off" autocorrect="off">
 {stub}</textarea></div>

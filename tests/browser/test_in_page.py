@@ -6,13 +6,16 @@ import json
 import re
 
 import pytest
+from classroom.test_variants import answer_to
 from helpers.look import ACCESSIBLE, AXE
 from helpers.parts import need
 from helpers.visit import DESK, PHONE, opened
 
 from subnorm import checks
 from subnorm.checks.collect import NEEDS
-from subnorm.classroom import grade
+from subnorm.classroom import grade, variants
+from subnorm.classroom.release import check_line
+from subnorm.classroom.results import as_json
 from tools import course
 from tools.in_page.measure import RUN, VERDICTS
 
@@ -448,6 +451,55 @@ def test_the_grader_takes_the_download(browser, server, tmp_path):
     wrong = found.pop(names[-2])
     assert wrong not in ("right", "not_done", "missing")
     assert found == dict.fromkeys(names[:-2], "right") | {names[-1]: "not_done"}
+
+
+def test_the_code_of_an_own_sheet_makes_the_page_ask_for_its_variants(browser, server, tmp_path):
+    """Told by the address, kept, checked, downloaded and graded; and taken back."""
+    need("bwrap")
+    releases = (variants.Release("ex01", seed, ("Ada",)) for seed in range(100))
+    codes = {variants.code(one.exercises("Ada", checks.SETS["ex01"])): one for one in releases}
+    release = codes["0001200"]
+    own = {ex.name: ex for ex in release.exercises("Ada", checks.SETS["ex01"]) if ex.chosen}
+    room, faults = tmp_path / "class", []
+    room.mkdir()
+    with opened(browser, server, faults, viewport=PHONE) as page:
+        note = page.locator("[data-own]")
+        page.goto(address(server, "ex01"))
+        assert not note.is_visible()
+        page.goto(address(server, "ex01") + "#variant=0001200")
+        assert "what your own sheet asks for (0001200)" in note.inner_text()
+        page.goto(server)
+        page.goto(address(server, "ex01"))
+        bench = Bench(page, "scaled_stream")
+        labels = "the factor 1 / sqrt(2 N)", "the factor 1 / sqrt(N)"
+        assert bench.text("asks") == "Your sheet asks for {}; the task above is for {}.".format(*labels)
+        assert Bench(page, "stream").text("asks") == ""
+        plain = answer_to(checks.scaled_stream.variant(labels[1]))
+        said = bench.does("check", plain).verdict
+        assert said.endswith("this is the answer for {1}; yours asks for {0}.".format(*labels))
+        for name, ex in own.items():
+            assert Bench(page, name).does("check", answer_to(ex)).verdict.startswith(f"✓ {name}")
+        page.evaluate(AXE)
+        assert page.evaluate(ACCESSIBLE, "light") == []
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        path = downloaded(page, room)
+        page.goto(address(server, "ex01") + "#variant=00010")
+        assert note.inner_text().startswith("00010 is not the code of a student's sheet for this page")
+        page.goto(address(server, "ex01") + "#variant=0000000")  # the page's own, among others'
+        assert bench.text("asks") == ""
+        assert "this is the answer for {}; yours asks for {}.".format(*labels) in bench.does("check").verdict
+        note.locator("button").click()
+        assert (note.is_visible(), page.url) == (False, address(server, "ex01"))
+        assert bench.does("check", plain).verdict.startswith("✓")
+    assert faults == []
+    lines = ["".join(cell["source"]) for cell in cells(path, "check")]
+    assert lines == [check_line(own.get(ex.name, ex)) for ex in checks.SETS["ex01"]]
+    path.rename(room / "Ada.ipynb")
+    (tmp_path / "release.json").write_text(as_json(release.as_dict()))
+    assert grade.grade("ex01", room, tmp_path / "grades", release=tmp_path / "release.json") == 0
+    with (tmp_path / "grades/grades.csv").open(encoding="utf-8", newline="") as file:
+        found = {row["exercise"]: (row["diagnosis"], row["variant"]) for row in csv.DictReader(file)}
+    assert {name: found[name] for name in own} == {name: ("right", ex.chosen.label) for name, ex in own.items()}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
