@@ -1,5 +1,6 @@
 """``python -m subnorm.classroom release ex01`` makes a student's sheet; ``grade ex01 work/`` grades submissions;
-``mark`` sets a mark by hand; ``handback`` makes the files for the learning platform.
+``similar`` lists the hand-ins that share unusual code; ``mark`` sets a mark by hand; ``handback`` makes the files for
+the learning platform.
 """
 
 import argparse
@@ -48,6 +49,10 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     to_grade.add_argument("--accept", action="store_true", help="change the marks of notebooks that are as before")
     to_grade.add_argument("--deadline", type=moment, help="2026-11-20 or 2026-11-20T18:00; reports who is late")
     to_grade.add_argument("--release", type=Path, metavar="FILE", help="what release --variants wrote for the grader")
+    to_compare = commands.add_parser("similar", help="list pairs of hand-ins that share unusual code, for you to read")
+    to_compare.add_argument("set", help="ex01, ex02, …")
+    to_compare.add_argument("submissions", type=Path, help="a folder, or the zip of a learning platform")
+    to_compare.add_argument("-o", "--out", type=Path, default=Path("grades"), help="output folder (default: grades)")
     to_mark = commands.add_parser("mark", help="set a mark by hand; grade keeps it")
     to_mark.add_argument("grades", type=Path, help="the folder that grade wrote")
     to_mark.add_argument("student", help="a name in totals.csv")
@@ -93,6 +98,10 @@ def run(options: argparse.Namespace) -> int:
         return release.release(options.sets or list(checks.SETS), options.check, options.nbgrader)
     if options.command == "draft":
         return release.draft(options.set)
+    if options.command == "similar":
+        from subnorm.classroom import similar
+
+        return similar.similar(options.set, options.submissions, options.out)
     if options.command == "mark":
         from subnorm.classroom import marks
 
