@@ -52,7 +52,7 @@ REFORMATTED = """def residual_backward(
     return ((both @ dy[..., None])[..., 0])
 """
 COMMENTED = """def residual_backward(dy, x, weight):
-    '''My own work, entirely.'''
+    # My own work, entirely.
     jacobian = np.where(x > 0, 1.0, 0.0)[..., None] * weight  # elementwise
     # now both
     both = np.eye(x.shape[-1]) + jacobian
@@ -75,7 +75,7 @@ COPIES = {
     "one more parameter, in a class": [
         "class Mine:\n    def walk(self, x, weights):\n" + RENAMED.split("\n", 1)[1].replace("\n    ", "\n        ")
     ],
-    "after an error": ["def stream(x, sublayers:\n    return [x\n\n", "x = 'unfinished\n" + RENAMED],
+    "after an error": ["if x:\n        y = 'unfinished\n  z = 0  # nowhere near an indent\n" + RENAMED, "y = [x\n"],
 }
 IDLE = "idle = [k**2 for k in range(7) if k % 3 == 1][1:5]\n"
 STREAM = """def stream(x, sublayers):
@@ -138,6 +138,11 @@ def test_a_disguised_copy_is_listed(copy, tmp_path):
     (row,) = listed(tmp_path / "class.zip", tmp_path / "out")
     assert (row["first"], row["second"]) == ("Ada", "Bo")
     assert float(row["score"]) >= LEAST
+
+
+@pytest.mark.parametrize("copy", [REFORMATTED, COMMENTED, BACKWARD.replace("jacobian", "j").replace("both", "k")])
+def test_layout_comments_and_names_change_nothing(copy):
+    assert hand_in("", copy).own == hand_in("", BACKWARD).own
 
 
 def test_the_page_shows_both_side_by_side_with_what_they_share(tmp_path):
@@ -224,7 +229,7 @@ def test_broken_and_hostile_hand_ins_stop_nothing_and_stay_text(tmp_path):
         ("Cy.ipynb", b"{"),
         ("Di.ipynb", sheet("x = 1\n" * 20_000)),
         ("Ed.ipynb -> ", b"Bo.ipynb"),
-        ("Flo.ipynb", sheet("x = '\ud800' + ''' \\\n" + "(" * 500 + "\n\tif x:\n  y")),
+        ("Flo.ipynb", sheet("x\ud800 = '\ud800' + y * z[3, 4] - 5 + ''' \\\n" + "(" * 500 + "\n\tif x:\n  y")),
         ("Gus.ipynb", sheet("\n".join(f"  {'(' * (k % 3)}x = 'a\n\ty" for k in range(3000)))),
         ("Hal", b""),
     ]
