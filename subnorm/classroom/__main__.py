@@ -1,6 +1,6 @@
 """``python -m subnorm.classroom release ex01`` makes a student's sheet; ``grade ex01 work/`` grades submissions;
 ``similar`` lists the hand-ins that share unusual code; ``mark`` sets a mark by hand; ``handback`` makes the files for
-the learning platform.
+the learning platform; ``overview`` shows what the class has not understood.
 """
 
 import argparse
@@ -65,6 +65,14 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     to_hand_back.add_argument("--gradebook", type=Path, help="the CSV file of the platform, to put the points into")
     to_hand_back.add_argument("--column", help="the column for the points, if the name of the set is not in it")
     to_hand_back.add_argument("--scale", action="store_true", help="convert the points to the platform's maximum")
+    to_look = commands.add_parser("overview", help="write a page on what the class has not understood, without names")
+    to_look.add_argument("grades", type=Path, nargs="+", help="folders that grade wrote, of one or more sheets")
+    to_look.add_argument("-o", "--out", type=Path, default=Path("overview.html"), help="default: overview.html")
+    to_look.add_argument(
+        "--gradebook", type=Path, action="append", help="a platform's CSV file, to count who is missing"
+    )
+    to_look.add_argument("--column", help="the gradebook's column for the points, if the name of the set is not in it")
+    to_look.add_argument("--book", help="address or folder of the built book, for links (default: the one built here)")
     options = parser.parse_args(arguments)
     wanted = options.sets if options.command == "release" else [options.set] if "set" in options else []
     for name in wanted:
@@ -110,6 +118,12 @@ def run(options: argparse.Namespace) -> int:
         from subnorm.classroom import handback
 
         return handback.hand_back(options.grades, options.to, options.gradebook, options.column, options.scale)
+    if options.command == "overview":
+        from subnorm.classroom import overview
+
+        return overview.overview(
+            options.grades, options.out, options.gradebook or [], options.column, options.book
+        )  # fmt: skip
     from subnorm.classroom import grade
 
     return grade.grade(

@@ -31,6 +31,7 @@ from subnorm.checks import SETS
 from subnorm.checks.collect import Case
 from subnorm.checks.exercise import Exercise
 from subnorm.classroom import canary
+from subnorm.classroom.behaviour import traces
 from subnorm.classroom.cells import BrokenNotebook, Cell, cells_of, flags_of, solution_of
 from subnorm.classroom.marks import Marks, changes, one_of, publish, read_marks, records_in
 from subnorm.classroom.results import Record, Refused, as_json, digest, read_json, write, writes_to
@@ -38,7 +39,7 @@ from subnorm.classroom.running import draw, run
 from subnorm.classroom.sandbox import PACKAGE, Limits, NoSandbox, Sandbox
 from subnorm.classroom.submissions import NoSubmissions, Submission, file_names, read_all
 from subnorm.classroom.variants import Release, asks_for_variants, foreign, release_in
-from subnorm.classroom.verdict import SAYS, failed_imports, share, verdict, why_missing
+from subnorm.classroom.verdict import SAYS, UNKNOWN, failed_imports, share, verdict, why_missing
 
 NOTES = ("timestamp.txt", "submission_secret.txt")  # of nbgrader, which needs both to hand feedback back
 
@@ -309,6 +310,8 @@ class Grading:
                 if diagnosis == "error" and "raises NameError" in says:
                     says += failed_imports(cells, work.errors)
                 found.append(self.result(ex, diagnosis, says, share(ex, cases[ex.name], answer, diagnosis)))
+                if diagnosis in UNKNOWN:
+                    found[-1]["does"] = traces(answer)
         return found
 
     def result(self, ex: Exercise, diagnosis: str, says: str, part: float = 0) -> Record:

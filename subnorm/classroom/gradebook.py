@@ -123,6 +123,10 @@ class Gradebook:
         """The row of a student; Unmatched if there is none, or more than one."""
         raise NotImplementedError
 
+    def students(self) -> list[int]:
+        """The rows of all students."""
+        raise NotImplementedError
+
     def maximum(self, row: int) -> str:
         """The cell with the platform's maximum."""
         raise NotImplementedError
@@ -181,6 +185,9 @@ class Moodle(Gradebook):
             )
         return row
 
+    def students(self) -> list[int]:
+        return list(range(1, len(self.table.rows)))
+
     def maximum(self, row: int) -> str:
         return self.table.value(row, self.points + 1)
 
@@ -228,6 +235,9 @@ class Canvas(Gradebook):
             raise Unmatched(f"user {found['id']} is {name} in {self.table.path.name}")
         return row
 
+    def students(self) -> list[int]:
+        return [row for row in range(self.head + 1, len(self.table.rows)) if self.table.value(row, self.ids).strip()]
+
     def maximum(self, row: int) -> str:
         return self.table.value(self.head, self.points)
 
@@ -243,7 +253,7 @@ class Nbgrader(Gradebook):
     """The CSV export. It has no quotes, so a comma in a name adds a cell: such a row belongs to nobody."""
 
     def __init__(self, path: Path, set_name: str, column: str | None) -> None:
-        self.table = Table(path, quoted=False)
+        self.table, self.name = Table(path, quoted=False), set_name
         columns = ("assignment", "student_id", "raw_score", "late_submission_penalty", "score", "max_score")
         self.at = {name: self.table.column(name) for name in columns}
         self.points = self.table.column(column) if column else self.at["raw_score"]
@@ -260,6 +270,12 @@ class Nbgrader(Gradebook):
                 and (row[self.at["student_id"]].value, row[self.at["assignment"]].value) == parts[:2]
             ]
         )
+
+    def students(self) -> list[int]:
+        rows = enumerate(self.table.rows)
+        return [
+            k for k, row in rows if len(row) == len(self.table.header) and row[self.at["assignment"]].value == self.name
+        ]
 
     def maximum(self, row: int) -> str:
         return self.table.value(row, self.at["max_score"])

@@ -43,6 +43,10 @@ SAYS = {
     "no_error": "an error was expected, and none was raised",
 }
 
+#: diagnoses of a wrong answer that matches no named mistake
+UNKNOWN = (
+    "value", "shape", "dtype", "type", "keys", "count", "in_place", "calls", "no_error", "error", "unreadable",
+)  # fmt: skip
 OURS = ("needs_library", "no_reference")  # diagnoses that say nothing about the answer
 
 JUDGING = threading.Lock()  # a check silences Python's warnings, which all threads share
