@@ -10,6 +10,7 @@ An entry is a belief in quotes, a section of a chapter that answers it, and the 
 import json
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from subnorm.classroom.results import Refused
@@ -82,12 +83,18 @@ def belief(sheet: str, text: str, body: str, course: Path) -> Belief:
 
 def heading(notebook: Path, slug: str) -> str:
     """The heading to which a Markdown link with that slug goes."""
+    if slug not in headings(notebook):
+        raise Refused(f"{notebook.name} has no section #{slug}, to which the teacher's page links")
+    return headings(notebook)[slug]
+
+
+@cache
+def headings(notebook: Path) -> dict[str, str]:
+    """All headings of a notebook, by slug."""
     cells = json.loads(text_of(notebook))["cells"]
     text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    for title in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
-        if re.sub(r"[^\w -]", "", title.strip().lower()).replace(" ", "-") == slug:
-            return str(title)
-    raise Refused(f"{notebook.name} has no section #{slug}, to which the teacher's page links")
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.strip().lower()).replace(" ", "-"): title for title in titles}
 
 
 def anchor(title: str) -> str:

@@ -124,7 +124,7 @@ class Gradebook:
         raise NotImplementedError
 
     def students(self) -> list[int]:
-        """The rows of all students."""
+        """The rows of all students who may hand in."""
         raise NotImplementedError
 
     def maximum(self, row: int) -> str:
@@ -230,13 +230,20 @@ class Canvas(Gradebook):
             raise Unmatched("the submission has no name of Canvas's")
         rows = range(self.head + 1, len(self.table.rows))
         row = self.one_row([row for row in rows if self.table.value(row, self.ids).strip() == found["id"]])
-        name = "".join(self.table.value(row, at) for at in range(self.ids))  # one column, or last and first name
-        if letters(name) != letters(found["who"]):
+        if self.shown(row) != letters(found["who"]):
+            name = "".join(self.table.value(row, at) for at in range(self.ids))
             raise Unmatched(f"user {found['id']} is {name} in {self.table.path.name}")
         return row
 
+    def shown(self, row: int) -> str:
+        """The letters of a name: of one column, or of last and first name."""
+        return letters("".join(self.table.value(row, at) for at in range(self.ids)))
+
     def students(self) -> list[int]:
-        return [row for row in range(self.head + 1, len(self.table.rows)) if self.table.value(row, self.ids).strip()]
+        rows = range(self.head + 1, len(self.table.rows))
+        return [
+            row for row in rows if not self.closed(row) and self.shown(row) != "studenttest"
+        ]  # Canvas's own student
 
     def maximum(self, row: int) -> str:
         return self.table.value(self.head, self.points)

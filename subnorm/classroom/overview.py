@@ -31,6 +31,7 @@ MORE = {
     "cell_error": "the cell that defines it raises an error, so there is no function.",
     BY_HAND: "points taken off by hand, from an answer that the checks find right.",
 }
+SHOWN = 2  # unknown answers to an exercise whose files the command names
 SAME_WORDS = 2 / 3  # of two sentences on the same mistake in two sheets
 
 
@@ -111,6 +112,7 @@ class Topic:
     tag: str
     sheet: str
     said: Counter[tuple[str, str]] = field(default_factory=Counter)  # (exercise, sentence): how many answers
+    chapters: set[str] = field(default_factory=set)  # of the exercises: "03-layer-normalization"
     students: dict[str, set[int]] = field(default_factory=dict)  # by sheet
     lost: float = 0
 
@@ -155,11 +157,8 @@ def overview(
     print(f"{out}: {', '.join(questions)}, {sum(len(sheet.records) for sheet in ordered)} hand-ins")
     for name, found in questions.items():
         for question in found:
-            for answers in question.of("unknown"):
-                many = (
-                    f"{answers.students} unknown wrong answers" if answers.students > 1 else "an unknown wrong answer"
-                )
-                print(f"  {name} {question.exercise.name}: {many} ({answers.tag}); see {answers.example}")
+            for k, answers in enumerate(question.of("unknown")[:SHOWN], 1):
+                print(f"  {name} {question.exercise.name}, unknown {k}: one is {answers.example}")
     return 0
 
 
@@ -355,6 +354,7 @@ def returning(sheets: Sequence[Sheet], known: Sequence[Belief]) -> list[Topic]:
 def note(topic: Topic, sheet: Sheet, k: int, exercise: Exercise, tag: str, lost: float) -> None:
     topic.students.setdefault(sheet.name, set()).add(k)
     topic.said[exercise.name, says(exercise, tag)] += 1
+    topic.chapters.add(exercise.chapter)
     topic.lost += lost
 
 

@@ -4,6 +4,7 @@ It contains no text that a student chose.
 """
 
 import html
+import re
 from collections.abc import Iterator, Sequence
 
 from subnorm.classroom.beliefs import anchor
@@ -11,8 +12,10 @@ from subnorm.classroom.overview import Answers, Question, Sheet, Topic
 from subnorm.classroom.page import code
 
 TOPICS = 3
-PRINTED = {"named": 5, "unknown": 2, "none": 2}  # rows of each kind that are printed; a screen shows all
+PRINTED = {"named": 3, "unknown": 1, "none": 1}  # rows of each kind that are printed; a screen shows all
 FEW = 5  # students
+WORDS = {"right": "right", "named": "with a named mistake", "unknown": "wrong in another way", "none": "without result"}
+REST = {"named": "more named mistakes", "unknown": "more kinds of unknown answers", "none": "more reasons"}
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -47,20 +50,25 @@ table {{ border-collapse: collapse; width: 100%; }}
 th, td {{ border-top: 1px solid var(--line); padding: .3rem .4rem .3rem 0; text-align: left; vertical-align: top; }}
 th {{ font-weight: normal; }}
 thead th {{ color: var(--quiet); font-size: .9em; border: 0; }}
-td, thead th + th {{ text-align: right; white-space: nowrap; overflow-wrap: normal; }}
+td, thead th + th {{ text-align: right; overflow-wrap: normal; white-space: nowrap; }}
+td span {{ white-space: nowrap; }}
+.wide {{ overflow-x: auto; }}
+.wide th {{ min-width: 9rem; }}
+@media (max-width: 40rem) {{ td, thead th + th {{ white-space: normal; }} }}
 svg {{ display: block; width: 100%; height: .7rem; background: var(--back); }}
 tbody th svg, li svg {{ margin: .2rem 0 .1rem; }}
 .right {{ fill: var(--right); color: var(--right); }}
 .named {{ fill: var(--named); color: var(--named); }}
 .unknown {{ fill: var(--unknown); color: var(--unknown); }}
 .none {{ fill: var(--none); color: var(--none); }}
+.key span {{ margin-right: .8rem; }}
 .key span::before {{ content: "■ "; }}
 .rest {{ display: none; }}
 code {{ font-size: .92em; }}
 @media print {{
   @page {{ size: A4; margin: 11mm; }}
   :root {{ color-scheme: light; }}
-  body {{ font-size: 8.2pt; line-height: 1.28; max-width: none; padding: 0; }}
+  body {{ font-size: 8pt; line-height: 1.25; max-width: none; padding: 0; }}
   h1 {{ font-size: 13pt; }}
   h2 {{ font-size: 10.5pt; margin: .7rem 0 .2rem; break-after: avoid; }}
   h3 {{ font-size: 9pt; margin: .5rem 0 .1rem; break-after: avoid; }}
@@ -72,7 +80,8 @@ code {{ font-size: .92em; }}
   .more {{ display: none; }}
   .rest {{ display: table-row; }}
   .exercises {{ columns: 2; column-gap: 7mm; }}
-  .exercises section, li, tr {{ break-inside: avoid; }}
+  .exercises svg {{ display: none; }}
+  li, tr {{ break-inside: avoid; }}
 }}
 </style>
 </head>
@@ -152,11 +161,11 @@ def teach(
         return
     yield "<ol>"
     for topic in topics[:TOPICS]:
-        who = ", ".join(f"{part(many, judged)} students{where}" for many, judged, where in of_each(topic, sheets))
-        yield "<li>"
-        yield f"<strong>{name(topic)}</strong>"
-        yield bar([(topic.lost, "named")], lost)
-        yield f"<p>{who}; {part(topic.lost, lost)} lost points.</p>"
+        who = ", ".join(
+            f"{of(many, all_)} students{where} {percent(many, all_)}" for many, all_, where in of_each(topic, sheets)
+        )
+        yield f"<li><strong>{name(topic)}</strong>{bar([(topic.lost, 'named')], lost)}"
+        yield f"<p>{who}; {of(topic.lost, lost)} lost points {percent(topic.lost, lost)}.</p>"
         for (ex, says), _ in topic.said.most_common(2):
             yield f"<p><code>{ex}</code>: {code(says)}</p>"
         yield f"<p>{links(topic, base)}</p>"
@@ -177,23 +186,28 @@ def of_each(topic: Topic, sheets: Sequence[Sheet]) -> Iterator[tuple[int, int, s
 
 
 def name(topic: Topic) -> str:
-    return code(topic.belief.text) if topic.belief else f"<code>{topic.tag}</code>"
+    return code(re.sub(r'"([^"]*)"', r"“\1”", topic.belief.text)) if topic.belief else f"<code>{topic.tag}</code>"
 
 
 def links(topic: Topic, base: str) -> str:
-    """Where to read about a belief; about another mistake, the chapters of its exercises."""
-    one = topic.belief
-    if not one:
-        return "The teacher's page has no belief for this mistake."
-    kind, number = one.page.split("/")[-2:][0], one.page.split("/")[-1].split("-")[0]
-    where = f"{'sheet' if kind == 'exercises' else 'chapter'} {number}, “{one.section}”"
-    entry = f"teacher's page, {one.sheet}"
-    return f"{link(base, one.page, one.section, where)} · {link(base, 'book/teaching', one.text, entry)}"
+    """Where to read: for a belief its section and its entry on the teacher's page; for a mistake its chapters."""
+    if topic.belief is None:
+        found = [link(base, f"notebooks/{chapter}", "", chapter_of(chapter)) for chapter in sorted(topic.chapters)]
+        return f"{', '.join(found)} · no belief on the teacher's page"
+    page, section = topic.belief.page, topic.belief.section
+    where = link(base, page, section, f"{chapter_of(page.removeprefix('notebooks/'))}, “{section}”")
+    return f"{where} · {link(base, 'book/teaching', topic.belief.text, f'teacher’s page, {topic.belief.sheet}')}"
+
+
+def chapter_of(stem: str) -> str:
+    """The short name of a chapter or a sheet: "chapter 03"."""
+    folder, _, name = stem.rpartition("/")
+    return f"{'sheet' if folder else 'chapter'} {name.split('-')[0]}"
 
 
 def link(base: str, path: str, title: str, text: str) -> str:
-    text = html.escape(text)
-    return f'<a href="{html.escape(base)}{path}.html#{anchor(title)}">{text}</a>' if base else text
+    text, at = html.escape(text), f"#{anchor(title)}" if title else ""
+    return f'<a href="{html.escape(base)}{path}.html{at}">{text}</a>' if base else text
 
 
 def come_back(sheets: Sequence[Sheet], topics: Sequence[Topic], base: str) -> Iterator[str]:
@@ -203,10 +217,11 @@ def come_back(sheets: Sequence[Sheet], topics: Sequence[Topic], base: str) -> It
         yield "<p>No belief or named mistake occurs in two of these sheets.</p>"
         return
     heads = "".join(f'<th scope="col">{sheet.name}</th>' for sheet in sheets)
-    yield f'<div class="wide"><table><thead><tr><th scope="col">Belief or mistake</th>{heads}</tr></thead><tbody>'
+    yield '<div class="wide" role="region" aria-label="Beliefs that return" tabindex="0">'
+    yield f'<table><thead><tr><th scope="col">Belief or mistake</th>{heads}</tr></thead><tbody>'
     for topic in topics:
         (_, says), _ = topic.said.most_common(1)[0]
-        text = links(topic, base) if topic.belief else code(says)
+        text = links(topic, base) if topic.belief else f"{code(says)} {links(topic, base)}"
         cells = ""
         for sheet in sheets:
             many = len(topic.students.get(sheet.name, ()))
@@ -216,20 +231,17 @@ def come_back(sheets: Sequence[Sheet], topics: Sequence[Topic], base: str) -> It
 
 
 def shares(questions: Sequence[Question]) -> str:
-    """The shares of right answers, as a picture in a table."""
-    rows = []
+    """The shares of right answers, as pictures in a table."""
+    rows = ""
     for question in questions:
-        counts = [("right", question.right)]
-        counts += [(kind, sum(one.students for one in question.of(kind))) for kind in PRINTED]
-        cells = "".join(f"<td>{many}</td>" for _, many in counts[1:])
-        picture = bar([(many, kind) for kind, many in counts], question.many)
-        right = f"<td>{part(question.right, question.many)}</td>"
-        rows.append(f'<tr><th scope="row"><code>{question.exercise.name}</code>{picture}</th>{right}{cells}</tr>')
-    words = {"right": "right", "named": "named mistake", "unknown": "other wrong answer", "none": "no result"}
-    heads = "".join(
-        f'<th scope="col" class="key"><span class="{kind}">{word}</span></th>' for kind, word in words.items()
-    )
-    return f'<table><thead><tr><th scope="col">Exercise</th>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+        counts = {"right": question.right} | {kind: sum(a.students for a in question.of(kind)) for kind in PRINTED}
+        picture = bar([(many, kind) for kind, many in counts.items()], question.many)
+        others = ", ".join(f"{many} {WORDS[kind]}" for kind, many in counts.items() if many and kind != "right")
+        head = f'<code>{question.exercise.name}</code> <span class="quiet">{others}</span>{picture}'
+        rows += f'<tr><th scope="row">{head}</th><td>{part(question.right, question.many)}</td></tr>'
+    key = " ".join(f'<span class="{kind}">{word}</span>' for kind, word in WORDS.items())
+    heads = '<tr><th scope="col">Exercise</th><th scope="col">Right</th></tr>'
+    return f'<p class="key">{key}</p><table><thead>{heads}</thead><tbody>{rows}</tbody></table>'
 
 
 def exercise(question: Question) -> str:
@@ -240,24 +252,19 @@ def exercise(question: Question) -> str:
     rows: list[str] = []
     for kind, most in PRINTED.items():
         found = question.of(kind)
-        rows += [row(one, question.many, "more" if k >= most else "") for k, one in enumerate(found)]
+        rows += [row(one, question.many, k, k > most) for k, one in enumerate(found, 1)]
         if rest := found[most:]:
-            many = sum(one.students for one in rest)
-            what = {"named": "other named mistake", "unknown": "other kind of wrong answer", "none": "other reason"}[
-                kind
-            ]
-            rows.append(f'<tr class="rest"><th scope="row">{number(len(rest), what)}</th><td>{many}</td><td></td></tr>')
+            cells = f"<td>{sum(one.students for one in rest)}</td><td>{g(sum(one.lost for one in rest))}</td>"
+            rows.append(f'<tr class="rest"><th scope="row">{REST[kind]}: {len(rest)}</th>{cells}</tr>')
     heads = "".join(f'<th scope="col">{text}</th>' for text in ("What the answers do", "Students", "Points lost"))
     return f"<section>{head}<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></section>"
 
 
-def row(one: Answers, many: int, look: str) -> str:
-    label = "" if one.kind == "named" else "unknown: " if one.kind == "unknown" else ""
-    picture = bar([(one.students, one.kind)], many)
-    return (
-        f'<tr class="{look}"><th scope="row">{label}{code(one.says)} <code>{one.tag}</code>{picture}</th>'
-        f"<td>{part(one.students, many)}</td><td>{g(one.lost)}</td></tr>"
-    )
+def row(one: Answers, many: int, k: int, more: bool) -> str:
+    label = f"Unknown {k}: " if one.kind == "unknown" else ""
+    head = f"{label}{code(one.says)} <code>{one.tag}</code>{bar([(one.students, one.kind)], many)}"
+    look = ' class="more"' if more else ""
+    return f'<tr{look}><th scope="row">{head}</th><td>{part(one.students, many)}</td><td>{g(one.lost)}</td></tr>'
 
 
 def bar(parts: Sequence[tuple[float, str]], whole: float) -> str:
@@ -270,7 +277,15 @@ def bar(parts: Sequence[tuple[float, str]], whole: float) -> str:
 
 
 def part(many: float, whole: float) -> str:
-    return f"{g(many)} of {g(whole)} ({many / whole:.0%})" if whole else "0 of 0"
+    return f"{of(many, whole)} {percent(many, whole)}"
+
+
+def of(many: float, whole: float) -> str:
+    return f"<span>{g(many)} of {g(whole)}</span>"
+
+
+def percent(many: float, whole: float) -> str:
+    return f"<span>({many / whole:.0%})</span>".replace("%", "\N{NO-BREAK SPACE}%") if whole else ""
 
 
 def number(many: int, noun: str) -> str:

@@ -83,6 +83,8 @@ PARTS = ["Objectives", "The lesson", "What students believe", "Exit questions"]
 ROW = re.compile(r"^\| (\d+) \| (.+) \|$", flags=re.MULTILINE)
 BELIEF = re.compile(r"^(\*\*\".*)\n: ((?:.*\n)(?:  .*\n)*)", flags=re.MULTILINE)
 CAUGHT = re.compile(r"Caught\s+by\s+((?:`\w+`:\s+`\w+`(?:,\s+`\w+`)*;?\s*)+)\.$")
+SECTION = re.compile(r"Read\s+\[\]\(\.\./notebooks/[\w/-]+\.ipynb#[\w-]+\)\.")
+RETURNS = re.compile(r"It\s+returns\s+as\s+(.+?)\s+in\s+(ex\d\d[^.]*)\.")
 QUESTION = re.compile(r"^\d\. (.*?)(?=^\d\. |\Z)", flags=re.MULTILINE | re.DOTALL)
 ANSWER = re.compile(r"^   :::\{dropdown\} Answer\n   \S.*?^   :::$", flags=re.MULTILINE | re.DOTALL)
 
@@ -133,13 +135,19 @@ def belief_faults(name, text, tags):
     if len(beliefs) < 3 or len(beliefs) != len(re.findall(r'^\*\*"', text, flags=re.MULTILINE)):
         yield f"{name} has {len(beliefs)} beliefs that can be read"
     for belief, body in beliefs:
-        links = re.findall(r"\]\(([^)]*)\)", body)
+        links = re.findall(r"(?<!\[)\]\(([^)]*)\)", body)
         if not links or not all(link.startswith("https://") for link in links):
             yield f"{belief} has no thread, or one without https: {links}"
         caught = CAUGHT.search(body.rstrip())
         if not caught:
             yield f"{belief} does not end with the exercise and the mistake that catch it"
             continue
+        if len(SECTION.findall(body)) != 1:
+            yield f"{belief} does not name one section to read"
+        for listed, sheets in RETURNS.findall(body):
+            for sheet in re.findall(r"ex\d\d", sheets):
+                there = {mistake.tag for ex in checks.SETS.get(sheet, ()) for mistake in ex.mistakes}
+                yield from (f"{belief}: {sheet} has no {tag}" for tag in set(re.findall(r"`(\w+)`", listed)) - there)
         for ex, list_of_tags in re.findall(r"`(\w+)`:\s+((?:`\w+`(?:,\s+)?)+)", caught[1]):
             for tag in re.findall(r"\w+", list_of_tags):
                 if tag not in tags.get(ex, ()):
@@ -152,7 +160,7 @@ def test_every_set_has_its_lesson():
 
 def test_every_link_is_safe():
     for page in (STUDENT, TEACHER):
-        assert re.findall(r"\]\((?!https://|[\w-]+\))[^)]*\)", page) == []
+        assert re.findall(r"\]\((?!https://|[\w-]+\)|\.\./notebooks/)[^)]*\)", page) == []
 
 
 @pytest.mark.parametrize("text", COMPUTED)
@@ -172,6 +180,9 @@ def test_a_number_in_an_answer_is_computed(text):
         ("`layer_norm`: `ddof1`;", "`layer_norm`: `ddof2`;"),
         ("`layer_norm`: `ddof1`;", "`rms_norm`: `layer_norm`;"),
         ("Caught by `stream`: `not_updated`, `skips_from_first`.", "So it is."),
+        ("Read [](../notebooks/02-residual-connections.ipynb#how-the-stream-grows).", "Read chapter 02."),
+        ("It returns as `eps_outside` and `no_eps` in ex03", "It returns as `eps_outside` and `no_esp` in ex03"),
+        ("in ex03, ex04 and ex06.", "in ex03, ex05 and ex06."),
         ("(https://github.com/oracle/tribuo/pull/215)", "(http://github.com/oracle/tribuo/pull/215)"),
         ("[This kernel](https://github.com/nntrainer/nntrainer/issues/3935)", "A kernel"),
         ('**"Every square fits, so the sum does."**\n: ', '**"Every square fits, so the sum does."**\n\n'),

@@ -1,0 +1,343 @@
+"""The class overview: it finds what was planted, says who did not hand in, and names nobody."""
+
+import json
+import re
+from html import unescape
+
+import pytest
+from classroom.classes import EX02, answer, graded
+from classroom.desk import desk, record, result
+from classroom.hand_ins import LAYER_NORM, PATIENT, notebook, write_zip
+from classroom.test_gradebook import CANVAS, MOODLE, NBGRADER
+from helpers.parts import need
+
+from subnorm import checks
+from subnorm.classroom import __main__ as command_line
+from subnorm.classroom import grade
+from subnorm.classroom.beliefs import anchor, read
+from subnorm.classroom.results import read_json
+
+
+def overview(*arguments):
+    return command_line.main(["overview", *map(str, arguments)])
+
+
+def seen(path):
+    """(page, its text)"""
+    page = path.read_text("utf-8")
+    text = re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL)
+    return page, re.sub(r"\s+", " ", unescape(text)).replace(" :", ":").replace(" .", ".").replace(" ;", ";")
+
+
+def looked_at(tmp_path, *arguments):
+    assert overview(*arguments, "-o", tmp_path / "page.html") == 0
+    return seen(tmp_path / "page.html")
+
+
+def beliefs(page):
+    """What to teach tomorrow, in order."""
+    return [unescape(one) for one in re.findall(r"<li><strong>(.*?)</strong>", page)]
+
+
+def rows(page, exercise):
+    """[(sentence, students, points lost)] of the rows about an exercise."""
+    section = page.split(f"<h3><code>{exercise}</code>")[1].split("</section>")[0]
+    found = re.findall(r'<tr(?: class="more")?><th scope="row">(.*?)<svg.*?<td>(.*?)</td><td>(.*?)</td>', section)
+    return [tuple(unescape(re.sub("<[^>]+>", "", part)) for part in row) for row in found]
+
+
+def test_the_planted_misconceptions_are_found_in_order(tmp_path, capsys):
+    page, text = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 40, EX02))
+    assert beliefs(page) == [
+        "“Inside the root or outside, eps does the same.”",
+        "“Layer means the whole layer, so the words share a mean.”",
+        "“The standard deviation is x.std().”",
+    ]
+    assert "12 of 40 students (30 %); 16 of 74 lost points (22 %)" in text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "layer_norm: eps is added outside the root, sqrt(var) + eps; the definition is sqrt(var + eps)." in text
+    assert "Named mistakes cost 38 of 74 lost points" in text
+    assert "layer_norm: 22 of 40 (55 %) right" in text.replace("\N{NO-BREAK SPACE}", " ")
+    assert [(row[1][:7], row[2]) for row in rows(page, "layer_norm")] == [
+        ("7 of 40", "7"), ("4 of 40", "4"), ("3 of 40", "3"), ("2 of 40", "2"), ("1 of 40", "1"), ("1 of 40", "1"),
+    ]  # fmt: skip
+    assert [row[0].split()[-1] for row in rows(page, "invariances")] == ["watched_itself", "not_done"]
+    said = capsys.readouterr().out
+    assert "page.html: ex02, 40 hand-ins\n  ex02 layer_norm_backward, unknown 1: one is Student" in said
+
+
+def test_unknown_answers_are_grouped_by_what_they_do(tmp_path):
+    page, _ = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 40, EX02))
+    found = rows(page, "layer_norm_backward")
+    assert [(row[0].split(":")[0], row[0].split()[-1], row[1].split()[0]) for row in found] == [
+        ("Unknown 1", "value", "3"),  # two rounded in another way
+        ("Unknown 2", "error", "2"),  # in two lines
+        ("Unknown 3", "value", "2"),
+        ("Unknown 4", "error", "1"),
+        ("it ran out of time", "timeout", "2"),
+    ]
+    assert "raises ValueError. error" in found[1][0]
+
+
+def test_classes_with_other_inputs_have_unknown_groups_of_their_own(tmp_path):
+    some = {"layer_norm": {"half": 2}}
+    one = graded(tmp_path / "one", "ex02", 4, some)
+    other = graded(tmp_path / "other", "ex02", 4, some, "Pupil {}", seed=8)
+    page, text = looked_at(tmp_path, one, other)
+    assert "ex02: 8 hand-ins." in text
+    assert [row[1].split()[0] for row in rows(page, "layer_norm")] == ["2", "2"]
+    again = graded(tmp_path / "again", "ex02", 4, some, "Pupil {}")
+    page, _ = looked_at(tmp_path, one, again)
+    assert [row[1].split()[0] for row in rows(page, "layer_norm")] == ["4"]
+
+
+def test_a_belief_that_returns_in_another_sheet(tmp_path):
+    planted = {
+        "rms_norm": {"eps_outside": 4, "keepdims": 3, "no_root": 1},
+        "layer_norm_from_rms": {"no_centre": 5},
+        "safe_rms_norm": {"overflow": 9},
+    }
+    ex02 = graded(tmp_path / "ex02", "ex02", 40, EX02)
+    page, text = looked_at(tmp_path, graded(tmp_path / "ex03", "ex03", 38, planted), ex02)
+    table = page.split('aria-label="Beliefs that return"')[1].split("</table>")[0]
+    heads = [unescape(head) for head in re.findall(r'<th scope="row">(.*?)<br>', table)]
+    assert heads == ["“Inside the root or outside, eps does the same.”", "<code>keepdims</code>"]
+    cells = [re.sub("<[^>]+>", "", cell).split("\N{NO-BREAK SPACE}")[0] for cell in re.findall("<td>(.*?)</td>", table)]
+    assert cells == ["12 of 40 (30", "4 of 38 (11", "1 of 40 (2", "3 of 38 (8"]
+    assert beliefs(page)[0] == "<code>overflow</code>"  # 9 students, 3 points each
+    assert "chapter 04 · no belief on the teacher's page" in text
+    assert beliefs(page)[1] == heads[0]
+    _, text = looked_at(tmp_path, ex02, graded(tmp_path / "ex01", "ex01", 5, {"head": {}}))
+    assert "No belief or named mistake occurs in two of these sheets." in text
+
+
+def test_every_belief_is_linked_to_its_section_and_its_entry(tmp_path):
+    for folder in ("book/teaching.html", "notebooks/x.html"):
+        (tmp_path / "built site" / folder).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "built site" / folder).write_text("", "utf-8")
+    (eps,) = [one for one in read() if one.text.startswith('"Inside the root')]
+    paths = [f"{eps.page}.html#{anchor(eps.section)}", f"book/teaching.html#{anchor(eps.text)}"]
+    ex02 = graded(tmp_path / "ex02", "ex02", 40, EX02)
+    page, _ = looked_at(tmp_path, ex02, "--book", tmp_path / "built site")
+    assert all(f'href="built%20site/{path}"' in page for path in paths)
+    page, _ = looked_at(tmp_path, ex02, "--book", "https://course.example/main")
+    assert all(f'href="https://course.example/main/{path}"' in page for path in paths)
+    assert page.count("chapter 03, “eps outside the root is another function”</a>") == 1
+
+
+def test_without_a_built_book_the_page_names_the_section_and_links_nowhere(tmp_path, monkeypatch):
+    from subnorm.classroom import overview as module
+
+    monkeypatch.setattr(module, "PACKAGE", tmp_path / "course/subnorm")
+    page, text = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 40, EX02))
+    assert "<a " not in page
+    assert "chapter 03, “eps outside the root is another function” · teacher’s page, ex02" in text
+
+
+def test_marks_set_by_hand_count_as_decided(tmp_path):
+    out = graded(tmp_path / "ex02", "ex02", 4, {"layer_norm": {"eps_outside": 2}, "fold": {"half": 1}})
+    names = {read_json(path)["student"]: read_json(path)["results"] for path in (out / "students").iterdir()}
+    wrong = [who for who, results in names.items() if results[0]["diagnosis"] == "eps_outside"]
+    right = [who for who, results in names.items() if results[2]["diagnosis"] == "right"]
+    (out / "marks.csv").write_text(
+        f"student,exercise,points,reason\n{wrong[0]},layer_norm,1,spoken\n{right[0]},fold,0.5,copied\n", "utf-8"
+    )
+    page, text = looked_at(tmp_path, out)
+    assert "2 marks set by hand" in text
+    assert [row[1].split()[0] for row in rows(page, "layer_norm")] == ["1"]
+    assert "fold: 2 of 4" in text
+    assert rows(page, "fold")[1][0].startswith("points taken off by hand")
+    assert rows(page, "fold")[1][2] == "1.5"
+    assert "spoken" not in page
+
+
+def test_hand_ins_without_a_notebook_and_answers_that_we_could_not_judge(tmp_path):
+    lost = [answer(ex, "no_notebook") for ex in checks.SETS["ex02"]]
+    more = {
+        "z1": record("Zed", "Zed/x.pdf", results=lost, problem="no_notebook", late="0 days 00:10"),
+        "z2": record("Zoe", "Zoe/x.pdf", results=lost, problem="two_files"),
+        "z3": record("Una", "Una.ipynb", results=[answer(ex, "needs_library") for ex in checks.SETS["ex02"]]),
+    }
+    page, text = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 2, {"layer_norm": {"ddof1": 1}}, **more))
+    assert "ex02: 5 hand-ins; 2 without a notebook to grade (no_notebook 1, two_files 1); 1 late;" in text
+    assert "6 answers could not be judged by the grader" in text
+    assert "layer_norm: 1 of 2" in text
+    assert "With 3 notebooks, a percentage here is a matter of single students." in text
+    assert "no_notebook" not in page.split("<h3>", 1)[1]
+
+
+@pytest.mark.parametrize(
+    ("book", "handed_in", "absent", "strangers"),
+    [
+        (MOODLE, ["Ada ONeil the 1st_4711_assignsubmission_file/a.ipynb"], 2, 0),
+        (CANVAS, ["lovelaceada_1234_9_a.ipynb"], 1, 0),  # one is excused
+        (NBGRADER, ["ada/ex01/a.ipynb", "zoe/ex01/a.ipynb"], 1, 1),
+    ],
+)
+def test_who_did_not_hand_in_is_a_number(book, handed_in, absent, strangers, tmp_path):
+    both = [result("stream", 1, 1, "right"), result("paths", 0, 3, "nested")]
+    out = desk(tmp_path / "ex01", *(record(f"S{k}", path, results=both) for k, path in enumerate(handed_in)))
+    (tmp_path / "book.csv").write_bytes(book.encode())
+    _, text = looked_at(tmp_path, out, "--gradebook", tmp_path / "book.csv")
+    assert f"{absent} student{'s' * (absent != 1)} of the gradebook did not hand in" in text
+    assert ("1 hand-in matched no row of it, so up to 1 fewer are missing" in text) == bool(strangers)
+
+
+def test_no_student_is_named(tmp_path):
+    planted = {"layer_norm": {"ddof1": 3, "half": 2, "raises": 1}, "fold": {"cell_error": 1}}
+    out = graded(tmp_path / "ex02", "ex02", 12, planted, "Zsofia{:03} Quill_4711")
+    for path in (out / "students").iterdir():
+        one = read_json(path)
+        for r in one["results"]:  # what a student can put into the grader's sentences
+            if r["diagnosis"] == "error":
+                r["says"] = r["says"][:-1] + ": there is no module quill here. Cell 3 failed: there is no module quill."
+            if r["diagnosis"] == "cell_error":
+                r["says"] = "the cell that defines it (3) raises ImportError: there is no module quill here."
+        path.write_text(json.dumps(one), "utf-8")
+    reason = "Zsofia000 Quill_4711,fold,0,Quill copied\n"
+    (out / "marks.csv").write_text(f"student,exercise,points,reason\n{reason}", "utf-8")
+    (out / "quill.csv").write_text(MOODLE.replace("Ada", "Zsofia"), "utf-8")
+    page, _ = looked_at(tmp_path, out, "--gradebook", out / "quill.csv")
+    assert not re.search(r"zsofia|quill|4711|lab of|\.ipynb", page, re.IGNORECASE)
+    assert str(tmp_path) not in page
+
+
+def test_the_page_asks_for_nothing_and_has_no_script(tmp_path):
+    page, _ = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 40, EX02))
+    assert "default-src 'none'" in page
+    assert not re.search(r"<script|<link|<img|\ssrc=|url\(|@import|javascript:", page)
+
+
+def test_the_same_grades_give_the_same_page(tmp_path):
+    first, _ = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 40, EX02))
+    assert looked_at(tmp_path, tmp_path / "ex02")[0] == first
+
+
+def test_nothing_wrong_is_said_so(tmp_path):
+    page, text = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 6, {}))
+    assert "No named mistake cost a point." in text
+    assert rows(page + "</section>", "fold") == []
+
+
+def damaged(out):
+    (out / "students/0001.json").write_text("{", "utf-8")
+
+
+def unknown_mistake(out):
+    path = out / "students/0001.json"
+    path.write_text(
+        path.read_text("utf-8").replace('"right"', '"of_old"').replace('"points": 1', '"points": 0'), "utf-8"
+    )
+
+
+def unknown_exercise(out):
+    for path in (out / "students").iterdir():
+        path.write_text(path.read_text("utf-8").replace('"fold"', '"bend"'), "utf-8")
+
+
+def one_other_exercise(out):
+    path = out / "students/0001.json"
+    path.write_text(path.read_text("utf-8").replace('"fold"', '"bend"'), "utf-8")
+
+
+def unfinished(out):
+    (out / "log.json").write_text("{}", "utf-8")
+
+
+def nobody(out):
+    for path in (out / "students").iterdir():
+        path.unlink()
+
+
+def no_such_set(out):
+    log = out / "log.json"
+    log.write_text(log.read_text("utf-8").replace("ex02", "ex99"), "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (damaged, "0001.json cannot be read, so its student would be missing; run grade again"),
+        (unknown_mistake, "layer_norm has no mistake 'of_old' in this version of the course"),
+        (unknown_exercise, "ex02 has no exercise bend in this version"),
+        (one_other_exercise, "the grades of ex02 are of two releases of the course; grade all of them again with one"),
+        (unfinished, "there are no finished grades in"),
+        (nobody, "there are no hand-ins in"),
+        (no_such_set, "holds grades of ex99; this version of the course has ex01"),
+    ],
+)
+def test_bad_grades_are_a_sentence_and_leave_the_last_page(fault, message, tmp_path, capsys):
+    out = graded(tmp_path / "ex02", "ex02", 3, {"layer_norm": {"ddof1": 1}})
+    page, _ = looked_at(tmp_path, out)
+    fault(out)
+    assert overview(out, "-o", tmp_path / "page.html") == 1
+    said = capsys.readouterr().err
+    assert said.startswith("overview: ")
+    assert message in said
+    assert (tmp_path / "page.html").read_text("utf-8") == page
+
+
+def test_folders_of_two_releases_are_refused(tmp_path, capsys):
+    one, other = (graded(tmp_path / name, "ex02", 3, {}) for name in ("one", "other"))
+    (other / "log.json").write_text((other / "log.json").read_text("utf-8").replace('"c"', '"d"'), "utf-8")
+    assert overview(one, other, "-o", tmp_path / "page.html") == 1
+    assert "are of two releases of the course" in capsys.readouterr().err
+    assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--book", "nowhere"], "there is no book/teaching.html in nowhere"),
+        (
+            ["--gradebook", "nowhere.csv"],
+            "no platform's gradebook:\n  moodle: the gradebook nowhere.csv cannot be read",
+        ),
+        (["--gradebook", "a", "--gradebook", "b"], "give --gradebook once, or once for each folder; got 2 for 1"),
+    ],
+)
+def test_bad_options_are_a_sentence(options, message, tmp_path, capsys):
+    out = graded(tmp_path / "ex02", "ex02", 3, {})
+    assert overview(out, "-o", tmp_path / "page.html", *options) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_an_interrupted_write_leaves_the_last_page(tmp_path, capsys, monkeypatch):
+    out = graded(tmp_path / "ex02", "ex02", 3, {})
+    page, _ = looked_at(tmp_path, out)
+    (out / "marks.csv").write_text("student,exercise,points,reason\nStudent 000,fold,0,copied\n", "utf-8")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(tmp_path), "replace", full)
+    assert overview(out, "-o", tmp_path / "page.html") == 1
+    assert "cannot be written to" in capsys.readouterr().err
+    assert (tmp_path / "page.html").read_text("utf-8") == page
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ex02", "page.html"]
+
+
+def test_from_notebooks_to_the_page(tmp_path):
+    need("bwrap")
+    answers = {
+        "Ada": LAYER_NORM,
+        "Bo": LAYER_NORM.replace(".var(-1,", ".var(-1, ddof=1,"),
+        "Cy": LAYER_NORM.replace(".var(-1,", ".var(-1, ddof=1,"),
+        "Di": LAYER_NORM.replace("gamma * xhat", "3 * gamma * xhat"),
+        "Ed": LAYER_NORM.replace("gamma * xhat", "gamma * (xhat + xhat + xhat)"),  # the same, rounded in another way
+        "Flo": LAYER_NORM.replace("gamma * xhat", "4 * gamma * xhat"),
+        "Gus": LAYER_NORM.replace("    xhat =", "    import gus\n    xhat ="),
+    }
+    books = [(f"{who}.ipynb", notebook("import numpy as np", source)) for who, source in answers.items()]
+    write_zip(tmp_path / "in.zip", books)
+    assert grade.grade("ex02", tmp_path / "in.zip", tmp_path / "grades", limits=PATIENT) == 0
+    page, text = looked_at(tmp_path, tmp_path / "grades")
+    assert beliefs(page) == ["“The standard deviation is x.std().”"]
+    assert "ex02: 7 hand-ins." in text
+    assert [(row[0].split(":")[0], row[0].split()[-1], row[1].split()[0]) for row in rows(page, "layer_norm")] == [
+        ("your variance is unbiased (divided by d - 1); LayerNorm divides by d. ddof1", "ddof1", "2"),
+        ("Unknown 1", "value", "2"),
+        ("Unknown 2", "error", "1"),
+        ("Unknown 3", "value", "1"),
+    ]
+    assert "gus" not in page.lower()
+    assert not any(who in page for who in ("Ada", "Flo"))
