@@ -227,8 +227,11 @@ def as_module(factory: Callable[..., Any], d: int, eps: float, state: Any, x: An
     if shapes(own) == shapes(state):
         module.load_state_dict({name: torch.as_tensor(value) for name, value in state.items()})
         x = torch.as_tensor(x).requires_grad_()
-        y = module(x)
-        y.backward(torch.as_tensor(dy))
+        y, dy = module(x), torch.as_tensor(dy)
+        if isinstance(y, torch.Tensor) and y.shape == dy.shape:
+            (y * dy).sum().backward()  # the gradients of y.backward(dy), which would import SymPy for a third of a second
+        else:
+            y.backward(dy)  # raises
         weights = dict(module.named_parameters())
         gradients = {f"the gradient of {name}": getattr(weights.get(name), "grad", None) for name in state}
         results = {"y": y, "dx": x.grad, **gradients}

@@ -297,9 +297,11 @@ def tree(pid: int) -> list[int]:
     found, left = [], [pid]
     while left:
         found.append(left.pop())
-        for children in Path(f"/proc/{found[-1]}/task").glob("*/children"):
-            with contextlib.suppress(OSError):
-                left += map(int, children.read_text().split())
+        task = f"/proc/{found[-1]}/task"
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(task):  # noqa: PTH208, as below
+                with contextlib.suppress(OSError), open(f"{task}/{thread}/children", "rb") as children:  # noqa: PTH123
+                    left += map(int, children.read().split())
     return found
 
 
