@@ -229,7 +229,7 @@ def as_module(factory: Callable[..., Any], d: int, eps: float, state: Any, x: An
         x = torch.as_tensor(x).requires_grad_()
         y, dy = module(x), torch.as_tensor(dy)
         if isinstance(y, torch.Tensor) and y.shape == dy.shape:
-            (y * dy).sum().backward()  # the gradients of y.backward(dy), which would import SymPy for a third of a second
+            (y * dy).sum().backward()  # as y.backward(dy), which would import SymPy for a third of a second
         else:
             y.backward(dy)  # raises
         weights = dict(module.named_parameters())

@@ -49,6 +49,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     to_grade.add_argument("--accept", action="store_true", help="change the marks of notebooks that are as before")
     to_grade.add_argument("--deadline", type=moment, help="2026-11-20 or 2026-11-20T18:00; reports who is late")
     to_grade.add_argument("--release", type=Path, metavar="FILE", help="what release --variants wrote for the grader")
+    to_grade.add_argument("--scheduler", metavar="ADDRESS", help="run the notebooks on a Dask cluster, tcp://host:8786")
     to_compare = commands.add_parser("similar", help="list pairs of hand-ins that share unusual code, for you to read")
     to_compare.add_argument("set", help="ex01, ex02, …")
     to_compare.add_argument("submissions", type=Path, help="a folder, or the zip of a learning platform")
@@ -128,7 +129,7 @@ def run(options: argparse.Namespace) -> int:
 
     return grade.grade(
         options.set, options.submissions, options.out, options.seed, not options.no_sandbox, options.jobs,
-        options.student, options.accept, options.deadline, options.release,
+        options.student, options.accept, options.deadline, options.release, scheduler=options.scheduler,
     )  # fmt: skip
 
 

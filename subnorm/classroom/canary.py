@@ -8,7 +8,7 @@ from subnorm.checks.collect import Case, collect
 from subnorm.checks.exercise import Exercise
 from subnorm.classroom.cells import Cell
 from subnorm.classroom.results import Refused
-from subnorm.classroom.running import draw, run
+from subnorm.classroom.running import Elsewhere, draw, run
 from subnorm.classroom.sandbox import Sandbox
 from subnorm.classroom.verdict import SAYS, verdict
 from subnorm.classroom.wire import pack_case, pack_outcome, unpack_case, unpack_outcome
@@ -45,7 +45,7 @@ def canary_in_pytorch(x):
 
 
 def check(
-    box: Sandbox,
+    box: Sandbox | Elsewhere,
     exercises: Sequence[Exercise],
     cases: dict[str, list[Case]],
     seed: int,

@@ -21,6 +21,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 
@@ -35,7 +36,7 @@ from subnorm.classroom.behaviour import traces
 from subnorm.classroom.cells import BrokenNotebook, Cell, cells_of, flags_of, solution_of
 from subnorm.classroom.marks import Marks, changes, one_of, publish, read_marks, records_in
 from subnorm.classroom.results import Record, Refused, as_json, digest, read_json, write, writes_to
-from subnorm.classroom.running import draw, run
+from subnorm.classroom.running import Elsewhere, Lost, draw, run
 from subnorm.classroom.sandbox import PACKAGE, Limits, NoSandbox, Sandbox
 from subnorm.classroom.submissions import NoSubmissions, Submission, file_names, read_all
 from subnorm.classroom.variants import Release, asks_for_variants, foreign, release_in
@@ -62,6 +63,7 @@ def grade(
     deadline: datetime | None = None,
     release: Path | None = None,
     limits: Limits | None = None,
+    scheduler: str | None = None,
 ) -> int:
     """Grade the submissions of a class; return 0 when done, 1 if refused (see standard error), 130 on Ctrl-C.
 
@@ -79,6 +81,7 @@ def grade(
         deadline: for the column "late"; None takes it from the log of an earlier run.
         release: the file that release wrote for sheets of the students' own; None takes it from an earlier run's log.
         limits: of time, memory and processes.
+        scheduler: address of a Dask cluster to run the notebooks on; None for this machine.
     """
     try:
         exercises = SETS.get(set_name)
@@ -89,10 +92,13 @@ def grade(
         if source.is_dir() and out.resolve().is_relative_to(source.resolve()):
             raise Refused(f"the grades must not be inside the submissions; choose a folder other than {out}")
         if not sandbox:
+            if scheduler:
+                raise Refused("--no-sandbox is for this machine only: on a cluster every worker needs bubblewrap")
             print(NO_SANDBOX, file=sys.stderr)
         with writes_to(out):
             out.mkdir(parents=True, exist_ok=True)
-        with Sandbox(sandbox, limits, hidden=[source, out]) as box:
+        hidden = [source, out]
+        with cluster(scheduler, limits, hidden) if scheduler else Sandbox(sandbox, limits, hidden) as box:
             done = Grading(set_name, exercises, source, out, seed, box, student, accept, deadline, release).run(jobs)
     except (Refused, NoSandbox, NoSubmissions) as error:
         print(f"grade: {error}", file=sys.stderr)
@@ -101,6 +107,18 @@ def grade(
         print("\ngrade: stopped. Run the same command again to continue.", file=sys.stderr)
         return 130
     return 0 if done else 1
+
+
+def cluster(address: str, limits: Limits | None, hidden: list[Path]) -> AbstractContextManager[Elsewhere]:
+    """The workers of a Dask cluster."""
+    try:
+        from subnorm.classroom.cluster import Cluster
+    except ImportError as error:
+        raise Refused(
+            f"--scheduler needs Dask, which cannot be imported here ({error}). Install it, in a clone of the course "
+            "with pip install -e '.[cluster]', or leave out --scheduler to grade on this machine"
+        ) from error
+    return Cluster(address, limits, hidden)
 
 
 class Grading:
@@ -113,7 +131,7 @@ class Grading:
         source: Path,
         out: Path,
         seed: int | None,
-        box: Sandbox,
+        box: Sandbox | Elsewhere,
         only: str | None,
         accept: bool,
         deadline: datetime | None,
@@ -138,12 +156,7 @@ class Grading:
         self.pending: list[tuple[Record, Record]] = []  # (old, new) records of one notebook, with other marks
         self.cases = {ex.name: draw(ex, self.seed) for ex in exercises}
         self.take_release(release)
-        self.version = {
-            "subnorm": subnorm.__version__,
-            "code": code_digest(),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-        }
+        self.version = versions()
         self.solved = solution_of(name)
         self.usual = flags_of(self.solved or [])  # flags of the sheet itself
         self.names = file_names([submission.student for submission in self.submissions])
@@ -184,16 +197,23 @@ class Grading:
             canary.check_reference(ex, self.drawn[key])
         canary.check(self.box, self.exercises, self.cases, self.seed, self.solved, self.runs_torch())
         todo = [one for one in self.submissions if self.only in (None, one.student)]
-        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        with ThreadPoolExecutor(jobs or processors or 1) as pool:
+        lost = []
+        with ThreadPoolExecutor(jobs or (self.box.jobs if isinstance(self.box, Elsewhere) else processors())) as pool:
             try:
-                futures = [pool.submit(self.student, submission) for submission in todo]
+                futures = {pool.submit(self.student, submission): submission.student for submission in todo}
                 for done, future in enumerate(as_completed(futures), 1):
-                    future.result()
+                    try:
+                        future.result()
+                    except Lost as error:
+                        lost.append(f"{futures[future]}: {error}")
                     progress(done, len(futures))
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
+                if isinstance(self.box, Elsewhere):
+                    self.box.stop()
                 raise
+        if lost:
+            raise Refused(f"{len(lost)} of {len(todo)} could not be graded. {min(lost)}")
         marks = read_marks(self.out, records_in(self.out).values())
         self.list_changes(marks)
         if self.pending and not self.accept:
@@ -341,6 +361,20 @@ def progress(done: int, many: int) -> None:
         print(f"\r{done}/{many} graded", end="\n" if done == many else "", file=sys.stderr, flush=True)
     elif done * 10 // many > (done - 1) * 10 // many:
         print(f"grade: {done} of {many} graded", file=sys.stderr, flush=True)
+
+
+def processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def versions() -> dict[str, str]:
+    """Everything that decides a mark, and the digest of all our code."""
+    return {
+        "subnorm": subnorm.__version__,
+        "code": code_digest(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
 
 
 def code_digest() -> str:

@@ -1,18 +1,20 @@
 """Run one notebook in the sandbox, and collect the outcomes of its answers."""
 
+import abc
 import re
 import time
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from subnorm.checks.collect import Case, Outcome
 from subnorm.checks.exercise import Exercise
 from subnorm.classroom.cells import Cell
-from subnorm.classroom.sandbox import Sandbox
+from subnorm.classroom.results import Refused
+from subnorm.classroom.sandbox import Limits, Sandbox
 from subnorm.classroom.verdict import known_error
 from subnorm.classroom.wire import pack_case, unpack_outcome
 
@@ -26,16 +28,53 @@ class Work:
     lost: dict[int, str] = field(default_factory=dict)  # by cell that ended the process: how
 
 
+class Lost(Refused):
+    """One notebook cannot be run; others can."""
+
+
+class Asked(Protocol):
+    """What a sandbox needs to know of an exercise."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def way(self) -> str: ...
+
+
+class Elsewhere(abc.ABC):
+    """Other machines that run notebooks in sandboxes of their own."""
+
+    isolated = True
+    limits: Limits
+    jobs: int  # how many notebooks to give them at a time
+
+    @abc.abstractmethod
+    def work(self, cells: Sequence[Cell], exercises: Sequence[Asked], cases: dict[str, list[Case]]) -> Work:
+        """Run a notebook; see `run`."""
+
+    @abc.abstractmethod
+    def stop(self) -> None:
+        """Give up everything that is not finished."""
+
+
 def draw(ex: Exercise, seed: int) -> list[Case]:
     """The cases of an exercise, from a random stream of its own."""
     return ex.cases(np.random.default_rng([seed, zlib.crc32(ex.name.encode())]))
 
 
-def run(box: Sandbox, cells: Sequence[Cell], exercises: Sequence[Exercise], cases: dict[str, list[Case]]) -> Work:
+def needs_torch(cells: Sequence[Cell], exercises: Sequence[Asked]) -> bool:
+    return any(ex.way == "module" for ex in exercises) or any(re.search(r"\btorch\b", c.source) for c in cells)
+
+
+def run(
+    box: Sandbox | Elsewhere, cells: Sequence[Cell], exercises: Sequence[Asked], cases: dict[str, list[Case]]
+) -> Work:
     """Run a notebook; if a cell or question ends or hangs the process, run it again without that."""
+    if isinstance(box, Elsewhere):
+        return box.work(cells, exercises, cases)
     work = Work()
     names = {ex.name for ex in exercises}
-    torch = any(ex.way == "module" for ex in exercises) or any(re.search(r"\btorch\b", c.source) for c in cells)
+    torch = needs_torch(cells, exercises)
     until = time.monotonic() + box.limits.total
     for _ in range(box.limits.restarts + 1):
         todo = [ex for ex in exercises if ex.name not in work.answers]
