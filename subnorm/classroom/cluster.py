@@ -54,7 +54,9 @@ class Cluster(Elsewhere):
         }
 
     def __enter__(self) -> "Cluster":
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # every error is a sentence of ours
+        for name in logging.root.manager.loggerDict:
+            if name.split(".")[0] == "distributed":
+                logging.getLogger(name).setLevel(logging.CRITICAL)  # every error is a sentence of ours
         try:
             self.client = distributed.Client(self.address, timeout=PATIENCE, set_as_default=False)
         except Exception as error:  # a wrong address, no scheduler, no key: Dask raises many kinds
@@ -94,25 +96,30 @@ class Cluster(Elsewhere):
             Refused: the cluster cannot go on.
             Lost: the workers end when they run this notebook.
         """
-        order = {
+        order = json.dumps(self.order_for(cells, exercises, cases)).encode()
+        try:
+            future = self.client.submit(perform, order, key=f"grade-{uuid.uuid4().hex}", pure=False, retries=0)
+            answer = json.loads(self.result(future))
+        except distributed.KilledWorker as error:
+            raise Lost(f"workers ended while they ran it (look for the reason in their logs). {KEPT}") from error
+        except Refused:
+            raise
+        except (Exception, CancelledError) as error:  # of Dask, or a worker's that came later and cannot run `perform`
+            if self.client.status == "running" and not isinstance(error, CancelledError):
+                raise Refused(f"a worker cannot grade: {fault(error)}. {KEPT}") from error
+            raise Refused(f"the scheduler at {self.address} was cut off. Start it again. {KEPT}") from error
+        if "refused" in answer:
+            raise Refused(f"a worker cannot grade: {answer['at']}: {answer['refused']}. {KEPT}")
+        return unpack_work(answer)
+
+    def order_for(
+        self, cells: Sequence[Cell], exercises: Sequence[Asked], cases: dict[str, list[Case]]
+    ) -> dict[str, Any]:
+        return {
             **self.order,
             "cells": [[cell.number, cell.tags, cell.source] for cell in cells],
             "questions": [[ex.name, ex.way, [pack_case(case) for case in cases[ex.name]]] for ex in exercises],
         }
-        try:
-            future = self.client.submit(
-                perform, json.dumps(order).encode(), key=f"grade-{uuid.uuid4().hex}", pure=False, retries=0
-            )
-            answer = json.loads(self.result(future))
-        except distributed.KilledWorker as error:
-            raise Lost(f"workers ended while they ran it (look for the reason in their logs). {KEPT}") from error
-        except (CancelledError, OSError, distributed.comm.CommClosedError) as error:
-            raise Refused(f"the scheduler at {self.address} was cut off. Start it again. {KEPT}") from error
-        except (ImportError, AttributeError) as error:  # a worker that came later, and cannot import `perform`
-            raise Refused(f"a worker cannot grade: {fault(error)}. {KEPT}") from error
-        if "refused" in answer:
-            raise Refused(f"a worker cannot grade: {answer['at']}: {answer['refused']}. {KEPT}")
-        return unpack_work(answer)
 
     def result(self, future: Any) -> bytes:
         """What a worker returns; Refused if there are no workers any more."""
@@ -136,10 +143,10 @@ def torch_version() -> str:
 
 
 def fault(said: Any) -> str:
-    """What keeps a worker from grading: its own sentence, or an error."""
-    if isinstance(said, ImportError | AttributeError):
-        said = f"it cannot import this package ({why(said)}). Install the same version of subnorm there"
-    return why(said) if isinstance(said, BaseException) else str(said)
+    """What keeps a worker from grading: its own sentence, or an error, which it raises before it can say one."""
+    if isinstance(said, BaseException):
+        return f"it cannot run this package ({why(said)}). Install the same version of subnorm there"
+    return str(said)
 
 
 # On a worker.

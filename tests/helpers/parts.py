@@ -28,6 +28,12 @@ def triton_path() -> str | None:
     return spec and spec.origin
 
 
+def dask_path() -> str | None:
+    """Dask's scheduler and workers in this environment."""
+    spec = importlib.util.find_spec("distributed")
+    return spec and spec.origin
+
+
 def ordinary_user() -> str | None:
     """A command that starts this Python, or the system's, as an ordinary user who may use NumPy and bubblewrap."""
     if os.name != "posix" or os.getuid() != 0:
@@ -52,6 +58,7 @@ PARTS = {
     "chromium": (browser.chromium_path, browser.FIX),
     "nbgrader": (nbgrader_path, "nbgrader: pip install -r requirements-dev.txt, or set NBGRADER to its path"),
     "triton": (triton_path, "Triton, on Linux: pip install -r requirements-dev.txt"),
+    "dask": (dask_path, "Dask: pip install -r requirements-dev.txt"),
     "ordinary user": (ordinary_user, "an ordinary user: setpriv (util-linux), and a Python outside of root's home"),
     "bwrap": (lambda: shutil.which("bwrap"), "bubblewrap, on Linux: apt install bubblewrap"),
 }

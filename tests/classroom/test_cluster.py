@@ -1,0 +1,369 @@
+"""Grading on a Dask cluster: the bytes of one machine, and nothing lost with a worker or the scheduler.
+
+The cluster is a scheduler and workers of our own on this machine. Tests wait for events: a file, a task, a process.
+"""
+
+import contextlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from classroom.hand_ins import PATIENT, notebook
+from helpers.parts import need
+
+from subnorm.checks import SETS
+from subnorm.checks.collect import Outcome
+from subnorm.classroom import grade
+from subnorm.classroom.cells import solution_of
+from subnorm.classroom.results import Refused
+from subnorm.classroom.running import Elsewhere, Lost, Work, draw, run
+from subnorm.classroom.sandbox import PACKAGE, Sandbox
+
+SET = "ex05"
+LONG = 300  # seconds until a process that does not answer is given up
+
+
+def until(happened):
+    """Wait for an event, and return what it gives."""
+    end = time.monotonic() + LONG
+    while not (found := happened()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return found
+
+
+class Local:
+    """A scheduler and workers on this machine."""
+
+    def __init__(self, folder):
+        self.folder, self.processes, self.workers = folder, [], []
+        folder.mkdir()
+        self.scheduler = self.start("scheduler", "--port", "0", "--scheduler-file", str(folder / "scheduler.json"))
+        self.address = until(self.told)
+
+    def told(self):
+        with contextlib.suppress(OSError, ValueError):
+            return json.loads((self.folder / "scheduler.json").read_text())["address"]
+
+    def start(self, kind, *arguments, **environment):
+        code = f"import sys\nfrom distributed.cli.dask_{kind} import main\nsys.exit(main())"
+        command = [sys.executable, "-c", code, "--host", "127.0.0.1", "--no-dashboard", *arguments]
+        with (self.folder / f"{kind}-{len(self.processes)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env={**os.environ, "TMPDIR": str(self.folder), **environment},
+            )  # fmt: skip
+        self.processes.append(process)
+        return process
+
+    def work(self, **environment):
+        """Start a worker, and wait until the scheduler knows it."""
+        before = set(self.ask(lambda client: client.nthreads()))
+        process = self.start("worker", self.address, "--nthreads", "1", "--no-nanny", **environment)
+        at = until(lambda: set(self.ask(lambda client: client.nthreads())) - before)
+        self.workers.append((at.pop(), process))
+        return process
+
+    def ask(self, question):
+        import distributed
+
+        with distributed.Client(self.address, timeout=LONG, set_as_default=False) as client:
+            return question(client)
+
+    def end(self):
+        for process in reversed(self.processes):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def local(tmp_path):
+    """A function that makes a cluster."""
+    need("dask")
+    need("bwrap")
+    made = []
+    with contextlib.ExitStack() as stack:
+
+        def make(workers):
+            made.append(Local(tmp_path / f"cluster {len(made)}"))
+            stack.callback(made[-1].end)
+            for _ in range(workers):
+                made[-1].work()
+            return made[-1]
+
+        yield make
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory):
+    """A small class: right, wrong, unfinished, broken, and three that end or flood their process."""
+    folder = tmp_path_factory.mktemp("class")
+    right = [cell.source for cell in solution_of(SET)]
+    first = SETS[SET][0].name
+    for name, cells in {
+        "Ada King": right,
+        "Bo Diaz": [*right, f"def {first}(*args):\n    return 0.5"],
+        "Cy Young": right[:4],
+        "Di Lang": [*right, f"import os\ndef {first}(*args):\n    os._exit(0)"],
+        "Ed Post": [*right, "import os\nos.kill(os.getpid(), 9)"],
+        "Flo Rida": [*right, f"def {first}(*args):\n    return [print, {{}}, float('nan'), 10**40]"],
+        "Zoë Blum": [*right, "import no_such_module"],
+    }.items():
+        (folder / f"{name}.ipynb").write_bytes(notebook(*cells))
+    (folder / "Gus Gray.ipynb").write_bytes(b'{"cells": [')
+    return folder
+
+
+@pytest.fixture(scope="module")
+def here(room, tmp_path_factory):
+    """What one machine writes."""
+    need("bwrap")
+    out = tmp_path_factory.mktemp("here") / "grades"
+    assert graded(room, out) == 0
+    return contents(out)
+
+
+def graded(room, out, address=None, **options):
+    return grade.grade(SET, room, out, seed=7, limits=PATIENT, scheduler=address, **options)
+
+
+def contents(out):
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+
+def test_one_worker_two_and_any_order_write_the_bytes_of_one_machine(local, room, here, tmp_path, monkeypatch):
+    assert b"right" in here["grades.csv"]
+    assert b"killed" in here["grades.csv"]
+    cluster = local(1)
+    assert graded(room, tmp_path / "one", cluster.address) == 0
+    assert contents(tmp_path / "one") == here
+    cluster.work()
+    real = grade.read_all
+    monkeypatch.setattr(grade, "read_all", lambda source: random.Random(5).sample(found := real(source), len(found)))
+    assert graded(room, tmp_path / "two", cluster.address) == 0
+    assert contents(tmp_path / "two") == here
+    said = b"".join(path.read_bytes() for path in cluster.folder.glob("*.log")).decode()
+    assert not any(path.stem in said for path in room.iterdir())  # no worker and no scheduler knows a student
+
+
+def test_a_worker_that_is_killed_at_work_loses_nothing(local, room, here, tmp_path):
+    cluster = local(2)
+    done = []
+    grading = threading.Thread(target=lambda: done.append(graded(room, tmp_path / "out", cluster.address)))
+    grading.start()
+    at, process = cluster.ask(lambda client: until(lambda: stopped_at_work(client, cluster.workers)))
+    process.kill()
+    process.wait()
+    grading.join(LONG)
+    assert done == [0]
+    assert contents(tmp_path / "out") == here
+    assert set(cluster.ask(lambda client: client.nthreads())) == {other for other, _ in cluster.workers} - {at}
+    until(lambda: not list(sandboxes(cluster.folder)))
+
+
+def stopped_at_work(client, workers):
+    """(address, process) of a worker that was stopped while it had a notebook; None if none has one now."""
+    for at, process in workers:
+        if client.processing().get(at):
+            process.send_signal(signal.SIGSTOP)
+            client.nthreads()  # the scheduler has now heard everything that the worker said before
+            if client.processing().get(at):
+                return at, process
+            process.send_signal(signal.SIGCONT)
+    return None
+
+
+def sandboxes(folder):
+    """The commands of the sandboxes whose program is below a folder."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended
+            command = path.read_bytes()
+            if b"--ro-bind" in command and str(folder).encode() in command:
+                yield command
+
+
+def test_when_the_scheduler_is_cut_off_the_next_call_goes_on(local, room, here, tmp_path, capsys, monkeypatch):
+    out, cluster = tmp_path / "out", local(1)
+    done = []
+    grading = threading.Thread(target=lambda: done.append(graded(room, out, cluster.address)))
+    grading.start()
+    until(lambda: len(list((out / "students").glob("*.json"))) >= 2)
+    cluster.workers[0][1].send_signal(signal.SIGSTOP)
+    kept = len(list((out / "students").glob("*.json")))
+    cluster.scheduler.kill()
+    grading.join(LONG)
+    assert done == [1]
+    said = [line for line in capsys.readouterr().err.splitlines() if not line.endswith(" graded")]
+    assert len(said) == 1
+    assert f"the scheduler at {cluster.address} was cut off" in said[0]
+    assert "run the same command again" in said[0]
+    assert not (out / "grades.csv").exists()
+    again, real = [], grade.Grading.results
+    monkeypatch.setattr(grade.Grading, "results", lambda self, cells: again.append(cells) or real(self, cells))
+    assert graded(room, out, local(1).address) == 0
+    assert contents(out) == here
+    assert 0 < len(again) <= len(list(room.glob("*.ipynb"))) - kept
+
+
+# Workers that cannot grade.
+
+HALTED = "import sys\nsys.modules['subnorm'] = None\n"
+
+
+def test_a_worker_that_cannot_grade_is_named_with_the_fix_and_gives_no_mark(local, room, tmp_path, capsys):
+    """Without the package, with other code, without bubblewrap."""
+    other = tmp_path / "other"
+    shutil.copytree(PACKAGE, other / "subnorm", ignore=shutil.ignore_patterns("__pycache__"))
+    with (other / "subnorm/checks/ex01/paths.py").open("a") as file:
+        file.write("# one more line\n")
+    none = tmp_path / "none"
+    none.mkdir()
+    (none / "sitecustomize.py").write_text(HALTED)
+    cluster = local(0)
+    for environment, says in [
+        (
+            {"PYTHONPATH": str(none)},
+            r"it cannot run this package \(.*\)\. Install the same version of subnorm",
+        ),
+        ({"PYTHONPATH": str(other)}, r"must have the versions of .* code \w{64} here, \w{64} there\. Install the same"),
+        ({"PATH": str(tmp_path)}, r"this machine has no bubblewrap\. Install bubblewrap \(apt install bubblewrap"),
+    ]:
+        worker = cluster.work(**environment)
+        assert graded(room, tmp_path / "out", cluster.address) == 1
+        said = capsys.readouterr().err
+        assert re.fullmatch(rf"grade: 1 of 1 workers cannot grade\. tcp://[\d.:]+: .*{says}.*\n", said)
+        assert not (tmp_path / "out/students").exists()
+        worker.terminate()
+        until(lambda: not cluster.ask(lambda client: client.nthreads()))
+
+
+@pytest.fixture
+def order(monkeypatch):
+    """An order for a worker, which is this process: the solutions of the sheet."""
+    need("dask")
+    need("bwrap")
+    from subnorm.classroom import cluster
+
+    monkeypatch.setattr(cluster.distributed, "get_worker", lambda: SimpleNamespace(address="tcp://worker"))
+    monkeypatch.setattr(cluster, "TESTED", {})
+    with contextlib.ExitStack() as stack:
+        monkeypatch.setattr(cluster, "OPEN", stack)
+        yield (
+            cluster,
+            cluster.Cluster("tcp://nowhere:1", PATIENT).order_for(
+                solution_of(SET), SETS[SET], {ex.name: draw(ex, 7) for ex in SETS[SET]}
+            ),
+        )
+
+
+def test_a_worker_that_came_later_is_tested_before_its_first_notebook(order, monkeypatch):
+    cluster, sent = order
+    work = cluster.unpack_work(json.loads(cluster.perform(json.dumps(sent).encode())))
+    assert all(isinstance(answer, list) for answer in work.answers.values())
+    for change, says in [
+        ({"versions": {**sent["versions"], "numpy": "1.0"}}, f"numpy {np.__version__} here, 1.0 there"),
+        ({"torch": "0.1", "cells": [[1, [], "import torch"]]}, "torch .* here, 0.1 there"),
+    ]:
+        cluster.TESTED.clear()
+        answer = json.loads(cluster.perform(json.dumps({**sent, **change}).encode()))
+        assert answer["at"] == "tcp://worker"
+        assert re.search(says, answer["refused"])
+    monkeypatch.setattr(cluster.canary, "check", lambda *_: (_ for _ in ()).throw(Refused("a wrong answer is right")))
+    assert json.loads(cluster.perform(json.dumps(sent).encode()))["refused"] == "a wrong answer is right"
+
+
+def test_a_worker_whose_sandbox_breaks_later_gives_no_mark(order):
+    cluster, sent = order
+    cluster.perform(json.dumps(sent).encode())
+    (box,) = cluster.TESTED.values()
+    (box.folder / "calls").unlink()  # the shell cannot open it
+    answer = json.loads(cluster.perform(json.dumps(sent).encode()))
+    assert "canary was judged killed" in answer["refused"]
+
+
+def test_work_comes_back_as_it_was():
+    need("dask")
+    from subnorm.classroom import cluster
+
+    outcomes = [Outcome(value) for value in (np.float16([1, 2]), 3, ..., [1, (2, None)], {"a": np.array(True)}, 10**30)]
+    outcomes += [Outcome(error="ValueError", message="x", line=4, changed=True, calls=[2], kinds=["A"], about="m")]
+    work = Work({"f": outcomes, "g": "timeout"}, {3: ("KeyError", "einops")}, {4: "memory"})
+    back = cluster.unpack_work(json.loads(json.dumps(cluster.pack_work(work))))
+    np.testing.assert_equal([vars(outcome) for outcome in back.answers.pop("f")], [vars(o) for o in outcomes])
+    assert (back.answers, back.errors, back.lost) == ({"g": "timeout"}, work.errors, work.lost)
+
+
+# Without a cluster.
+
+
+def test_one_machine_imports_nothing_of_dask_and_says_how_to_install_it(room, tmp_path, capsys, monkeypatch):
+    code = "import sys, subnorm.classroom.__main__, subnorm.classroom.grade\nprint('distributed' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+    monkeypatch.delitem(sys.modules, "subnorm.classroom.cluster", raising=False)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert graded(room, tmp_path / "out", "tcp://127.0.0.1:1") == 1
+    assert "pip install -e '.[cluster]', or leave out --scheduler" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x"])
+def test_no_scheduler_is_a_sentence(address, room, tmp_path, capsys, monkeypatch):
+    need("dask")
+    from subnorm.classroom import cluster
+
+    monkeypatch.setattr(cluster, "PATIENCE", 0.1)
+    assert graded(room, tmp_path / "out", address) == 1
+    assert re.fullmatch(
+        rf"grade: no Dask scheduler answers at {address} \(.*\)\. Start one there .*\n", capsys.readouterr().err
+    )
+
+
+def test_no_worker_is_a_sentence(local, room, tmp_path, capsys, monkeypatch):
+    from subnorm.classroom import cluster
+
+    alone = local(0)
+    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    assert graded(room, tmp_path / "out", alone.address) == 1
+    assert f"has no worker. Start one with `dask worker {alone.address}`" in capsys.readouterr().err
+
+
+def test_without_a_sandbox_there_is_no_cluster(room, tmp_path, capsys):
+    assert graded(room, tmp_path / "out", "tcp://127.0.0.1:1", sandbox=False) == 1
+    assert "every worker needs bubblewrap" in capsys.readouterr().err
+
+
+class Fragile(Elsewhere, Sandbox):
+    """Workers that end when they run one notebook."""
+
+    jobs = 2
+
+    def stop(self):
+        raise AssertionError
+
+    def work(self, cells, exercises, cases):
+        if any("no_such_module" in cell.source for cell in cells):
+            raise Lost("workers ended")
+        with Sandbox(limits=self.limits) as box:
+            return run(box, cells, exercises, cases)
+
+
+def test_a_notebook_that_ends_its_workers_costs_nobody_else_anything(room, here, tmp_path, capsys, monkeypatch):
+    need("bwrap")
+    monkeypatch.setattr(grade, "cluster", lambda address, limits, hidden: Fragile(True, limits, hidden))
+    assert graded(room, tmp_path / "out", "tcp://there") == 1
+    assert "1 of 8 could not be graded. Zoë Blum: workers ended" in capsys.readouterr().err
+    assert len(list((tmp_path / "out/students").iterdir())) == 7
+    monkeypatch.undo()
+    assert graded(room, tmp_path / "out") == 0
+    assert contents(tmp_path / "out") == here
