@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from subnorm.checks import SETS
-from subnorm.checks.exercise import Exercise
+from subnorm.checks.exercise import OTHER, Exercise
 from subnorm.classroom import beliefs
 from subnorm.classroom.behaviour import Trace, alike
 from subnorm.classroom.beliefs import Belief
@@ -29,6 +29,7 @@ BY_HAND = "by_hand"
 MORE = {
     "not_done": "not done yet.",
     "cell_error": "the cell that defines it raises an error, so there is no function.",
+    "variant": "the answer to another student's variant.",
     BY_HAND: "points taken off by hand, from an answer that the checks find right.",
 }
 SHOWN = 2  # unknown answers to an exercise whose files the command names
@@ -274,6 +275,8 @@ def described(exercise: Exercise, r: Record, seed: int, record: Record) -> Answe
     named = {mistake.tag: mistake.says for mistake in exercise.mistakes}
     if tag in named:
         return Answers("named", tag, named[tag])
+    if tag.startswith(OTHER):
+        return Answers("none", "variant", MORE["variant"])
     if tag == "right" or tag in OURS:
         return Answers("none", BY_HAND, MORE[BY_HAND])
     if tag in UNKNOWN:

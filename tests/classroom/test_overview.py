@@ -78,6 +78,15 @@ def test_unknown_answers_are_grouped_by_what_they_do(tmp_path):
     assert "raises ValueError. error" in found[1][0]
 
 
+def test_answers_to_the_variants_of_others_are_one_group(tmp_path):
+    (fold,) = [ex for ex in checks.SETS["ex02"] if ex.name == "fold"]
+    tags = [one.tag for one in fold.variants]
+    page, _ = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 9, {"fold": dict.fromkeys(tags, 2)}))
+    assert rows(page, "fold") == [
+        ("the answer to another student's variant. variant", "4 of 9 (44\N{NO-BREAK SPACE}%)", "8")
+    ]
+
+
 def test_classes_with_other_inputs_have_unknown_groups_of_their_own(tmp_path):
     some = {"layer_norm": {"half": 2}}
     one = graded(tmp_path / "one", "ex02", 4, some)
