@@ -9,6 +9,7 @@ interrupted run can resume. A mark of an unchanged notebook changes only if the 
 record waits in the folder `new`.
 """
 
+import copy
 import hashlib
 import importlib.util
 import json
@@ -29,7 +30,6 @@ import numpy as np
 
 import subnorm
 from subnorm.checks import SETS
-from subnorm.checks.collect import Case
 from subnorm.checks.exercise import Exercise
 from subnorm.classroom import canary
 from subnorm.classroom.behaviour import traces
@@ -137,7 +137,7 @@ class Grading:
         deadline: datetime | None,
         release: Path | None,
     ) -> None:
-        self.name, self.exercises, self.out, self.box, self.accept = name, exercises, out, box, accept
+        self.name, self.exercises, self.out, self.box, self.accept = name, list(exercises), out, box, accept
         self.submissions = read_all(source)
         self.only = one_of(only, [submission.student for submission in self.submissions]) if only else None
         self.log = read_json(out / "log.json")
@@ -171,20 +171,23 @@ class Grading:
             if 2 * own > len(self.submissions):
                 raise Refused("the sheets are the students' own: add --release, with the file that release wrote")
             return
+        if self.only and (self.log.get("release") or {}).get("seed") != self.release.seed:
+            raise Refused(f"the class was not graded with {where}; to change that, grade everybody, without --student")
         self.lines = self.release.lines_of([one.student for one in self.submissions])
         self.variants = {(ex.name, one.label): ex.variant(one.label) for ex in self.exercises for one in ex.variants}
         self.drawn = {key: draw(ex, self.seed) for key, ex in self.variants.items()}
 
-    def own(self, student: str) -> tuple[Sequence[Exercise], dict[str, list[Case]]]:
-        """The exercises of a student, and the cases of each by its name."""
+    def own(self, student: str) -> "Grading":
+        """This run, with the exercises and cases of one student."""
         if not self.release:
-            return self.exercises, self.cases
-        exercises, cases = list(self.exercises), dict(self.cases)
-        for k, ex in enumerate(exercises):
+            return self
+        own = copy.copy(self)
+        own.exercises, own.cases = list(self.exercises), dict(self.cases)
+        for k, ex in enumerate(self.exercises):
             if ex.variants:
-                label = self.release.draw(self.lines[student], ex)
-                exercises[k], cases[ex.name] = self.variants[ex.name, label], self.drawn[ex.name, label]
-        return exercises, cases
+                key = ex.name, self.release.draw(self.lines[student], ex)
+                own.exercises[k], own.cases[ex.name] = self.variants[key], self.drawn[key]
+        return own
 
     def run(self, jobs: int | None) -> bool:
         """Grade everybody, and write the results; False if marks would change that nobody has accepted."""
@@ -282,8 +285,8 @@ class Grading:
         """Grade one student, unless an earlier run has, and write the record."""
         path, data, problem = submission.notebook(self.name)
         sha = hashlib.sha256(data).hexdigest() if data else ""
-        exercises, cases = self.own(submission.student)
-        asked = [ex.chosen.label for ex in exercises if ex.chosen]
+        own = self.own(submission.student)
+        asked = [ex.chosen.label for ex in own.exercises if ex.chosen]
         setting = [self.name, self.seed, self.version, self.box.isolated, str(self.box.limits), sha, asked]
         key = digest(json.dumps(setting))
         now = {"student": submission.student, "file": path, "sha256": sha, "key": key}
@@ -299,12 +302,12 @@ class Grading:
                     try:
                         cells = cells_of(data, self.name, [ex.name for ex in self.exercises])
                         flags = [flag for flag in flags_of(cells) if flag not in self.usual]
-                        flags += foreign(cells, exercises)
-                        results = self.results(cells, exercises, cases)
+                        flags += foreign(cells, own.exercises)
+                        results = own.results(cells)
                     except BrokenNotebook as error:
                         problem = str(error)
                 if problem:
-                    results = [self.result(ex, problem, SAYS[problem]) for ex in exercises]
+                    results = [self.result(ex, problem, SAYS[problem]) for ex in own.exercises]
                 record = {**now, "problem": problem, "flags": flags, "results": results}
         notes = {name: submission.noted(name) for name in NOTES}
         record |= {"handed_in": submission.names(path), "notes": {name: text for name, text in notes.items() if text}}
@@ -315,21 +318,19 @@ class Grading:
             place = self.out / "new" / place.name
         write(place, as_json(record))
 
-    def results(
-        self, cells: Sequence[Cell], exercises: Sequence[Exercise], cases: dict[str, list[Case]]
-    ) -> list[Record]:
+    def results(self, cells: Sequence[Cell]) -> list[Record]:
         """The results, one for each exercise."""
-        work = run(self.box, cells, exercises, cases)
+        work = run(self.box, cells, self.exercises, self.cases)
         found = []
-        for ex in exercises:
+        for ex in self.exercises:
             answer = work.answers[ex.name]
             if isinstance(answer, str):
                 found.append(self.result(ex, *why_missing(ex.name, answer, cells, work.lost, work.errors)))
             else:
-                diagnosis, says = verdict(ex, cases[ex.name], answer, cells)
+                diagnosis, says = verdict(ex, self.cases[ex.name], answer, cells)
                 if diagnosis == "error" and "raises NameError" in says:
                     says += failed_imports(cells, work.errors)
-                found.append(self.result(ex, diagnosis, says, share(ex, cases[ex.name], answer, diagnosis)))
+                found.append(self.result(ex, diagnosis, says, share(ex, self.cases[ex.name], answer, diagnosis)))
                 if diagnosis in UNKNOWN:
                     found[-1]["does"] = traces(answer)
         return found

@@ -1,6 +1,7 @@
 """Variants: in each, the bank's promises hold, and the answer to any other variant is named."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ from checks.test_examples import failed
 
 from subnorm import checks
 from subnorm.checks.collect import Case, Device, collect
-from subnorm.checks.exercise import CLASS_SEED, OTHER, exercise, safely
-from subnorm.classroom.release import read, source_of, student
+from subnorm.checks.exercise import CLASS_SEED, OTHER, Variant, exercise, safely
+from subnorm.classroom.release import SheetError, read, source_of, student
 
 EXERCISES = {ex.name: ex for exercises in checks.SETS.values() for ex in exercises if ex.variants}
 ALL = [(ex.name, one.label) for ex in EXERCISES.values() for one in ex.variants]
@@ -34,8 +35,12 @@ COINCIDE = {
 }
 
 
-def test_ten_exercises_have_variants():
-    assert len(EXERCISES) >= 10
+def test_there_are_as_many_variants_as_the_teachers_page_says():
+    assert len(EXERCISES) == 12
+    sheets = {sheet for sheet, exercises in checks.SETS.items() for ex in exercises if ex.variants}
+    assert sheets == set(checks.SETS) - {"ex06"}
+    labels = [label for _, label in ALL]
+    assert [label for label in labels if not re.fullmatch(r"[ -~]+", label) or set('"\\`') & set(label)] == []
     assert all(len(ex.variants) > 1 for ex in EXERCISES.values())
     assert not [m for exercises in checks.SETS.values() for ex in exercises for m in ex.mistakes if m.tag[:8] == OTHER]
 
@@ -90,6 +95,18 @@ def test_the_check_in_class_asks_for_the_variant(name, label, capsys):
     assert ex(ex.variant(label).reference, variant=label)
     assert capsys.readouterr().out.startswith(f"✓ {name}: ")
     assert bool(ex(ex.variant(label).reference)) == (label == ex.variants[0].label)
+
+
+@pytest.mark.parametrize("piece", ["no such words -> others", "warm_up -> warm", "-> more"])
+def test_a_change_of_the_task_that_does_not_apply_once_is_a_fault(piece, monkeypatch):
+    known = checks.SETS["ex04"]
+    worse = Variant("a factor of 2", 2, piece)
+    planted = [replace(ex, variants=[ex.variants[0], worse]) if ex is checks.warm_up else ex for ex in known]
+    monkeypatch.setitem(checks.SETS, "ex04", planted)
+    with pytest.raises(
+        SheetError, match=r"warm_up, a factor of 2: .* must occur once in ex04-5-task and ex04-5-answer"
+    ):
+        student(read(source_of("ex04")), "ex04")
 
 
 def test_a_variant_that_does_not_exist_gets_no_verdict():

@@ -29,9 +29,11 @@ def cases(rng):
         ("the factor 1 / sqrt(N)", 1),
         ("the factor 1 / sqrt(2 N)", 2, r"by the root of the number -> by the root of twice the number",
          r"\frac{1}{\sqrt N} -> \frac{1}{\sqrt{2N}}", "$1 + 1/N$ -> $1 + 1/(2N)$",
+         "divided by the root of their number -> scaled",
          "array([16.]) -> array([8.49])", "4 * [lambda x: 2 * x]) -> 4 * [lambda x: 2 * x]).round(2)"),
         ("the factor 1 / sqrt(3 N)", 3, r"by the root of the number -> by the root of three times the number",
          r"\frac{1}{\sqrt N} -> \frac{1}{\sqrt{3N}}", "$1 + 1/N$ -> $1 + 1/(3N)$",
+         "divided by the root of their number -> scaled",
          "array([16.]) -> array([6.19])", "4 * [lambda x: 2 * x]) -> 4 * [lambda x: 2 * x]).round(2)"),
     ],
     mistakes=[

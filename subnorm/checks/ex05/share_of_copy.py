@@ -34,7 +34,7 @@ def first(middle):
     parameter="unit",
     variants=[
         ("a fraction", 1),
-        ("percent", 100, "as it is. -> as it is. Return it in percent: 50 for a half.", "0.5 -> 50.0",
+        ("percent", 100, "as it is. -> as it is, in percent: 50 for a half.", "0.5 -> 50.0",
          "over the copy's rate. -> over the copy's rate, in percent."),
     ],
     mistakes=[
