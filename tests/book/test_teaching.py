@@ -199,10 +199,11 @@ def test_a_planted_fault_of_the_teachers_page_is_found(was, now):
 
 
 def test_the_commands_are_those_of_the_package(tmp_path, monkeypatch, capsys):
-    from subnorm.classroom import __main__, grade, handback, marks, release
+    from subnorm.classroom import __main__, grade, handback, marks, release, variants
 
     calls = []
     monkeypatch.setattr(release, "release", lambda *given: calls.append(("release", *given)) or 0)
+    monkeypatch.setattr(variants, "hand_out", lambda *given: calls.append(("release", *given)) or 0)
     monkeypatch.setattr(grade, "grade", lambda *given: calls.append(("grade", *given)) or 0)
     monkeypatch.setattr(marks, "mark", lambda *given: calls.append(("mark", *given)) or 0)
     monkeypatch.setattr(handback, "hand_back", lambda *given: calls.append(("handback", *given)) or 0)

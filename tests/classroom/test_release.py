@@ -10,6 +10,7 @@ import tomllib
 import zipfile
 from dataclasses import replace as replaced
 from datetime import datetime
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -368,9 +369,10 @@ def test_grade_gets_what_was_asked_for(monkeypatch, tmp_path):
     seen = []
     monkeypatch.setattr(grade, "grade", lambda *arguments: seen.append(arguments) or 0)
     line = ["grade", "ex02", str(tmp_path), "-o", str(tmp_path / "out"), "--seed", "3", "--no-sandbox", "--jobs", "1"]
-    line += ["--student", "Ada", "--accept", "--deadline", "2026-11-20T23:59"]
+    line += ["--student", "Ada", "--accept", "--deadline", "2026-11-20T23:59", "--release", "ex02-variants.json"]
     assert command_line.main(line) == 0
-    assert seen == [("ex02", tmp_path, tmp_path / "out", 3, False, 1, "Ada", True, datetime(2026, 11, 20, 23, 59))]
+    wanted = ("ex02", tmp_path, tmp_path / "out", 3, False, 1, "Ada", True, datetime(2026, 11, 20, 23, 59))
+    assert seen == [(*wanted, Path("ex02-variants.json"))]
 
 
 def triple(x):

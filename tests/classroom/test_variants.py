@@ -60,6 +60,9 @@ def test_every_student_gets_a_sheet_that_shows_only_their_own(root):
         exercises = release.exercises(student, checks.SETS["ex01"])
         for ex in exercises:
             assert cells[f"ex01-{ex.number}-check"] == check_line(ex)
+            assert [one.label for one in ex.variants if one.label in data.decode()] == (
+                [ex.chosen.label] if ex.chosen else []
+            )
             for change in ex.chosen.changes if ex.chosen else ():
                 old, _, new = (piece.strip() for piece in change.partition("->"))
                 text = cells[f"ex01-{ex.number}-task"] + cells[f"ex01-{ex.number}-answer"]

@@ -44,8 +44,8 @@ def over(axis):
     objective="write LayerNorm from its formula, in NumPy",
     cases=cases,
     facts=[
-        ("y - beta, divided by {gain}, has mean 0 in every row", has_mean_0),
-        ("y - beta, divided by {gain}, has variance var / (var + eps) in every row", has_its_variance),
+        ("(y - beta) / gain has mean 0 in every row", has_mean_0),
+        ("(y - beta) / gain has variance var / (var + eps) in every row", has_its_variance),
     ],
     parameter="gain",
     variants=[
