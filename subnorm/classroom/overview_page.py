@@ -27,15 +27,17 @@ PAGE = """<!DOCTYPE html>
 <title>{title}</title>
 <style>
 :root {{
-  color-scheme: light dark; --line: #ccc; --quiet: #595959; --link: #00569c; --back: #e6e6e6;
+  color-scheme: light dark;
+  --page: #fff; --ink: #1c1c1c; --quiet: #595959; --link: #00569c; --line: #ccc; --back: #e6e6e6;
   --right: #0072b2; --named: #c04f00; --unknown: #9b4a86; --none: #757575;
 }}
-@media (prefers-color-scheme: dark) {{
+@media screen and (prefers-color-scheme: dark) {{
   :root {{
-    --line: #555; --quiet: #b5b5b5; --link: #8ec8ff; --back: #3a3a3a;
+    --page: #161616; --ink: #ededed; --quiet: #b5b5b5; --link: #8ec8ff; --line: #555; --back: #3a3a3a;
     --right: #56b4e9; --named: #e69f00; --unknown: #d98cbd; --none: #a0a0a0;
   }}
 }}
+html {{ background: var(--page); color: var(--ink); }}
 body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 52rem; margin: 0 auto; padding: 1rem; }}
 main {{ overflow-wrap: anywhere; }}
 h1 {{ font-size: 1.5rem; line-height: 1.25; margin: 0 0 .5rem; }}
@@ -67,7 +69,6 @@ tbody th svg, li svg {{ margin: .2rem 0 .1rem; }}
 code {{ font-size: .92em; }}
 @media print {{
   @page {{ size: A4; margin: 11mm; }}
-  :root {{ color-scheme: light; }}
   body {{ font-size: 8pt; line-height: 1.25; max-width: none; padding: 0; }}
   h1 {{ font-size: 13pt; }}
   h2 {{ font-size: 10.5pt; margin: .7rem 0 .2rem; break-after: avoid; }}

@@ -7,9 +7,11 @@ import shlex
 
 import numpy as np
 import pytest
+from helpers.built import up_to_date
 
 from subnorm import checks
 from subnorm.checks import exercise
+from subnorm.classroom import beliefs
 from tools import course
 
 STUDENT = (course.ROOT / "book/exercises.md").read_text("utf-8")
@@ -195,11 +197,20 @@ def test_a_planted_fault_of_the_teachers_page_is_found(was, now):
     assert set(lesson_faults(TEACHER.replace(was, now), checks.SETS)) - set(lesson_faults(TEACHER, checks.SETS))
 
 
+def test_the_anchors_of_the_overview_are_in_the_book():
+    assert up_to_date()
+    teacher = (course.PAGES / "book/teaching.html").read_text("utf-8")
+    for belief in beliefs.read():
+        page = (course.PAGES / f"{belief.page}.html").read_text("utf-8")
+        assert f'id="{beliefs.anchor(belief.section)}"' in page
+        assert f'<dt id="{beliefs.anchor(belief.text)}">' in teacher
+
+
 # Release and grade
 
 
 def test_the_commands_are_those_of_the_package(tmp_path, monkeypatch, capsys):
-    from subnorm.classroom import __main__, grade, handback, marks, release, variants
+    from subnorm.classroom import __main__, grade, handback, marks, overview, release, variants
 
     calls = []
     monkeypatch.setattr(release, "release", lambda *given: calls.append(("release", *given)) or 0)
@@ -207,8 +218,9 @@ def test_the_commands_are_those_of_the_package(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(grade, "grade", lambda *given: calls.append(("grade", *given)) or 0)
     monkeypatch.setattr(marks, "mark", lambda *given: calls.append(("mark", *given)) or 0)
     monkeypatch.setattr(handback, "hand_back", lambda *given: calls.append(("handback", *given)) or 0)
+    monkeypatch.setattr(overview, "overview", lambda *given: calls.append(("overview", *given)) or 0)
     lines = re.findall(r"-m subnorm\.classroom ([^\n`]+)", TEACHER)
-    assert {line.split()[0] for line in lines} == {"release", "grade", "mark", "handback"}
+    assert {line.split()[0] for line in lines} == {"release", "grade", "mark", "overview", "handback"}
     for line in lines:
         assert __main__.main(shlex.split(line)) == 0
     assert [call[0] for call in calls] == [line.split()[0] for line in lines]

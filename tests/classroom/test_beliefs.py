@@ -23,10 +23,8 @@ def course(tmp_path, page=PAGE):
     for folder in ("book", "notebooks"):
         (tmp_path / folder).mkdir()
     (tmp_path / "book/teaching.md").write_text(page, "utf-8")
-    cells = [
-        {"cell_type": "code", "source": ["# d · or d-1"]},
-        {"cell_type": "markdown", "source": ["## d · or d-1\n"]},
-    ]
+    sources = {"code": ["# d or d-1"], "markdown": ["## d · or d-1\n"]}
+    cells = [{"cell_type": kind, "source": source} for kind, source in sources.items()]
     (tmp_path / "notebooks/03-x.ipynb").write_text(json.dumps({"cells": cells}), "utf-8")
     return tmp_path
 
