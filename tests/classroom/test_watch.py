@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from classroom.hand_ins import PATIENT
 
+from subnorm.classroom import sandbox
 from subnorm.classroom.sandbox import Sandbox, end
 from subnorm.classroom.wire import LARGEST
 
@@ -37,6 +38,31 @@ def test_the_last_place_that_it_told_of_is_where_it_ended():
     ending, heard = followed(f"print({chr(10).join(told)!r})")
     assert (ending.how, ending.at, ending.which) == ("killed", "question", "f")
     assert [message.get("at") for message in heard] == ["cell", "elsewhere", "question", None, None]
+
+
+def test_the_time_in_which_the_machine_stood_still_does_not_count(tmp_path, monkeypatch):
+    """The clock jumps by a day when the first message arrives, and the process goes on."""
+    real, jumped = time.monotonic, []
+    monkeypatch.setattr(sandbox.time, "monotonic", lambda: real() + 86400 * len(jumped))
+    program = f"""
+import json, pathlib, time
+print(json.dumps(dict(at="cell", cell=3)), flush=True)
+while not pathlib.Path({str(tmp_path / "on")!r}).exists():
+    time.sleep(0.01)
+print(json.dumps(dict(at="end")), flush=True)
+"""
+
+    def listen(message):
+        if message.get("at") == "cell":
+            jumped.append(message)
+            (tmp_path / "on").touch()
+
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        ending = Sandbox(False, PATIENT).follow(process, process.stdout, 1, listen, real() + PATIENT.total)
+    finally:
+        end(process)
+    assert (ending.how, len(jumped)) == ("end", 1)
 
 
 def test_without_a_sandbox_code_runs_in_a_folder_of_its_own():
