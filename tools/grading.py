@@ -1,0 +1,157 @@
+"""Measure how long grading takes: `python -m tools.grading ex01 200 [--workers 2]`, on Linux, in .venv.
+
+It makes hand-ins from the sheet's solution, with mistakes of the bank in some answers, and grades them on this machine;
+with --workers also on a local Dask cluster of so many processes, and compares every byte. CPU seconds include those of
+the sandboxes, which end as orphans: this process adopts them. A small class tells the start from the hand-ins.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from subnorm.checks import SETS
+from subnorm.checks.variant import Variant, text_of
+from tools import course
+
+FEW = 10  # hand-ins of the small class
+SHARES = {"right": 0.6, "mistake": 0.3, "not done": 0.1}
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def hand_ins(name: str, many: int, folder: Path) -> Path:
+    """A folder of notebooks; the same for the same arguments."""
+    folder.mkdir()
+    (path,) = course.ROOT.glob(f"notebooks/exercises/{name}-*.ipynb")
+    book = json.loads(path.read_text("utf-8"))
+    cells = [cell for cell in book["cells"] if "solution-only" not in cell["metadata"].get("tags", ())]
+    rng = random.Random(2016)
+    for student in range(many):
+        extra = [code(answer) for ex in SETS[name] if (answer := answer_to(ex, rng))]
+        text = json.dumps({**book, "cells": [*cells, *extra]})
+        (folder / f"Student {student:06}.ipynb").write_text(text, "utf-8")
+    return folder
+
+
+def code(source: str) -> dict:
+    return {"cell_type": "code", "metadata": {}, "source": source, "outputs": []}
+
+
+def answer_to(ex, rng: random.Random) -> str:
+    """The text of an answer that replaces the sheet's own; empty to keep that one."""
+    kind = rng.choices(list(SHARES), list(SHARES.values()))[0]
+    wrong = [m.answer.text for m in ex.mistakes if isinstance(m.answer, Variant) and "sn." not in m.answer.text]
+    if kind == "right" or not wrong:
+        return ""
+    unwritten = text_of(ex.reference).split("\n")[0] + "\n    raise NotImplementedError"
+    return rng.choice(wrong) if kind == "mistake" else unwritten
+
+
+def measured(grade: list, cluster: Callable[[], list] = list) -> dict:
+    """Wall and CPU seconds of a grading: of its own process, of the scheduler, of all."""
+    before = os.times()
+    helpers = cluster()
+    start = time.perf_counter()
+    address = ["--scheduler", told(helpers)] if helpers else []
+    process = subprocess.Popen([*grade, *address], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, own = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - start
+    if status:
+        sys.exit(f"{' '.join(map(str, [*grade, *address]))} failed")
+    found = {"wall": wall, "client": own.ru_utime + own.ru_stime if helpers else 0.0}
+    for k, helper in enumerate(reversed(helpers)):
+        helper.terminate()
+        _, _, used = os.wait4(helper.pid, 0)
+        if k == len(helpers) - 1:
+            found["scheduler"] = used.ru_utime + used.ru_stime
+    while reaped():
+        pass
+    after = os.times()
+    total = after.children_user + after.children_system - before.children_user - before.children_system
+    return {**found, "all": total}
+
+
+def reaped() -> bool:
+    try:
+        os.wait()
+    except ChildProcessError:
+        return False
+    return True
+
+
+def local_cluster(folder: Path, workers: int) -> list:
+    """A scheduler, and its workers."""
+    file = folder / "scheduler.json"
+    file.unlink(missing_ok=True)
+    options = ["--scheduler-file", str(file), "--no-dashboard"]
+    scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", "0", *options)
+    while not (file.exists() and file.read_text("utf-8").endswith("}")):
+        time.sleep(0.1)
+    one = ["--nthreads", "1", "--no-nanny", "--local-directory", str(folder)]
+    return [scheduler, *(dask("worker", *options, *one) for _ in range(workers))]
+
+
+def dask(kind: str, *words: str) -> subprocess.Popen:
+    code = f"from distributed.cli.dask_{kind} import main\nmain()"
+    return subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def told(helpers: list) -> str:
+    file = helpers[0].args[helpers[0].args.index("--scheduler-file") + 1]
+    return str(json.loads(Path(file).read_text("utf-8"))["address"])
+
+
+def contents(folder: Path) -> dict:
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def show(name: str, few: dict, many: dict, more: int) -> None:
+    slope = {key: (many[key] - few[key]) / more for key in many}
+    parts = [f"{key} {1000 * slope[key]:.1f} ms" for key in ("wall", "all", "client", "scheduler") if slope.get(key)]
+    print(
+        f"  {name:16} each hand-in: {', '.join(parts)}; start: {few['all'] - FEW * slope['all']:.1f} s of CPU",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tools.grading", description=__doc__)
+    parser.add_argument("set", choices=list(SETS))
+    parser.add_argument("many", type=int, help=f"hand-ins, more than {FEW}")
+    parser.add_argument("--workers", type=int, default=0, help="processes of a local Dask cluster")
+    options = parser.parse_args()
+    if options.many <= FEW:
+        parser.error(f"many must be more than {FEW}; got {options.many}")
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    load = os.getloadavg()[0]
+    print(
+        f"{options.many} hand-ins of {options.set}, load {load:.1f}; wall is the time, all is the CPU of all processes"
+    )
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        places: dict[str, Callable[[], list]] = {"this machine": list}
+        if options.workers:
+            places[f"{options.workers} workers"] = lambda: local_cluster(folder, options.workers)
+        sizes = [FEW, options.many]
+        classes = {many: hand_ins(options.set, many, folder / f"class {many}") for many in sizes}
+        outs: list[Path] = []
+        for place, cluster in places.items():
+            found = []
+            for many in sizes:
+                outs.append(folder / f"grades {len(outs)}")
+                grade = [sys.executable, "-m", "subnorm.classroom", "grade", options.set, str(classes[many])]
+                found.append(measured([*grade, "-o", str(outs[-1]), "--seed", "1"], cluster))
+            show(place, found[0], found[1], options.many - FEW)
+        if options.workers and contents(outs[1]) != contents(outs[3]):
+            sys.exit("The cluster wrote other bytes than this machine.")
+
+
+if __name__ == "__main__":
+    main()
