@@ -2,7 +2,8 @@
 
 It makes hand-ins from the sheet's solution, with mistakes of the bank in some answers, and grades them on this machine;
 with --workers also on a local Dask cluster of so many processes, and compares every byte. CPU seconds include those of
-the sandboxes, which end as orphans: this process adopts them. A small class tells the start from the hand-ins.
+the sandboxes, which end as orphans: this process adopts them. A small class tells the start from the hand-ins. The
+client is the process that reads the hand-ins, judges the outcomes, and writes the files.
 """
 
 import argparse
@@ -14,15 +15,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from subnorm.checks import SETS
 from subnorm.checks.variant import Variant, text_of
+from subnorm.provenance import cpu_model, load, today
 from tools import course
 
 FEW = 10  # hand-ins of the small class
 SHARES = {"right": 0.6, "mistake": 0.3, "not done": 0.1}
+NAMES = {"wall": "each hand-in", "all": "CPU", "client": "of which the client", "scheduler": "the scheduler"}
+CLASS = 100_000
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -112,13 +116,19 @@ def contents(folder: Path) -> dict:
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def show(name: str, few: dict, many: dict, more: int) -> None:
-    slope = {key: (many[key] - few[key]) / more for key in many}
-    parts = [f"{key} {1000 * slope[key]:.1f} ms" for key in ("wall", "all", "client", "scheduler") if slope.get(key)]
-    print(
-        f"  {name:16} each hand-in: {', '.join(parts)}; start: {few['all'] - FEW * slope['all']:.1f} s of CPU",
-        flush=True,
-    )
+def slope(few: dict, many: dict, more: int) -> dict:
+    """Seconds for each hand-in, without the start."""
+    return {key: (many[key] - few[key]) / more for key in many}
+
+
+def on_paper(each: dict) -> Iterator[str]:
+    """What the CPU of a hand-in on a cluster says about a large class."""
+    away = each["all"] - each["client"] - each["scheduler"]
+    slowest = max(("client", "scheduler"), key=lambda name: each[name])
+    hours = CLASS * away / 3600
+    yield f"on paper, {CLASS:,} hand-ins: {hours:.1f} hours of CPU on the workers, divided by their cores;"
+    yield f"  the client {CLASS * each['client'] / 60:.0f} minutes, the scheduler {CLASS * each['scheduler'] / 60:.0f};"
+    yield f"  so from {away / each[slowest]:.0f} cores of workers on, the {slowest} is what they wait for"
 
 
 def main() -> None:
@@ -130,10 +140,6 @@ def main() -> None:
     if options.many <= FEW:
         parser.error(f"many must be more than {FEW}; got {options.many}")
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    load = os.getloadavg()[0]
-    print(
-        f"{options.many} hand-ins of {options.set}, load {load:.1f}; wall is the time, all is the CPU of all processes"
-    )
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         places: dict[str, Callable[[], list]] = {"this machine": list}
@@ -141,16 +147,27 @@ def main() -> None:
             places[f"{options.workers} workers"] = lambda: local_cluster(folder, options.workers)
         sizes = [FEW, options.many]
         classes = {many: hand_ins(options.set, many, folder / f"class {many}") for many in sizes}
+        print(
+            f"{options.set}, {options.many:,} hand-ins; {today()}, {cpu_model()}, {os.cpu_count()} cores, load {load()}"
+        )
         outs: list[Path] = []
+        each: dict = {}
         for place, cluster in places.items():
             found = []
             for many in sizes:
                 outs.append(folder / f"grades {len(outs)}")
                 grade = [sys.executable, "-m", "subnorm.classroom", "grade", options.set, str(classes[many])]
                 found.append(measured([*grade, "-o", str(outs[-1]), "--seed", "1"], cluster))
-            show(place, found[0], found[1], options.many - FEW)
-        if options.workers and contents(outs[1]) != contents(outs[3]):
-            sys.exit("The cluster wrote other bytes than this machine.")
+            each = slope(found[0], found[1], options.many - FEW)
+            parts = [f"{NAMES[key]} {1000 * each[key]:.0f} ms" for key in NAMES if each.get(key)]
+            print(
+                f"{place + ':':14}{', '.join(parts)}; to start: CPU {found[0]['all'] - FEW * each['all']:.1f} s",
+                flush=True,
+            )
+        if options.workers:
+            if contents(outs[1]) != contents(outs[3]):
+                sys.exit("The cluster wrote other bytes than this machine.")
+            print("the same bytes from both", *on_paper(each), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

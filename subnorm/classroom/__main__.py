@@ -129,7 +129,7 @@ def run(options: argparse.Namespace) -> int:
 
     return grade.grade(
         options.set, options.submissions, options.out, options.seed, not options.no_sandbox, options.jobs,
-        options.student, options.accept, options.deadline, options.release, scheduler=options.scheduler,
+        options.student, options.accept, options.deadline, options.release, options.scheduler,
     )  # fmt: skip
 
 

@@ -62,8 +62,8 @@ def grade(
     accept: bool = False,
     deadline: datetime | None = None,
     release: Path | None = None,
-    limits: Limits | None = None,
     scheduler: str | None = None,
+    limits: Limits | None = None,
 ) -> int:
     """Grade the submissions of a class; return 0 when done, 1 if refused (see standard error), 130 on Ctrl-C.
 
@@ -80,8 +80,8 @@ def grade(
         accept: change marks of notebooks that did not change.
         deadline: for the column "late"; None takes it from the log of an earlier run.
         release: the file that release wrote for sheets of the students' own; None takes it from an earlier run's log.
-        limits: of time, memory and processes.
         scheduler: address of a Dask cluster to run the notebooks on; None for this machine.
+        limits: of time, memory and processes.
     """
     try:
         exercises = SETS.get(set_name)
