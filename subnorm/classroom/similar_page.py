@@ -36,7 +36,7 @@ h2 {{ font-size: 1.1rem; border-top: 1px solid var(--line); margin: 2rem 0 0; pa
 h3, h4 {{ font-size: 1rem; margin: .5rem 0 0; }}
 h4 {{ font-weight: normal; }}
 .text {{ max-width: 42rem; }}
-.wide {{ overflow-x: auto; }}
+.wide {{ overflow-x: auto; overflow-wrap: normal; }}
 th, td {{ border-bottom: 1px solid var(--line); padding: .2rem .6rem; text-align: left; }}
 td + td + td {{ text-align: right; }}
 .both {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 0 1.5rem; }}
