@@ -11,10 +11,10 @@ from tools import term
 def test_the_class_is_the_same_at_every_call_and_has_its_shares():
     class_ = term.class_of("ex03", 200)
     assert class_ == term.class_of("ex03", 200)
-    for exercise, mistake, share in term.PLANTED["ex03"]:
-        found = Counter(student.answers[exercise] for student in class_)
-        assert found[mistake] == share * 200
-        assert found["right"] == (1 - share - term.OTHERS) * 200
+    exercise, mistake, share = term.PLANTED["ex03"]
+    found = Counter(student.answers[exercise] for student in class_)
+    assert (found[mistake], found["right"]) == (200 * share, 200 * (1 - share - term.OTHERS))
+    assert Counter(student.answers["rms_norm"] for student in class_)["right"] == 200 * (1 - term.OTHERS)
     kinds = [(one.absent, one.broken, one.more in term.HOSTILE) for one in class_]
     assert Counter(kinds) == {
         (False,) * 3: 194,

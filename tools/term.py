@@ -2,15 +2,18 @@
 
 Every student solves the released sheets. How many make which mistake is fixed, and so is who hands in late, hands in a
 broken, copied or hostile notebook, or nothing. Each sheet comes back from another platform, is graded, compared,
-corrected, graded again and handed back. The first result that is not the planted one is a sentence, and the end.
+corrected, graded again and handed back. The page on the class then has to name what was planted. The first result that
+is not the planted one is a sentence, and the end.
 
 With `--record` the times become `book/term.json`, which the teacher's page shows.
 """
 
 import argparse
 import csv
+import html
 import io
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,6 +27,7 @@ from typing import Any
 
 from subnorm import _files
 from subnorm.checks import SETS
+from subnorm.classroom import beliefs
 from subnorm.classroom.release import read, source_of
 from subnorm.provenance import commit, load, today, versions
 from tools import course
@@ -32,23 +36,11 @@ from tools.speed import machine
 RECORD = course.ROOT / "book/term.json"
 SEED = 4711  # of the class
 DAY, DEADLINE, LATER = (2026, 11, 19, 12, 0, 0), "2026-11-20", (2026, 11, 22, 12, 0, 0)
-#: by sheet the mistakes of many: (exercise, mistake, share of the class), each of another belief of the teacher's page
+#: by sheet the mistake of many: (exercise, mistake, share of the class); the teacher's page has a belief for each
 PLANTED = {
-    "ex01": [
-        ("stream", "not_updated", 0.4),
-        ("residual_backward", "no_identity", 0.4),
-        ("scaled_stream", "no_scale", 0.3),
-    ],
-    "ex03": [
-        ("rms_norm", "variance", 0.4),
-        ("llama_rms_norm", "cast_last", 0.4),
-        ("gemma_rms_norm", "gamma_alone", 0.3),
-    ],
-    "ex04": [
-        ("pre_ln_stack", "no_final_norm", 0.4),
-        ("block", "norm_twice", 0.2),
-        ("warm_up", "peak_of_one", 0.3),
-    ],
+    "ex01": ("residual_backward", "no_identity", 0.6),
+    "ex03": ("llama_rms_norm", "cast_last", 0.5),
+    "ex04": ("pre_ln_stack", "no_final_norm", 0.4),
 }
 OTHERS = 0.1  # share of the class with some other named mistake, in every exercise
 HOSTILE = [
@@ -98,9 +90,9 @@ def class_of(sheet: str, many: int) -> list[Student]:
     random = Random(f"{SEED} {sheet}")
     class_ = [Student(1000 + k, f"Ada{k % 40}", f"Lee{k // 40}") for k in range(many)]
     for ex in SETS[sheet]:
-        share_of = {mistake: share for name, mistake, share in PLANTED[sheet] if name == ex.name}
-        tags = [mistake for mistake, share in share_of.items() for _ in range(round(share * many))]
-        others = [m.tag for m in ex.mistakes if hasattr(m.answer, "text") and m.tag not in share_of]
+        name, mistake, share = PLANTED[sheet]
+        tags = [mistake] * round(share * many) if ex.name == name else []
+        others = [m.tag for m in ex.mistakes if hasattr(m.answer, "text") and m.tag not in tags]
         tags += random.choices(others, k=round(OTHERS * many)) if others else []
         tags += ["right"] * (many - len(tags))
         random.shuffle(tags)
@@ -255,10 +247,30 @@ class Term:
     def play(self) -> dict[str, dict[str, Any]]:
         """Play the term, one sheet on each platform; return the times."""
         self.run("release", "release", *PLANTED)
+        weeks: list[Week] = []
         for sheet, platform in zip(PLANTED, PLATFORMS, strict=True):
             (self.folder / sheet).mkdir()
-            Week(self, sheet, platform).play()
+            weeks.append(Week(self, sheet, platform))
+            weeks[-1].play()
+        self.look(weeks)
         return self.rows
+
+    def look(self, weeks: list["Week"]) -> None:
+        """The page on the class has the planted mistakes first, counts who is missing, and has no name on it."""
+        gradebooks = [word for week in weeks for word in ("--gradebook", week.gradebook)]
+        out = self.folder / "overview.html"
+        self.run("overview", "overview", *(week.out for week in weeks), *gradebooks, "-o", out)
+        page = out.read_text("utf-8")
+        topics = re.findall(r"<li>.*?</li>", page.partition("Teach this tomorrow")[2], re.DOTALL)[: len(weeks)]
+        for week, topic in zip(weeks, topics, strict=True):
+            known = next(one for one in beliefs.read() if PLANTED[week.sheet][:2] in one.catches)
+            demand(plain(known.text) in plain(topic), f"overview: {known.text} is not at its place, but {topic}")
+            count = week.count(known)
+            demand(count in plain(topic), f"overview: not {count}, but {topic}")
+            missing = sum(one.absent for one in week.class_)
+            said = f"{missing} student{'s' * (missing > 1)} of the gradebook did not hand in"
+            demand(said in page, f"overview: it does not say: {said}")
+        demand("Lee" not in page, "overview: there is a name on the page")
 
 
 class Week:
@@ -270,6 +282,7 @@ class Week:
         self.folder, self.out = term.folder / sheet, term.folder / f"grades/{sheet}"
         self.levels = {ex.name: ex.level for ex in SETS[sheet]}
         self.by_hand: dict[tuple[int, str], float] = {}
+        self.gradebook = self.folder / f"Grades-{sheet}.csv"
         self.download()
 
     def download(self) -> None:
@@ -293,6 +306,12 @@ class Week:
         self.run("grade --student", *grade, "--student", self.names[someone.number])
         demand((self.out / "grades.csv").read_bytes() == before, f"{self.sheet}: grading one again changed the grades")
         self.hand_back()
+
+    def count(self, known: beliefs.Belief) -> str:
+        """How many made a mistake with this belief behind it, of those who handed in a notebook."""
+        here = [one for one in self.class_ if not (one.absent or one.broken)]
+        some = sum(not known.catches.isdisjoint(one.answers.items()) for one in here)
+        return f"{some} of {len(here)} students in {self.sheet}"
 
     def points(self, student: Student) -> float:
         sum_ = 0.0
@@ -327,7 +346,7 @@ class Week:
 
     def complain(self) -> None:
         """A student complains, and gets half of the points of an exercise."""
-        exercise, mistake, _ = PLANTED[self.sheet][0]
+        exercise, mistake, _ = PLANTED[self.sheet]
         one = next(s for s in self.class_ if s.answers[exercise] == mistake and not (s.absent or s.broken))
         self.by_hand[one.number, exercise] = self.levels[exercise] / 2
         half = f"{self.levels[exercise] / 2}"
@@ -340,7 +359,7 @@ class Week:
 
     def hand_back(self) -> None:
         """The platform's file has everybody's points and no other change; the zip has everybody's feedback."""
-        path = self.folder / f"Grades-{self.sheet}.csv"
+        path = self.gradebook
         rows = gradebook(self.platform, self.sheet, self.class_)
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(rows)
@@ -369,6 +388,11 @@ class Week:
         }  # fmt: skip
         demand(names == wanted, f"{self.sheet}: feedback for {sorted(names ^ wanted)[:5]} is too much or too little")
         self.term.rows[f"handback {self.sheet}"]["bytes"] = archive.stat().st_size
+
+
+def plain(text: str) -> str:
+    """The words of a text, without quotes and marks."""
+    return " ".join(re.findall(r"\w+", html.unescape(re.sub("<[^>]*>|`", "", text))))
 
 
 def table(path: Path) -> list[dict[str, str]]:
