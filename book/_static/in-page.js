@@ -1,5 +1,5 @@
 // Python in the page. Nothing loads before the reader asks for it: the editor comes with the first visit to a field,
-// Python with the first Run or Check. `SubnormPython` knows nothing of exercises; below it are those of a sheet.
+// Python with the first run. `SubnormPython` and `SubnormBench` know nothing of exercises; below them are those of a sheet.
 
 const subnormStatic = new URL(".", document.currentScript.src);
 
@@ -24,7 +24,7 @@ class SubnormPython {
   }
 
   // End Python at once, whatever it is doing.
-  stop(error = new SubnormTrouble("Stopped. Your definitions are gone: rerun the cells that you need.")) {
+  stop(error = new SubnormTrouble("Stopped.")) {
     this.stopped?.abort(error);
     this.worker?.terminate();
     this.starting = this.worker = this.ready = null;
@@ -148,182 +148,179 @@ class SubnormPython {
   }
 }
 
+// What the workbenches of a page share: one Python, one script of the editor, and one run at a time.
+class SubnormDesk {
+  // `lost` says what a reader has to do when Python ends; `unkept` is called when the browser does not keep what they type.
+  constructor(settings, { lost = "", unkept = () => {} } = {}) {
+    Object.assign(this, { settings, lost, unkept, benches: [], busy: null });
+    this.python = new SubnormPython(settings, (done, total) => this.busy?.loading(done, total));
+    if (!subnormStore((store) => { store.setItem("subnorm.try", ""); store.removeItem("subnorm.try"); return true; })) unkept();
+  }
+
+  // Put the editor into the place of all fields, now and later. Without it, the fields go on.
+  loadEditor() {
+    if (this.editors) return;
+    this.editors = document.createElement("script");
+    this.editors.src = new URL(`python/editor.js?${this.settings.editor}`, subnormStatic).href;
+    this.editors.onload = () => this.benches.forEach((bench) => bench.edit());
+    document.head.append(this.editors);
+  }
+}
+
+// A field or editor with its buttons, its output, and its text, which the browser keeps under `key`.
+class SubnormBench {
+  constructor(desk, box, key) {
+    Object.assign(this, { desk, box, key });
+    for (const part of ["run", "stop", "reset", "state", "progress", "output"]) this[part] = box.querySelector(`[data-${part}]`);
+    this.field = box.querySelector("textarea");
+    this.stub = this.field.defaultValue;
+    this.code = this.field.value; // a browser may have kept what was typed before this script came
+    const kept = subnormStore((store) => store.getItem(key));
+    if (kept !== null && this.code === this.stub) this.set(kept);
+    this.field.addEventListener("input", () => this.changed(this.field.value));
+    this.field.addEventListener("focus", () => desk.loadEditor(), { once: true });
+    this.run.addEventListener("click", () => this.start());
+    this.stop.addEventListener("click", () => desk.python.stop(new SubnormTrouble(`Stopped. ${desk.lost}`)));
+    this.reset.addEventListener("click", () => this.set(this.undo ?? this.stub, this.undo ? null : this.code));
+    this.shown();
+    desk.benches.push(this);
+    if (globalThis.subnormEditor) this.edit();
+  }
+
+  // The buttons that wait while a cell runs.
+  get starters() { return [this.run]; }
+
+  edit() {
+    this.editor = subnormEditor(this.field, {
+      changed: (code) => this.changed(code),
+      run: () => this.run.click(),
+      check: () => this.starters.at(-1).click(),
+      names: (path) => this.desk.python.names(path),
+    });
+    this.changed(this.field.value);
+  }
+
+  set(code, undo = null) {
+    if (this.editor) this.editor.set(code);
+    else this.field.value = code;
+    this.changed(code);
+    this.undo = undo;
+    this.shown();
+  }
+
+  changed(code) {
+    if (code === this.code) return;
+    this.code = code;
+    this.undo = null;
+    const keep = (store) => (code === this.stub ? store.removeItem(this.key) : store.setItem(this.key, code));
+    subnormStore((store) => { keep(store); return true; }) ?? this.desk.unkept();
+    this.shown();
+  }
+
+  shown() {
+    this.reset.textContent = this.undo ? "Undo reset" : "Reset";
+    this.reset.disabled = !this.undo && this.code === this.stub;
+    this.field.rows = Math.max(this.code.split("\n").length, 3);
+  }
+
+  loading(done, total) {
+    const MB = (bytes) => (bytes / 1e6).toFixed(1);
+    this.progress.hidden = false;
+    this.progress.max = total;
+    this.progress.value = done;
+    this.progress.nextElementSibling.textContent = `${MB(done)} of ${MB(total)} MB`;
+  }
+
+  // The text of an earlier run goes.
+  clear() { this.output.textContent = ""; }
+
+  // What the state says after a run without an error.
+  ended() { return this.output.textContent ? "" : "It ran, and printed nothing."; }
+
+  // Run the text. `message` has more for the worker, such as a check.
+  async start(message = {}) {
+    const { desk } = this;
+    if (desk.busy) return;
+    desk.busy = this;
+    const starters = desk.benches.flatMap((bench) => bench.starters);
+    for (const button of starters) button.ariaDisabled = "true";
+    this.stop.disabled = false;
+    this.editor?.mark(0);
+    this.clear();
+    this.state.textContent = desk.python.ready ? "Running…" : "Loading Python and NumPy…";
+    this.box.ariaBusy = "true";
+    desk.loadEditor();
+    try {
+      const result = await desk.python.run({ code: this.code, check: "", ...message }, (text) => { this.output.textContent += text; });
+      if (result.error) this.output.textContent += result.error;
+      const said = this.ended(result);
+      this.editor?.mark(result.line || Number(/in line (\d+) of your cell/.exec(result.verdict)?.[1] ?? 0));
+      if (result.full) desk.python.stop();
+      if (result.full) this.state.textContent = `The memory was full, so Python restarts at the next run. ${desk.lost}`;
+      else if (result.error) this.state.textContent = "An error, in the output below.";
+      else this.state.textContent = said;
+    } catch (trouble) {
+      this.state.textContent = (trouble instanceof SubnormTrouble ? trouble : desk.python.broken(trouble)).message;
+    } finally {
+      desk.busy = null;
+      this.progress.hidden = true;
+      this.progress.nextElementSibling.textContent = "";
+      this.box.ariaBusy = "false";
+      if (document.activeElement === this.stop) this.run.focus(); // the focused button goes
+      this.stop.disabled = true;
+      for (const button of starters) button.ariaDisabled = null;
+    }
+  }
+}
+
 // The exercises of a sheet: in each, an editor that begins with the answer cell of the students' notebook.
-{
-  const head = document.querySelector("[data-in-page]");
-  const settings = JSON.parse(head.dataset.inPage);
-  const MB = (bytes) => (bytes / 1e6).toFixed(1);
-  let busy = null; // the workbench whose cell is running
-  const python = new SubnormPython(settings, (done, total) => busy?.loading(done, total));
+const subnormSheet = document.querySelector("[data-in-page]");
+if (subnormSheet) {
+  const desk = new SubnormDesk(JSON.parse(subnormSheet.dataset.inPage), {
+    lost: "Your definitions are gone: rerun the cells that you need.",
+    unkept: () => { subnormSheet.querySelector("[data-unkept]").hidden = false; },
+  });
 
-  // A student's own sheet gives a code for this page's address, #variant=…: for each exercise a digit, its variant.
-  const own = {
-    code: "",
-    key: `subnorm.variant.${location.pathname.split("/").at(-1)}`,
-    label(name, code = this.code) {
-      const [place, ...labels] = settings.variants[name] ?? [];
-      return labels[code[place]];
-    },
-    fits(code) {
-      const names = Object.keys(settings.variants);
-      return names.length > 0 && code?.length === settings.count && names.every((name) => this.label(name, code));
-    },
-    take() {
-      const given = /^#variant=(.*)$/.exec(location.hash)?.[1];
-      if (this.fits(given)) subnormStore((store) => { store.setItem(this.key, given); return true; });
-      const code = given ?? subnormStore((store) => store.getItem(this.key));
-      this.code = this.fits(code) ? code : "";
-      const [note, button] = head.querySelector("[data-own]").children;
-      note.parentElement.hidden = !this.code && !given;
-      note.textContent = this.code
-        ? `The checks ask for what your own sheet asks for (${this.code}).`
-        : `${given} is not the code of a student's sheet for this page, so the checks ask for what this page's tasks say.`;
-      button.hidden = !this.code;
-      button.onclick = () => this.drop();
-      for (const { name, asks } of benches) {
-        const label = this.label(name), shown = this.label(name, "0".repeat(settings.count));
-        asks.textContent = this.code && label !== shown ? `Your sheet asks for ${label}; the task above is for ${shown}.` : "";
-      }
-    },
-    drop() {
-      subnormStore((store) => { store.removeItem(this.key); return true; });
-      history.replaceState(null, "", location.pathname + location.search);
-      this.take();
-    },
-  };
-
-  class Workbench {
+  class Workbench extends SubnormBench {
     constructor(box) {
-      this.box = box;
-      this.name = box.closest("[data-exercise]").dataset.exercise;
-      for (const part of ["run", "check", "reset", "stop", "verdict", "state", "progress", "output", "asks"])
-        this[part] = box.querySelector(`[data-${part}]`);
-      this.field = box.querySelector("textarea");
-      this.stub = this.field.defaultValue;
-      this.key = `subnorm.answer.${this.name}`;
-      this.code = this.field.value; // a browser may have kept what was typed before this script came
-      const kept = subnormStore((store) => store.getItem(this.key));
-      if (kept !== null && this.code === this.stub) this.set(kept);
-      this.field.addEventListener("input", () => this.changed(this.field.value));
-      this.field.addEventListener("focus", () => loadEditor(), { once: true });
-      this.run.addEventListener("click", () => this.start(""));
-      this.check.addEventListener("click", () => this.start(this.line));
-      this.stop.addEventListener("click", () => python.stop());
-      this.reset.addEventListener("click", () => this.set(this.undo ?? this.stub, this.undo ? null : this.code));
-      this.shown();
+      const name = box.closest("[data-exercise]").dataset.exercise;
+      super(desk, box, `subnorm.answer.${name}`);
+      this.name = name;
+      this.verdict = box.querySelector("[data-verdict]");
+      this.check.addEventListener("click", () => super.start({ cell: name, check: `checks.${name}(${name})` }));
     }
 
-    // The code of the check, which asks for the variant of the student's own sheet.
-    get line() {
-      const label = own.label(this.name);
-      return `checks.${this.name}(${this.name}${label ? `, variant=${JSON.stringify(label)}` : ""})`;
-    }
+    get check() { return this.box.querySelector("[data-check]"); }
 
-    edit() {
-      this.editor = subnormEditor(this.field, {
-        changed: (code) => this.changed(code),
-        run: () => this.run.click(),
-        check: () => this.check.click(),
-        names: (path) => python.names(path),
-      });
-      this.changed(this.field.value);
-    }
+    get starters() { return [this.run, this.check]; }
 
-    set(code, undo = null) {
-      if (this.editor) this.editor.set(code);
-      else this.field.value = code;
-      this.changed(code);
-      this.undo = undo;
-      this.shown();
-    }
+    start() { return super.start({ cell: this.name }); }
 
-    changed(code) {
-      if (code === this.code) return;
-      this.code = code;
-      this.undo = null;
-      const keep = (store) => (code === this.stub ? store.removeItem(this.key) : store.setItem(this.key, code));
-      subnormStore((store) => { keep(store); return true; }) ?? unkept();
-      this.shown();
-    }
-
-    shown() {
-      this.reset.textContent = this.undo ? "Undo reset" : "Reset";
-      this.reset.disabled = !this.undo && this.code === this.stub;
-      this.field.rows = Math.max(this.code.split("\n").length, 3);
-    }
-
-    loading(done, total) {
-      this.progress.hidden = false;
-      this.progress.max = total;
-      this.progress.value = done;
-      this.progress.nextElementSibling.textContent = `${MB(done)} of ${MB(total)} MB`;
-    }
-
-    async start(check) {
-      if (busy) return;
-      busy = this;
-      for (const { run, check } of benches) for (const button of [run, check]) button.ariaDisabled = "true";
-      this.stop.disabled = false;
-      this.editor?.mark(0);
-      this.output.textContent = this.verdict.textContent = "";
+    clear() {
+      super.clear();
+      this.verdict.textContent = "";
       delete this.verdict.dataset.mark;
-      this.state.textContent = python.ready ? "Running…" : "Loading Python and NumPy…";
-      this.box.ariaBusy = "true";
-      loadEditor();
-      try {
-        const message = { cell: this.name, code: this.code, check };
-        const { error, line, verdict, full } = await python.run(message, (text) => { this.output.textContent += text; });
-        if (error) this.output.textContent += error;
-        this.verdict.textContent = verdict;
-        this.verdict.dataset.mark = verdict[0] ?? "";
-        this.editor?.mark(line || Number(/in line (\d+) of your cell/.exec(verdict)?.[1] ?? 0));
-        if (full) python.stop();
-        if (full) this.state.textContent = "The memory was full, so Python restarts at the next run: rerun the cells that you need.";
-        else if (error) this.state.textContent = "An error, in the output below.";
-        else this.state.textContent = verdict || this.output.textContent ? "" : "It ran, and printed nothing.";
-      } catch (trouble) {
-        this.state.textContent = (trouble instanceof SubnormTrouble ? trouble : python.broken(trouble)).message;
-      } finally {
-        busy = null;
-        this.progress.hidden = true;
-        this.progress.nextElementSibling.textContent = "";
-        this.box.ariaBusy = "false";
-        if (document.activeElement === this.stop) this.run.focus(); // the focused button goes
-        this.stop.disabled = true;
-        for (const { run, check } of benches) for (const button of [run, check]) button.ariaDisabled = null;
-      }
+    }
+
+    ended({ verdict }) {
+      this.verdict.textContent = verdict;
+      this.verdict.dataset.mark = verdict[0] ?? "";
+      return verdict ? "" : super.ended();
     }
   }
 
-  let editors;
-  const loadEditor = () => {
-    if (editors) return;
-    editors = document.createElement("script");
-    editors.src = new URL(`python/editor.js?${settings.editor}`, subnormStatic).href;
-    editors.onload = () => benches.forEach((bench) => bench.edit()); // without it, the fields go on
-    document.head.append(editors);
-  };
-
-  const unkept = () => { head.querySelector("[data-unkept]").hidden = false; };
-  if (!subnormStore((store) => { store.setItem("subnorm.try", ""); store.removeItem("subnorm.try"); return true; })) unkept();
-
   const benches = [...document.querySelectorAll(".workbench")].map((box) => new Workbench(box));
 
-  own.take();
-  addEventListener("hashchange", () => own.take());
-
   // The students' notebook, with what is written here in its answer cells: the grader takes no other form.
-  const link = head.querySelector("a.download");
+  const link = subnormSheet.querySelector("a.download");
   link?.addEventListener("click", async (event) => {
     event.preventDefault();
-    const note = head.querySelector("[data-note]");
+    const note = subnormSheet.querySelector("[data-note]");
     note.textContent = "";
     try {
       const book = await (await fetch(link.href)).json();
-      for (const { box, code, line } of benches) {
+      for (const { box, code } of benches)
         book.cells.find(({ id }) => id === box.dataset.cell).source = code.match(/[^\n]*\n|[^\n]+/g) ?? [];
-        book.cells.find(({ id }) => id === box.dataset.cell.replace("answer", "check")).source = [line];
-      }
       const file = document.createElement("a");
       file.href = URL.createObjectURL(new Blob([`${JSON.stringify(book, null, 1)}\n`], { type: "application/x-ipynb+json" }));
       file.download = decodeURIComponent(new URL(link.href).pathname.split("/").at(-1));
