@@ -1,26 +1,45 @@
 """Instant feedback for the exercises: ``checks.layer_norm(layer_norm)`` tells you what your function gets wrong.
 
-The folder of each sheet, such as ``ex02``, has one file for each exercise. Each exercise is an attribute of this
-package, an :class:`Exercise` that you can call. Feedback never stops a notebook. The grader uses the same code with
-other inputs.
+The folder of each sheet, such as ``ex02``, has one file for each exercise, which is imported when you first ask for it.
+Each exercise is an attribute of this package, an :class:`Exercise` that you can call. Feedback never stops a notebook.
+The grader uses the same code with other inputs.
 """
 
 import pkgutil
 from importlib import import_module
+from typing import Any
 
 from subnorm.checks.exercise import Exercise, Mistake, Result, progress
 from subnorm.checks.speech import story
 
 __all__ = ["SETS", "Exercise", "Mistake", "Result", "progress", "story"]
 
+SETS: dict[str, list[Exercise]]  # the exercises of each sheet, in order; see __getattr__
 
-def found(sheet: str) -> list[Exercise]:
-    """The exercises of a sheet, in order. A file whose name begins with _ is not an exercise."""
-    folder = import_module(f"{__name__}.{sheet}")
-    names = [module.name for module in pkgutil.iter_modules(folder.__path__) if not module.name.startswith("_")]
-    exercises = [getattr(import_module(f"{folder.__name__}.{name}"), name) for name in names]
-    return sorted(exercises, key=lambda exercise: exercise.number)
+# The file of each exercise: {its name: "ex02.layer_norm"}. One that begins with _ is not an exercise.
+_FILES = {
+    file.name: f"{folder.name}.{file.name}"
+    for folder in pkgutil.iter_modules(__path__)
+    if folder.ispkg
+    for file in pkgutil.iter_modules([f"{path}/{folder.name}" for path in __path__])
+    if not file.name.startswith("_")
+}
 
 
-SETS = {folder.name: found(folder.name) for folder in pkgutil.iter_modules(__path__) if folder.ispkg}
-globals().update({exercise.name: exercise for exercises in SETS.values() for exercise in exercises})
+def __getattr__(name: str) -> Any:
+    """An exercise, or all of them: to import all takes several times as long as to import one."""
+    if name == "SETS":
+        found: dict[str, list[Exercise]] = {}
+        for exercise, file in _FILES.items():
+            found.setdefault(file.partition(".")[0], []).append(__getattr__(exercise))
+        value: Any = {sheet: sorted(found[sheet], key=lambda one: one.number) for sheet in sorted(found)}
+    elif name in _FILES:
+        value = getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_FILES, "SETS"})
