@@ -27,6 +27,7 @@ const unpack = (FS, buffer) => {
   }
 };
 
+let pyodide;
 const begin = async ({ versions, packs, setup, exercises }) => {
   const module = await part("pyodide.asm.wasm.gz").promise; // compiled by the page, once
   WebAssembly.instantiateStreaming = async (_, imports) => ({ module, instance: await WebAssembly.instantiate(module, imports) });
@@ -39,7 +40,7 @@ const begin = async ({ versions, packs, setup, exercises }) => {
     if (name === "pyodide.asm.wasm") return new Response();
     throw new TypeError("a page can fetch nothing");
   };
-  const pyodide = await loadPyodide({ indexURL: new URL("python/", location.href).href });
+  pyodide = await loadPyodide({ indexURL: new URL("python/", location.href).href });
   for (const name of packs) {
     unpack(pyodide.FS, await part(name).promise);
     delete parts[name];
@@ -54,10 +55,16 @@ onmessage = async ({ data: { id, part: name, content, ...message } }) => {
     else if (message.begin) {
       session = await begin(message.begin);
       postMessage({ id, result: "{}" });
+    } else if (message.unpack) { // a pack that comes later
+      unpack(pyodide.FS, await part(message.unpack).promise);
+      delete parts[message.unpack];
+      pyodide.pyimport("sys").path_importer_cache.clear(); // else a new folder is not seen
+      postMessage({ id, result: "{}" });
     } else if (message.complete) postMessage({ id, result: session.complete(message.complete) });
     else {
       const send = (output) => postMessage({ id, output });
-      postMessage({ id, result: session.run(message.cell, message.code, message.check, send) });
+      if (message.fresh) session.forget();
+      postMessage({ id, result: session.run(message.cell, message.code, message.check, send, message.before ?? []) });
     }
   } catch (error) { // Pyodide cannot go on after it
     console.error(error);

@@ -13,9 +13,39 @@ class SubnormPython {
   }
 
   // Run a cell, and then its check if there is one: a promise of {error, line, verdict}. `output` gets what it prints.
-  async run(message, output) {
+  // `needs` names packs that only some code needs, from `settings.more`.
+  async run({ needs = [], ...message }, output) {
+    const late = needs.filter((name) => !this.settings.packs.includes(name));
+    if (!this.starting) late.splice(0).forEach((name) => this.adopt(name)); // it comes with the rest
     await this.start();
+    for (const name of late) await this.add(name);
     return this.call(message, output);
+  }
+
+  adopt(name) {
+    this.settings.parts[name] = this.settings.more[name];
+    this.settings.packs.push(name);
+  }
+
+  async add(name) {
+    const { signal } = this.stopped, about = this.settings.more[name];
+    let done = 0;
+    const arrived = (bytes) => { if (!signal.aborted) this.loading((done += bytes), about.bytes); };
+    try {
+      this.kept[name] ??= await this.fetch(name, about, arrived, signal);
+    } finally {
+      signal.throwIfAborted();
+    }
+    this.worker.postMessage({ part: name, content: this.kept[name] });
+    await this.call({ unpack: name });
+    this.adopt(name);
+  }
+
+  // How many bytes a run has to load first.
+  cost(needs = []) {
+    const { parts, more } = this.settings;
+    const missing = Object.entries({ ...parts, ...Object.fromEntries(needs.map((name) => [name, more[name]])) });
+    return missing.reduce((sum, [name, { bytes }]) => sum + (name in this.kept ? 0 : bytes), 0);
   }
 
   // The names after "path."; none while Python is not there or busy.
@@ -167,11 +197,13 @@ class SubnormDesk {
   }
 }
 
+const subnormMB = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
+
 // A field or editor with its buttons, its output, and its text, which the browser keeps under `key`.
 class SubnormBench {
   constructor(desk, box, key) {
     Object.assign(this, { desk, box, key });
-    for (const part of ["run", "stop", "reset", "state", "progress", "output"]) this[part] = box.querySelector(`[data-${part}]`);
+    for (const part of ["run", "stop", "reset", "state", "progress", "output", "cost"]) this[part] = box.querySelector(`[data-${part}]`);
     this.field = box.querySelector("textarea");
     this.stub = this.field.defaultValue;
     this.code = this.field.value; // a browser may have kept what was typed before this script came
@@ -186,6 +218,9 @@ class SubnormBench {
     desk.benches.push(this);
     if (globalThis.subnormEditor) this.edit();
   }
+
+  // The packs that the text needs, of those that come later.
+  get needs() { return []; }
 
   // The buttons that wait while a cell runs.
   get starters() { return [this.run]; }
@@ -221,14 +256,15 @@ class SubnormBench {
     this.reset.textContent = this.undo ? "Undo reset" : "Reset";
     this.reset.disabled = !this.undo && this.code === this.stub;
     this.field.rows = Math.max(this.code.split("\n").length, 3);
+    const bytes = this.cost && this.desk.python.cost(this.needs);
+    if (this.cost) this.cost.textContent = bytes && `loads ${subnormMB(bytes)}` || "";
   }
 
   loading(done, total) {
-    const MB = (bytes) => (bytes / 1e6).toFixed(1);
     this.progress.hidden = false;
     this.progress.max = total;
     this.progress.value = done;
-    this.progress.nextElementSibling.textContent = `${MB(done)} of ${MB(total)} MB`;
+    this.progress.nextElementSibling.textContent = `${(done / 1e6).toFixed(1)} of ${subnormMB(total)}`;
   }
 
   // The text of an earlier run goes.
@@ -251,7 +287,7 @@ class SubnormBench {
     this.box.ariaBusy = "true";
     desk.loadEditor();
     try {
-      const result = await desk.python.run({ code: this.code, check: "", ...message }, (text) => { this.output.textContent += text; });
+      const result = await desk.python.run({ code: this.code, check: "", needs: this.needs, ...message }, (text) => { this.output.textContent += text; });
       if (result.error) this.output.textContent += result.error;
       const said = this.ended(result);
       this.editor?.mark(result.line || Number(/in line (\d+) of your cell/.exec(result.verdict)?.[1] ?? 0));
@@ -269,6 +305,7 @@ class SubnormBench {
       if (document.activeElement === this.stop) this.run.focus(); // the focused button goes
       this.stop.disabled = true;
       for (const button of starters) button.ariaDisabled = null;
+      for (const bench of desk.benches) bench.shown();
     }
   }
 }
@@ -287,6 +324,7 @@ if (subnormSheet) {
       super(desk, box, `subnorm.answer.${name}`);
       this.name = name;
       this.verdict = box.querySelector("[data-verdict]");
+      this.seen = subnormStore((store) => store.getItem(`subnorm.checked.${name}`)); // of the last check, such as "✗ ddof1"
       this.check.addEventListener("click", () => super.start({ cell: name, check: `checks.${name}(${name})` }));
     }
 
@@ -302,14 +340,35 @@ if (subnormSheet) {
       delete this.verdict.dataset.mark;
     }
 
-    ended({ verdict }) {
+    ended({ verdict, tag }) {
       this.verdict.textContent = verdict;
       this.verdict.dataset.mark = verdict[0] ?? "";
+      if (tag) {
+        this.seen = `${verdict[0]} ${tag}`;
+        subnormStore((store) => store.setItem(`subnorm.checked.${this.name}`, this.seen));
+        progress();
+      }
       return verdict ? "" : super.ended();
     }
   }
 
-  const benches = [...document.querySelectorAll(".workbench")].map((box) => new Workbench(box));
+  // What `checks.progress()` prints, of all checks that this browser remembers.
+  const progress = () => {
+    const checked = benches.filter(({ seen }) => seen);
+    const lines = checked.map(({ name, seen }) => (seen === "✓ right" ? `✓ ${name}` : `${seen[0]} ${name} (${seen.slice(2)})`));
+    const right = checked.filter(({ seen }) => seen === "✓ right").length;
+    lines.push(`${right} of ${checked.length} exercises that you have checked are right.`);
+    document.querySelector("[data-checked]").textContent = lines.join("\n");
+  };
+
+  // A cell that needs the answers runs them first, as they are in their editors.
+  class Together extends SubnormBench {
+    start() { return super.start({ cell: "story", before: benches.map(({ name, code }) => [name, code]) }); }
+  }
+
+  const benches = [...document.querySelectorAll(".workbench:has([data-check])")].map((box) => new Workbench(box));
+  for (const box of document.querySelectorAll(".workbench:not(:has([data-check]))")) new Together(desk, box, "subnorm.answer.story");
+  progress();
 
   // The students' notebook, with what is written here in its answer cells: the grader takes no other form.
   const link = subnormSheet.querySelector("a.download");

@@ -48,8 +48,16 @@ class workbench(nodes.Element):
     """The editor of an exercise, its buttons and its results."""
 
 
+class together(nodes.Element):
+    """The editor of a cell that needs all answers."""
+
+
+class checked(nodes.Element):
+    """What `checks.progress()` prints."""
+
+
 class Workbenches(SphinxTransform):
-    """Put a workbench above the answer of each exercise of a sheet."""
+    """Put a workbench above the answer of each exercise of a sheet, and above the cells that need all answers."""
 
     default_priority = 800  # before Sphinx collects the files to download
 
@@ -71,6 +79,12 @@ class Workbenches(SphinxTransform):
             section = answer.parent
             section["exercise"] = exercise.name
             section.insert(section.index(answer), bench)
+        for cell in list(self.document.findall(nodes.container)):
+            code = cell_code(cell)
+            if code == "checks.progress()":
+                replaced(cell, checked())
+            elif code.startswith("checks.story("):
+                replaced(cell, together(stub=code))
         packs = [name for name in PACKS if name == "subnorm.tar.gz" or any(ex.speaks for ex in exercises)]
         names = [ex.name for ex in exercises if ex.way not in NEEDS]
         link = notebook(book.name, "Download this sheet as a notebook")
@@ -83,6 +97,18 @@ class Workbenches(SphinxTransform):
         packed_files = [path for pack in packs for path in members(self.env.srcdir, pack).values()]
         for path in [student, Path(self.env.srcdir, STATIC, "parts.json"), *packed_files]:
             self.env.note_dependency(str(path))
+
+
+def cell_code(cell):
+    """The code of a cell of a notebook; "" for any other container."""
+    code = next(cell.findall(nodes.literal_block), None) if "cell" in cell.get("classes", ()) else None
+    return code.astext().strip() if code else ""
+
+
+def replaced(cell, node):
+    """Put a node in the place of a cell, which a page without a script shows."""
+    cell["classes"].append("tag_check")
+    cell.parent.insert(cell.parent.index(cell), node)
 
 
 def notebook(name, text):
@@ -114,6 +140,11 @@ def packed(root, pack):
     return gzip.compress(result.getvalue(), 9, mtime=0)
 
 
+def described(content):
+    """The size and the hash of a part."""
+    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
 def settings(root, head):
     """What the page's script has to know."""
     folder = Path(root, STATIC)
@@ -123,9 +154,7 @@ def settings(root, head):
     parts = {name: about for name, about in stored["files"].items() if name not in scripts}
     script = (folder / "pyodide.asm.js").read_bytes()
     parts["pyodide.asm.js"] = {"bytes": len(gzip.compress(script))}  # as servers send it
-    for pack in head["packs"]:
-        content = packed(root, pack)
-        parts[pack] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    parts |= {pack: described(packed(root, pack)) for pack in head["packs"]}
     return {
         "versions": stored["versions"],
         "version": hashlib.sha256(repr((scripts, worker)).encode()).hexdigest()[:12],
@@ -150,19 +179,21 @@ Ctrl+Enter runs, Shift+Enter checks, and Tab leaves the editor.</p>
 <p data-own hidden><span role="status"></span> <button type="button">Use this page's tasks</button></p>
 <p>"""
 BENCH = """\
-<div class="workbench" data-cell="{cell}">
-<p data-asks></p>
-<div class="highlight"><textarea aria-label="Your {name}" rows="{rows}" wrap="off" spellcheck="false"
+<div class="workbench"{attributes}>
+{before}<div class="highlight"><textarea aria-label="{label}" rows="{rows}" wrap="off" spellcheck="false"
 autocapitalize="off" autocomplete="off" autocorrect="off">
 {stub}</textarea></div>
-<div class="buttons"><button type="button" data-run>Run</button><button type="button" data-check>Check</button>\
+<div class="buttons"><button type="button" data-run>Run{cost}</button>{buttons}\
 <button type="button" data-stop disabled>Stop</button><button type="button" data-reset disabled>Reset</button></div>
 <p class="loading"><progress data-progress hidden aria-label="Loading Python"></progress> <span></span></p>
 <p data-state role="status"></p>
 <div data-output tabindex="0" role="group" aria-label="Output"></div>
-<div data-verdict role="status"></div>
-</div>
+{more}</div>
 """
+ASKS = "<p data-asks></p>\n"  # what the student's own sheet asks for
+CHECK = '<button type="button" data-check>Check</button>'
+VERDICT = '<div data-verdict role="status"></div>\n'
+COST = " <span data-cost></span>"  # what a run loads first
 
 
 def visit_head(translator, node):
@@ -173,8 +204,24 @@ def visit_head(translator, node):
 
 
 def visit_bench(translator, node):
-    filled = {"cell": node["cell"], "name": node["name"], "stub": escape(node["stub"])}
-    translator.body.append(BENCH.format(**filled, rows=node["stub"].count("\n") + 1))
+    about = {"attributes": f' data-cell="{node["cell"]}"', "before": ASKS, "buttons": CHECK, "more": VERDICT}
+    translator.body.append(editor(f"Your {node['name']}", node["stub"], **about))
+    raise nodes.SkipNode
+
+
+def editor(label, stub, attributes="", before="", cost="", buttons="", more=""):
+    """The HTML of an editor with its buttons and results."""
+    filled = {"attributes": attributes, "before": before, "cost": cost, "buttons": buttons, "more": more}
+    return BENCH.format(label=escape(label), stub=escape(stub), rows=stub.count("\n") + 1, **filled)
+
+
+def visit_together(translator, node):
+    translator.body.append(editor("The whole model", node["stub"], cost=COST))
+    raise nodes.SkipNode
+
+
+def visit_checked(translator, node):
+    translator.body.append('<div class="checked-here" data-checked role="status"></div>\n')
     raise nodes.SkipNode
 
 
@@ -206,6 +253,8 @@ def setup(app):
     app.add_node(nodes.section, override=True, html=(visit_section, depart_section))
     app.add_node(in_page_head, html=(visit_head, writes(' <span data-note role="status"></span></p>\n</div>\n')))
     add_html_only(app, workbench, visit_bench)
+    add_html_only(app, together, visit_together)
+    add_html_only(app, checked, visit_checked)
     app.connect("html-page-context", add_script)
     app.connect("build-finished", write_packs)
     return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

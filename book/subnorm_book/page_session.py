@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import linecache
+import sys
 import time
 import traceback
 
@@ -51,11 +52,15 @@ class Session:
     """
 
     def __init__(self, setup="", exercises=()):
-        self.names = {"__name__": "__main__", "input": no_input}
-        self.exercises = exercises
-        execute(setup, "<setup>", self.names)
+        self.setup, self.exercises = setup, exercises
+        self.forget()
 
-    def run(self, cell, code, check, send):
+    def forget(self):
+        """Begin anew, as a new kernel does."""
+        self.names = {"__name__": "__main__", "input": no_input}
+        execute(self.setup, "<setup>", self.names)
+
+    def run(self, cell, code, check, send, before=()):
         """Run a cell, and then its check if there is one; the result is JSON.
 
         Args:
@@ -63,15 +68,20 @@ class Session:
             code: its text.
             check: the code of its check, or "".
             send: gets pieces of its output.
+            before: cells to run first without their output, as (name, code).
         """
         file, output = f"<{cell}>", Output(send, cell)
-        result = {"error": "", "line": 0, "verdict": "", "full": False}
+        result = {"error": "", "line": 0, "verdict": "", "tag": "", "full": False}
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             try:
+                with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                    for name, earlier in before:
+                        execute(earlier, f"<{name}>", self.names)
                 execute(code, file, self.names)
                 if check:
                     output.checking = True
                     execute(check, "<check>", self.names)
+                    result["tag"] = seen(cell)
             except BaseException as error:  # also SystemExit
                 result["error"], result["line"] = report(error) + self.advice(error), line_of(error, file)
                 result["full"] = isinstance(error, MemoryError)  # what fills it may still have a name
@@ -97,6 +107,11 @@ class Session:
             return json.dumps([name for name in dir(value) if not name.startswith("_")])
         except Exception:  # an attribute may be anything that the reader wrote
             return "[]"
+
+
+def seen(exercise):
+    """The tag of the last result of an exercise's check."""
+    return sys.modules["subnorm.checks.exercise"].SEEN[exercise].tag
 
 
 def no_input(prompt=""):

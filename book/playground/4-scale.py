@@ -1,0 +1,16 @@
+"""A thousand times larger
+
+The norm takes the size of its input away, so the output stays. What about the gradient?
+"""
+
+import numpy as np
+
+from subnorm.numpy import rms_norm, rms_norm_backward
+
+rng = np.random.default_rng(0)
+x, dy = rng.normal(size=(2, 64))
+
+for scale in (1, 10, 100, 1000):
+    y = rms_norm(scale * x)
+    dx, _ = rms_norm_backward(dy, scale * x)
+    print(f"x times {scale:4}: y begins {y[:3].round(2)}, size of dx {np.linalg.norm(dx):.4f}")

@@ -1,0 +1,22 @@
+"""The last gradient
+
+A gradient of size 1 arrives at the output. How much of it reaches the last sublayer when the stack gets deeper?
+"""
+
+import numpy as np
+
+from subnorm.numpy import layer_norm, layer_norm_backward, pre_ln
+
+rng = np.random.default_rng(0)
+weights = rng.normal(size=(64, 64, 64)) / 8
+start, dy = rng.normal(size=(2, 64))
+dy /= np.linalg.norm(dy)
+
+for depth in (4, 16, 64):
+    pre = post = start
+    for w in weights[:depth]:
+        pre = pre_ln(pre, w.dot, layer_norm)
+        total = post + w @ post  # Post-LN: the norm comes after this sum
+        post = layer_norm(total)
+    last = [layer_norm_backward(dy, x)[0] for x in (pre, total)]  # Pre-LN's comes through its final norm
+    print(f"{depth:2} blocks: Pre-LN {np.linalg.norm(last[0]):.2f}, Post-LN {np.linalg.norm(last[1]):.2f}")

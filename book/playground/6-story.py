@@ -1,0 +1,9 @@
+"""A model tells a story
+
+A trained language model on this package's RMSNorm, attention and Pre-LN. Give it another beginning.
+"""
+
+from subnorm.experiments import stories
+
+model = stories.load()
+print(stories.generate(model, "One day, a dog", tokens=60))

@@ -1,0 +1,20 @@
+"""Change its norms
+
+The model was trained with RMSNorm and its gains. Which change can you hear? Write a norm of your own, and listen.
+"""
+
+from subnorm.experiments import stories
+from subnorm.numpy import layer_norm, rms_norm
+
+
+def no_gain(x, gamma):
+    return rms_norm(x)
+
+
+def no_norm(x, gamma):
+    return x
+
+
+model = stories.load()
+for norm in (rms_norm, layer_norm, no_gain, no_norm):
+    print(f"{norm.__name__}: {stories.generate(stories.altered(model, norm=norm), tokens=40)}\n")

@@ -1,0 +1,92 @@
+"""An editor that runs whatever the reader writes, with starters to begin from.
+
+    ```{playground}
+    ```
+
+takes each file of `book/playground`: its docstring is a title and a question, the rest is the code. `{listing-here}`
+shows one editor with the listing of the page {doc}`story`. `_static/playground.js` does the rest.
+"""
+
+import ast
+import hashlib
+import json
+from html import escape
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from subnorm_book import in_page, story_page
+from subnorm_book.html_nodes import add_html_only, add_script
+
+STARTERS = Path("book", "playground")
+MODEL = "stories.tar.gz"
+#: The listing finds its files from the place of its own file, as in the repository.
+AT = f'import sys\n__file__ = f"{{sys.path[-1]}}/{story_page.LISTING.as_posix()}"\n'
+
+HEAD = '<div class="playground" data-playground="{settings}">\n'
+CHOICE = '<button type="button" data-starter="{name}" aria-pressed="false">{title}</button>\n'
+QUESTION = '<p data-question aria-live="polite">{question}</p>\n'
+BUTTONS = '<button type="button" data-download>Download</button><button type="button" data-link>Link</button>'
+
+
+class playground(nodes.Element):
+    """An editor with starters."""
+
+
+def starters(root):
+    """The starters: {name: {"title", "question", "code"}}, in order."""
+    return {path.stem.partition("-")[2]: starter(path) for path in sorted(Path(root, STARTERS).glob("*.py"))}
+
+
+def starter(path):
+    text = path.read_text("utf-8")
+    tree = ast.parse(text)
+    title, question = ast.get_docstring(tree).split("\n\n")
+    code = "\n".join(text.split("\n")[tree.body[0].end_lineno :]).strip() + "\n"
+    return {"title": title, "question": " ".join(question.split()), "code": code}
+
+
+class Playground(SphinxDirective):
+    def run(self):
+        depends(self.env, [*Path(self.env.srcdir, STARTERS).glob("*.py"), Path(self.env.srcdir, STARTERS)])
+        return [playground(starters=starters(self.env.srcdir), packs=["subnorm.tar.gz"], more=[MODEL], setup="")]
+
+
+class ListingHere(SphinxDirective):
+    def run(self):
+        path = Path(self.env.srcdir, story_page.LISTING)
+        depends(self.env, [path])
+        listing = {"story": {"title": "", "question": "", "code": path.read_text("utf-8")}}
+        return [playground(starters=listing, packs=["subnorm.tar.gz", MODEL], more=[], setup=AT)]
+
+
+def depends(env, files):
+    packed = [path for pack in in_page.PACKS for path in in_page.members(env.srcdir, pack).values()]
+    for path in [*files, Path(env.srcdir, in_page.STATIC, "parts.json"), *packed]:
+        env.note_dependency(str(path))
+
+
+def visit(translator, node):
+    root, found = translator.builder.srcdir, node["starters"]
+    about = in_page.settings(root, {"packs": list(node["packs"]), "setup": node["setup"], "exercises": []})
+    about["more"] = {pack: in_page.described(in_page.packed(root, pack)) for pack in node["more"]}
+    first = next(iter(found.values()))
+    settings = escape(json.dumps({"python": about, "starters": found}))
+    translator.body.append(HEAD.format(settings=settings))
+    if len(found) > 1:
+        choices = "".join(CHOICE.format(name=name, title=escape(one["title"])) for name, one in found.items())
+        translator.body.append(f'<div class="starters" role="group" aria-label="Starters">\n{choices}</div>\n')
+        translator.body.append(QUESTION.format(question=escape(first["question"])))
+    translator.body.append(in_page.editor("Your code", first["code"], cost=in_page.COST, buttons=BUTTONS))
+    translator.body.append("</div>\n")
+    raise nodes.SkipNode
+
+
+def setup(app):
+    app.add_directive("playground", Playground)
+    app.add_directive("listing-here", ListingHere)
+    add_html_only(app, playground, visit)
+    for name in ("in-page.js", "playground.js"):
+        add_script(app, name, lambda doctree: any(doctree.findall(playground)))
+    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}
