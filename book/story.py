@@ -129,7 +129,7 @@ if __name__ == "__main__":
     text = " ".join(sys.argv[1:])
     story = tell(model, encode(text, pieces, scores))
     words = (pieces[token].decode(errors="replace") for token in story)
-    print(text or next(words).lstrip(), end="")
+    print(text or next(words, "").lstrip(), end="")
     for word in words:
         print(word, end="", flush=True)
     print()

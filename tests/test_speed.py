@@ -91,6 +91,21 @@ def test_the_weights_are_those_that_a_test_has_recorded(tmp_path, monkeypatch):
         speed.pages(tmp_path)
 
 
+def test_python_in_a_page_is_measured_in_the_browsers_that_are_here(monkeypatch, capsys):
+    def times(browser, rounds):
+        if browser == "firefox":
+            raise speed.measure.Absent("There is no Firefox.")
+        return {"first result": {"seconds": [1.0] * rounds, "cpu": None}}
+
+    monkeypatch.setattr(course, "build", lambda: True)
+    monkeypatch.setattr(speed.measure, "times", times)
+    assert list(speed.in_page(None)) == ["chromium: first result", "webkit: first result"]
+    assert capsys.readouterr().out == "There is no Firefox.\n"
+    monkeypatch.setattr(speed.measure, "BROWSERS", {"firefox": None})
+    with pytest.raises(speed.Failed, match="no browser"):
+        speed.in_page(None)
+
+
 def test_what_is_taken_is_a_record(measured):
     assert speed.take(["tests", "import"])
     assert faults(measured()) == []

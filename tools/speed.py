@@ -22,10 +22,12 @@ import xml.etree.ElementTree as ElementTree
 from subnorm import _files
 from subnorm.provenance import commit, cpu_model, load, today
 from tools import course
+from tools.in_page import measure
 
 RECORD = course.ROOT / "book" / "speed.json"
 BUILDS = 3
 IMPORTS = 9
+ROUNDS = 3  # of each browser, at each of two rates
 CHANGED = "notebooks/03-layer-normalization.ipynb"  # the notebook in which to change one word
 
 # The builds of a copy use the .venv of the checkout.
@@ -152,6 +154,23 @@ def pages(copy: pathlib.Path) -> dict:
     return rows
 
 
+def in_page(_copy: pathlib.Path) -> dict:
+    """Python in a page: first results, later results, bytes and memory, in each browser engine that is here."""
+    if not course.build():
+        raise Failed("the book has errors")
+    rows: dict = {}
+    for browser in measure.BROWSERS:
+        try:
+            found = measure.times(browser, ROUNDS)
+        except measure.Absent as error:
+            print(error)
+        else:
+            rows |= {f"{browser}: {name}": row for name, row in found.items()}
+    if not rows:
+        raise Failed("no browser is here")
+    return rows
+
+
 def tests(_copy: pathlib.Path) -> dict:
     """Everything that `course.py test` runs once the book is built."""
     if not course.build():
@@ -171,6 +190,7 @@ MEASURES = {
     "build": build,
     "pages": pages,
     "notebooks": notebooks,
+    "in-page": in_page,
     "tests": tests,
 }
 
@@ -201,7 +221,7 @@ def take(names: list) -> bool:
     try:
         for name in names:
             print(f"\n--- {name}", flush=True)
-            measure: dict = {
+            taken: dict = {
                 "date": today(),
                 "commit": commit(course.ROOT / "course.py", but=RECORD.relative_to(course.ROOT).as_posix()),
                 "command": f"python3 course.py speed {name}",
@@ -211,13 +231,13 @@ def take(names: list) -> bool:
                 copy = pathlib.Path(folder, "course")
                 shutil.copytree(course.ROOT, copy, ignore=course.GENERATED)
                 try:
-                    measure["rows"] = MEASURES[name](copy)
+                    taken["rows"] = MEASURES[name](copy)
                 except Failed as error:
                     print(error)
                     failed.append(name)
                 else:
-                    keep(name, measure)
-                    print(*lines(measure["rows"]), sep="\n", flush=True)
+                    keep(name, taken)
+                    print(*lines(taken["rows"]), sep="\n", flush=True)
             left.remove(name)
     except KeyboardInterrupt:
         sys.exit(f"\nInterrupted. Finished measures are stored; for the rest: python3 course.py speed {' '.join(left)}")

@@ -18,5 +18,6 @@ for depth in (4, 16, 64):
         pre = pre_ln(pre, w.dot, layer_norm)
         total = post + w @ post  # Post-LN: the norm comes after this sum
         post = layer_norm(total)
-    last = [layer_norm_backward(dy, x)[0] for x in (pre, total)]  # Pre-LN's comes through its final norm
-    print(f"{depth:2} blocks: Pre-LN {np.linalg.norm(last[0]):.2f}, Post-LN {np.linalg.norm(last[1]):.2f}")
+    # backward through the last norm: in Pre-LN that is the final norm of the stack
+    pre, post = (layer_norm_backward(dy, x)[0] for x in (pre, total))
+    print(f"{depth:2} blocks: Pre-LN {np.linalg.norm(pre):.2f}, Post-LN {np.linalg.norm(post):.2f}")

@@ -8,7 +8,6 @@ shows one editor with the listing of the page {doc}`story`. `_static/playground.
 """
 
 import ast
-import hashlib
 import json
 from html import escape
 from pathlib import Path

@@ -48,6 +48,7 @@
     "notebooks/09c-quantisation-autocast-export": `quantization, int8, autocast, mixed precision, amp, export, onnx`,
     "book/models": `model, which norm, llama, mistral, gemma, qwen, olmo, gpt 2, gpt 3, bert, deepseek`,
     "book/exercises": "exercise, exercise sheet, sheet",
+    "book/playground": "playground, sandbox, try it, run python, run code",
     "book/cheat-sheet": "cheat sheet, cheatsheet, crib sheet",
     "book/questions": "question, faq, frequently asked question",
   };

@@ -25,10 +25,16 @@ TARGETS = [
     ("build", "one notebook changed", "build it again, one notebook changed", 5),
     ("import", "subnorm", "`import subnorm`", 0.2),
     ("notebooks", max, "the slowest notebook", 60),
+    ("in-page", "chromium: first result", "the first result of Python in a page", 2),
+    ("in-page", "chromium: over 10 Mbit/s", "the same over 10 Mbit/s", 10),
+    ("in-page", "chromium: next results", "each result after it", 0.1),
     ("tests", "all", "all tests, types and lint", 720),
 ]
 # The import that a package's own time is compared with, because the package needs it.
 BESIDE = {"subnorm.numpy": "numpy", "subnorm.torch": "torch"}
+# Python in a page: the engines, and the columns of their table.
+ENGINES = {"chromium": "Chromium", "firefox": "Firefox", "webkit": "WebKit (Safari's engine)"}
+COLUMNS = ["first result", "over 10 Mbit/s", "next results", "after Stop"]
 HEAD = {"schema", "machine", "versions", "measures"}
 MEASURE = {"date", "commit", "command", "load", "rows"}
 
@@ -63,7 +69,7 @@ def faults_of(name, measure):
         yield "has no rows"
     for title, row in measure["rows"].items():
         seconds, cpu = row.get("seconds"), row.get("cpu")
-        if not set(row) <= {"seconds", "cpu", "bytes"} or not ("seconds" in row or "bytes" in row):
+        if not set(row) <= {"seconds", "cpu", "bytes", "version"} or not ("seconds" in row or "bytes" in row):
             yield f"{title}: a row has seconds and cpu, or bytes"
         elif "seconds" in row and not (seconds and all(s > 0 for s in seconds)):
             yield f"{title}: seconds must be positive"
@@ -116,6 +122,23 @@ def pages(measure):
     yield [f"the median of {len(rows)}", size(statistics.median(row["bytes"] for _, row in rows))]
 
 
+def in_page(measure):
+    rows = measure["rows"]
+    yield ["", *COLUMNS, "loaded", "memory"]
+    for engine, name in ENGINES.items():
+        first = rows.get(f"{engine}: first result")
+        if not first:
+            yield [name, "not on that machine", *[""] * 5]
+            continue
+        cells = [middle(rows[f"{engine}: {column}"]) for column in COLUMNS]
+        memory = rows.get(f"{engine}: memory")
+        yield [f"{name} {first['version']}", *cells, megabytes(first), megabytes(memory) if memory else ""]
+
+
+def megabytes(row):
+    return f"{row['bytes'] / 1e6:.1f} MB" if row["bytes"] < 1e7 else f"{row['bytes'] / 1e6:.0f} MB"
+
+
 def times(measure):
     rows = measure["rows"]
     yield ["", "time", "of a processor"]
@@ -159,7 +182,7 @@ class Speed(SphinxDirective):
         if name not in measures:
             return f"Not yet measured: `python3 course.py speed {name}` does it."
         one = measures[name]
-        return table((pages if name == "pages" else times)(one)) + (
+        return table({"pages": pages, "in-page": in_page}.get(name, times)(one)) + (
             f"\n\nMeasured by `{one['command']}`: {made(one, record['versions']['subnorm'])}."
         )
 

@@ -135,10 +135,10 @@ def test_each_exercise_begins_with_the_cell_of_the_students_notebook(path):
     assert about["exercises"] == [exercise.name for exercise in exercises if exercise.way not in NEEDS]
 
 
-def test_only_sheets_load_the_script():
+def test_only_pages_with_an_editor_load_the_script():
     assert up_to_date()
     with_script = {path.stem for path in course.PAGES.rglob("*.html") if "in-page.js" in path.read_text("utf-8")}
-    assert with_script == {path.stem for path in SHEETS}
+    assert with_script == {path.stem for path in SHEETS} | {"playground", "story"}
 
 
 # The session
@@ -150,9 +150,9 @@ class Page:
     def __init__(self, setup="import numpy as np\nfrom subnorm import checks", exercises=("layer_norm", "fold")):
         self.session, self.sent = Session(setup, exercises), []
 
-    def run(self, code, check=""):
+    def run(self, code, check="", before=()):
         self.sent.clear()
-        return json.loads(self.session.run("layer_norm", code, check, self.sent.append))
+        return json.loads(self.session.run("layer_norm", code, check, self.sent.append, before))
 
     @property
     def output(self):
@@ -161,7 +161,8 @@ class Page:
 
 def test_a_cell_prints_and_shows_its_last_value():
     page = Page()
-    assert page.run("print('a')\nx = 2\nx + 1") == {"error": "", "line": 0, "verdict": "", "full": False}
+    nothing = {"error": "", "line": 0, "verdict": "", "tag": "", "full": False}
+    assert page.run("print('a')\nx = 2\nx + 1") == nothing
     assert page.output == "a\n3\n"
     page.run("x")
     assert page.output == "2\n"
@@ -182,6 +183,34 @@ def test_a_verdict_is_what_the_check_prints_and_other_output_is_not(capsys):
     assert (page.output + result["verdict"]).strip() == printed.strip()
     assert result["verdict"].startswith("✗ layer_norm: on a (3, 8) batch, the result[")
     assert set(page.output.split()) == {"working"}
+
+
+def test_a_check_has_the_tag_that_progress_prints():
+    page = Page()
+    assert page.run("def layer_norm(*inputs): return 1", "checks.layer_norm(layer_norm)")["tag"] == "shape"
+    assert page.run("def layer_norm(*inputs): ...", "checks.layer_norm(layer_norm)")["tag"] == "not_done"
+    page.run("checks.progress()")
+    assert "○ layer_norm (not_done)\n" in page.output
+    assert page.run("layer_norm")["tag"] == ""
+
+
+def test_cells_that_come_first_define_names_and_print_nothing():
+    page = Page()
+    first = [("norm", "print('loud')\ndef norm(): return 2"), ("head", "twice = 2 * norm()")]
+    page.run("twice", before=first)
+    assert page.output == "4\n"
+    failed = page.run("print('not reached')", before=[("norm", "x = 1\n1 / 0"), ("head", "y = 1")])
+    assert (page.output, failed["line"]) == ("", 0)
+    assert 'File "<norm>", line 2' in failed["error"]
+    assert page.run("y")["error"].endswith("NameError: name 'y' is not defined")
+
+
+def test_a_session_can_begin_anew():
+    page = Page()
+    page.run("x = 1")
+    page.session.forget()
+    assert "NameError" in page.run("x")["error"]
+    assert page.run("np.pi")["error"] == ""
 
 
 @pytest.mark.parametrize(

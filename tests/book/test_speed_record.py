@@ -31,6 +31,21 @@ RECORD = {
             },
         ),
         "pages": measure("pages", a={"bytes": 100_000}, b={"bytes": 250_000}, c={"bytes": 120_000}),
+        "in-page": measure(
+            "in-page",
+            **{
+                "chromium: first result": {
+                    "seconds": [1.6, 1.4, 3.0],
+                    "cpu": None,
+                    "bytes": 7_740_000,
+                    "version": "156.0",
+                },
+                "chromium: over 10 Mbit/s": {"seconds": [9.25], "cpu": None},
+                "chromium: next results": {"seconds": [0.021], "cpu": None},
+                "chromium: after Stop": {"seconds": [0.9], "cpu": None},
+                "chromium: memory": {"bytes": 141_000_000},
+            },
+        ),
         "notebooks": measure("notebooks", first={"seconds": [3], "cpu": None}, second={"seconds": [50.4], "cpu": [49]}),
     },
 }
@@ -79,6 +94,16 @@ def test_times_pages_and_the_machine(shown):
     assert any(isinstance(row, str) and row.startswith("An 8080, 2 cores, CP/M; python 1.0, ") for row in rows)
     command = "python3 course.py speed pages"
     assert f"Measured by {command}: 2026-11-21, commit 0123456, load 0.2." in rows
+
+
+def test_python_in_a_page_has_a_row_for_each_engine(shown):
+    rows, warnings = shown(RECORD, "in-page", "targets")
+    assert warnings == ""
+    cells = ["1.6 s (1.4 s to 3.0 s)", "9.2 s", "21 ms", "900 ms", "7.7 MB", "141 MB"]
+    assert ["Chromium 156.0", *cells] in rows
+    assert ["Firefox", "not on that machine", *[""] * 5] in rows
+    assert ["the first result of Python in a page", "2.0 s", "1.6 s (1.4 s to 3.0 s)"] in rows
+    assert ["the same over 10 Mbit/s", "10 s", "9.2 s"] in rows
 
 
 def test_without_a_record_the_page_says_so(shown):

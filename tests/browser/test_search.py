@@ -72,6 +72,7 @@ EXPLAINED = {
     "fp16": "09-",
     "quantisation": "09c",
     "exercises": "book/exercises",
+    "sandbox": "book/playground",
 }
 FOUND = """(query) => Search._performSearch(...Search._parseQuery(query)).reverse()
   .map(([doc, , anchor]) => doc.replace("notebooks/", "") + anchor)"""

@@ -1,49 +1,63 @@
-"""Measure Python in the page, in a browser: `python -m tools.in_page.measure [chromium | firefox]`.
+"""Measure Python in the page, in browsers: `python -m tools.in_page.measure [chromium] [firefox] [webkit]`.
 
 It opens a sheet from a local server, then over 10 Mbit/s, and prints what is loaded and how long a result takes. Then
-it runs the right answer and every named mistake of all exercises in that browser, and compares what the checks say with
-what they say here. Chromium needs Playwright. Firefox needs only itself; FIREFOX may name its command.
+it runs the right answer and every named mistake of all exercises in that browser, compares what the checks say with
+what they say here, and reads the story that the model tells. `python3 course.py speed in-page` stores the times.
+
+Chromium needs Playwright. Firefox needs only itself; FIREFOX may name its command. WebKit is Safari's engine: on Debian
+it comes with `apt install webkit2gtk-driver xvfb`. Safari itself needs a Mac, and is not driven.
 """
 
 import argparse
+import contextlib
 import functools
 import http.server
+import importlib.util
 import json
 import os
+import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from tools import course
+from tools.browser import FIX, OPTIONS, chromium_path
 
 PAGE = "notebooks/exercises/ex02-layer-norm.html"
+LAST = "notebooks/exercises/ex06-make-it-speak.html"
 SLOW = 10e6 / 8  # bytes a second
 
-#: Press Check, six times; then once more after Stop.
-TIMES = """async () => {
+#: Press Check; then five times more, and once after Stop.
+FIRST = """async () => {
   const box = document.querySelector("[data-exercise=layer_norm]");
-  const check = () => new Promise((resolve) => {
+  globalThis.check = () => new Promise((resolve) => {
     const begun = performance.now();
     box.querySelector("[data-check]").click();
     const look = () => {
-      if (box.querySelector("[data-verdict]").textContent) resolve(performance.now() - begun);
+      if (box.querySelector("[data-verdict]").textContent) resolve((performance.now() - begun) / 1000);
       else setTimeout(look, 2);
     };
     setTimeout(look);
   });
-  const times = [];
-  for (let k = 0; k < 6; k++) times.push(await check());
+  return check();
+}"""
+LATER = """async () => {
+  const box = document.querySelector("[data-exercise=layer_norm]"), times = [];
+  for (let k = 0; k < 5; k++) times.push(await check());
   box.querySelector("[data-stop]").disabled = false;
   box.querySelector("[data-stop]").click();
-  return [...times, await check()];
+  return [times, await check()];
 }"""
 
 #: Run code in a Python of its own, with the settings of the page; what it prints.
@@ -73,7 +87,19 @@ def verdicts(name):
 '''
 
 
+STORY = """
+from subnorm import checks
+checks.story(**{exercise.name: exercise.reference for exercise in checks.SETS["ex06"]})
+"""
+
+
+class Absent(Exception):
+    """A browser is not on this machine; the message says what to install."""
+
+
 class Tab(Protocol):
+    version: str
+
     def open(self, address: str) -> None: ...
     def evaluate(self, function: str, *arguments: str) -> Any: ...
 
@@ -94,8 +120,8 @@ class Counting(course.Pages):
 
 
 class Chromium:
-    def __init__(self, page: Any) -> None:
-        self.page = page
+    def __init__(self, page: Any, version: str) -> None:
+        self.page, self.version = page, version
 
     def open(self, address: str) -> None:
         self.page.goto(address, wait_until="load")
@@ -106,15 +132,31 @@ class Chromium:
 
 @contextmanager
 def chromium() -> Iterator[Tab]:
+    path = chromium_path()
+    if not path or not importlib.util.find_spec("playwright"):
+        raise Absent(f"There is no Chromium, or no Playwright to drive it. {FIX}.")
     from playwright.sync_api import sync_playwright
 
-    path = shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
         page = browser.new_page()
         page.set_default_timeout(300_000)
-        yield Chromium(page)
+        yield Chromium(page, browser.version)
         browser.close()
+
+
+def inside(function: str, arguments: tuple[str, ...]) -> str:
+    """A script that calls a function in the page, and tells the page what comes out."""
+    call = f"({function})(...{json.dumps(arguments)})"
+    return f"{call}.then((value) => dispatchEvent(new CustomEvent('told', {{ detail: JSON.stringify(value) }})))"
+
+
+#: A driver's own scripts may not see what the scripts of the page have declared; one in the page does.
+TELL = """
+    const [inside, done] = arguments;
+    addEventListener("told", (event) => done(event.detail), { once: true });
+    document.head.append(Object.assign(document.createElement("script"), { textContent: inside }));
+"""
 
 
 class Firefox:
@@ -128,7 +170,7 @@ class Firefox:
             except OSError:
                 time.sleep(0.1)
         self.hear()
-        self.say("WebDriver:NewSession", {})
+        self.version = self.say("WebDriver:NewSession", {})["capabilities"]["browserVersion"]
         self.say("WebDriver:SetTimeouts", {"script": 600_000, "pageLoad": 600_000})
 
     def hear(self) -> Any:
@@ -152,25 +194,17 @@ class Firefox:
         self.say("WebDriver:Navigate", {"url": address})
 
     def evaluate(self, function: str, *arguments: str) -> Any:
-        """What a function in the page gives. Marionette's own scripts do not see what the page's have declared."""
-        call = f"({function})(...{json.dumps(arguments)})"
-        inside = f"{call}.then((value) => dispatchEvent(new CustomEvent('told', {{ detail: JSON.stringify(value) }})))"
-        script = """
-            const [inside, done] = arguments;
-            addEventListener("told", (event) => done(event.detail), { once: true });
-            document.head.append(Object.assign(document.createElement("script"), { textContent: inside }));
-        """
-        return json.loads(self.say("WebDriver:ExecuteAsyncScript", {"script": script, "args": [inside]})["value"])
+        arguments_ = {"script": TELL, "args": [inside(function, arguments)]}
+        return json.loads(self.say("WebDriver:ExecuteAsyncScript", arguments_)["value"])
 
 
 @contextmanager
 def firefox() -> Iterator[Tab]:
     command = os.environ.get("FIREFOX") or shutil.which("firefox-esr") or shutil.which("firefox")
     if not command:
-        sys.exit("There is no Firefox: install it, or name its command in the environment variable FIREFOX.")
-    with tempfile.TemporaryDirectory() as profile, socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-        free.close()
+        raise Absent("There is no Firefox: install it, or name its command in the environment variable FIREFOX.")
+    with tempfile.TemporaryDirectory() as profile:
+        port = free_port()
         Path(profile, "user.js").write_text(f'user_pref("marionette.port", {port});\n', "utf-8")
         words = [command, "-headless", "-marionette", "-no-remote", "-profile", profile]
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # its log
@@ -181,20 +215,117 @@ def firefox() -> Iterator[Tab]:
             process.wait()
 
 
-def first_results(tab: Tab, base: str, rate: float) -> None:
-    """Print what a page loads and how long its results take. A new query keeps the cache of the last page out of it."""
-    Counting.rate, Counting.sent = rate, 0
-    tab.open(f"{base}{PAGE}?{rate}")
-    time.sleep(1)  # what the page loads late
-    before = Counting.sent
-    first, *later, anew = tab.evaluate(TIMES)
-    print(f"  the page {before / 1e6:.2f} MB; after the click {(Counting.sent - before) / 1e6:.2f} MB (at most 9)")
-    print(f"  first result {first / 1e3:.2f} s; later {sorted(later)[2]:.0f} ms; after Stop {anew / 1e3:.2f} s")
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    return port
+
+
+class WebKit:
+    """WebKitGTK's MiniBrowser by its driver: https://www.w3.org/TR/webdriver2/"""
+
+    def __init__(self, port: int) -> None:
+        self.address = f"http://127.0.0.1:{port}/session"
+        wanted = {"alwaysMatch": {"timeouts": {"script": 600_000, "pageLoad": 600_000}}}
+        for _ in range(600):
+            try:
+                made = self.say("", {"capabilities": wanted})
+                break
+            except urllib.error.URLError as error:
+                if isinstance(error, urllib.error.HTTPError):
+                    raise RuntimeError(f"WebKit: {error.read().decode()}") from None
+                time.sleep(0.1)  # the driver is starting
+        self.version = made["capabilities"]["browserVersion"]
+        self.address += f"/{made['sessionId']}"
+
+    def say(self, path: str, arguments: dict[str, Any], method: str = "POST") -> Any:
+        data = json.dumps(arguments).encode() if method == "POST" else None
+        request = urllib.request.Request(self.address + path, data, {"Content-Type": "application/json"}, method=method)
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)["value"]
+
+    def open(self, address: str) -> None:
+        self.say("/url", {"url": address})
+
+    def evaluate(self, function: str, *arguments: str) -> Any:
+        return json.loads(self.say("/execute/async", {"script": TELL, "args": [inside(function, arguments)]}))
+
+
+@contextmanager
+def webkit() -> Iterator[Tab]:
+    driver, screen = shutil.which("WebKitWebDriver"), shutil.which("xvfb-run")
+    if not driver or not (screen or os.environ.get("DISPLAY")):
+        raise Absent("There is no WebKit: on Debian, apt install webkit2gtk-driver xvfb.")
+    port = free_port()
+    words = [] if os.environ.get("DISPLAY") else [str(screen), "-a"]
+    process = subprocess.Popen([*words, driver, f"--port={port}"], stdout=subprocess.DEVNULL, start_new_session=True)
+    try:
+        tab = WebKit(port)
+        yield tab
+        tab.say("", {}, "DELETE")
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+
+
+BROWSERS = {"chromium": chromium, "firefox": firefox, "webkit": webkit}
+
+
+def memory() -> int:
+    """Bytes of memory of all processes that this one has started, shared pages in shares; 0 except on Linux."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    found, size = {os.getpid()}, 0
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    for pid in found - {os.getpid()}:
+        with contextlib.suppress(OSError):
+            size += 1024 * int(re.findall(r"^Pss: +(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.M)[0])
+    return size
+
+
+def times(browser: str, rounds: int) -> dict[str, Any]:
+    """Rows for the record of tools/speed.py: what a page loads and how long its results take, in new browsers."""
+    rows: dict[str, Any] = {}
+
+    def add(name: str, seconds: float) -> None:
+        rows.setdefault(name, {"seconds": [], "cpu": None})["seconds"].append(float(f"{seconds:.3g}"))
+
+    with served() as base:
+        for k in range(2 * rounds):
+            Counting.rate = (float("inf"), SLOW)[k % 2]
+            with BROWSERS[browser]() as tab:  # its cache is empty
+                tab.open(base + PAGE)
+                time.sleep(1)  # what the page loads late
+                before, Counting.sent = memory(), 0
+                first = tab.evaluate(FIRST)
+                if Counting.rate == SLOW:
+                    add("over 10 Mbit/s", first)
+                    continue
+                add("first result", first)
+                rows["first result"] |= {"bytes": Counting.sent, "version": tab.version}
+                if before:
+                    rows["memory"] = {"bytes": memory() - before}
+                later, anew = tab.evaluate(LATER)
+                add("next results", sorted(later)[2])
+                add("after Stop", anew)
+    return rows
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """The address of the book, from a server that counts."""
+    handler = functools.partial(Counting, directory=str(course.PAGES))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
 
 
 def compared(tab: Tab, base: str) -> bool:
-    """Whether all checks say in the browser what they say here."""
-    Counting.rate = float("inf")
+    """Whether all checks say in the browser what they say here, and the model tells the same story."""
     here: dict[str, Any] = {}
     exec(VERDICTS, here)
     tab.open(base + PAGE)
@@ -210,27 +341,30 @@ def compared(tab: Tab, base: str) -> bool:
                 different += 1
                 print(f"  {name}, {tag}:\n{there.get(tag)}\n  but here\n{wanted[tag]}")
     print(f"  {len(here['exercises'])} exercises, {same} verdicts as here, {different} others")
-    return not different
+    tab.open(base + LAST)
+    told = "✓ story" in tab.evaluate(RUN, STORY)
+    print(f"  the model {'tells its story' if told else 'tells another story than here'}")
+    return not different and told
 
 
-def main() -> int:
+def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("browser", nargs="?", choices=["chromium", "firefox"], default="chromium")
-    started = {"chromium": chromium, "firefox": firefox}[parser.parse_args().browser]
-    handler = functools.partial(Counting, directory=str(course.PAGES))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        base = f"http://127.0.0.1:{server.server_port}/"
-        for name, rate in (("From this machine", float("inf")), ("Over 10 Mbit/s", SLOW)):
-            print(f"{name} (at most {2 if rate > SLOW else 10} s, then 100 ms):")
-            with started() as tab:  # a new browser, whose cache is empty
-                first_results(tab, base, rate)
-        print("All exercises:")
-        with started() as tab:
-            same = compared(tab, base)
-        server.shutdown()
+    parser.add_argument("browsers", nargs="*", choices=[*BROWSERS, []], default=["chromium"])
+    same = True
+    for browser in parser.parse_args(words).browsers:
+        try:
+            rows = times(browser, 1)
+        except Absent as error:
+            sys.exit(str(error))
+        print(f"{browser} {rows['first result']['version']}:")
+        for name, row in rows.items():
+            shown = f"  {row['seconds'][0]:.3g} s" if "seconds" in row else ""
+            print(f"  {name:16}{shown:>10}" + (f"  {row['bytes'] / 1e6:.2f} MB" if "bytes" in row else ""), flush=True)
+        Counting.rate = float("inf")
+        with served() as base, BROWSERS[browser]() as tab:
+            same &= compared(tab, base)
     return 0 if same else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,178 @@
+"""The playground, the listing that tells a story, and the model on sheet 06, in their pages."""
+
+import contextlib
+import io
+import json
+from unittest.mock import patch
+
+import pytest
+from helpers.look import ACCESSIBLE, AXE
+from helpers.visit import DESK, PHONE, opened
+from subnorm_book.playground import starters
+
+from tools import course
+
+STARTERS = starters(course.ROOT)
+SHEET = course.ROOT / "notebooks/exercises/ex06-make-it-speak.ipynb"
+OWN_NORM = "x / np.abs(x).max(-1, keepdims=True)"
+
+
+def said(code):
+    """What code prints in this Python."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed, patch("sys.argv", [""]):
+        exec(code, {"__name__": "__main__", "__file__": str(course.ROOT / "book/story.py")})
+    return printed.getvalue()
+
+
+class Editor:
+    """An editor of a page with its buttons; the first one that matches."""
+
+    def __init__(self, page, where=".playground"):
+        self.page, self.box = page, page.locator(where).first
+
+    def write(self, code):
+        if self.box.locator("textarea").count():
+            self.box.locator("textarea").focus()
+        self.box.locator(".cm-content").fill(code)
+
+    def run(self):
+        self.box.locator("[data-run]").click()
+        bench = self.box.locator("css=:scope.workbench, .workbench").first.element_handle()
+        self.page.wait_for_function("bench => bench.ariaBusy === 'false'", arg=bench)
+        return self.text("output")
+
+    def text(self, part):
+        return self.box.locator(f"[data-{part}]").text_content()
+
+    @property
+    def code(self):
+        return self.box.locator("textarea").input_value()
+
+
+@pytest.fixture
+def visit(browser, server):
+    """Open a page by name; nothing may go wrong that the reader does not see."""
+    with contextlib.ExitStack() as stack:
+        faults = []
+
+        def visit(name, **settings):
+            page = stack.enter_context(opened(browser, server, faults, **{"viewport": PHONE, **settings}))
+            page.goto(f"{server}{name}")
+            return page
+
+        yield visit
+        assert faults == []
+
+
+def test_the_starters_say_what_they_say_elsewhere_and_the_model_comes_when_it_is_needed(visit, server):
+    page, asked = visit("book/playground.html"), []
+    page.on("request", lambda request: asked.append(request.url.rpartition("/")[2].partition("?")[0]))
+    editor = Editor(page)
+    assert editor.text("cost").startswith("loads 7.")
+    for name, one in STARTERS.items():
+        page.click(f"[data-starter={name}]")
+        assert editor.text("question") == one["question"]
+        if name == "story":
+            assert "stories.tar.gz" not in asked
+            assert editor.text("cost") == "loads 1.0 MB"
+        assert editor.run() == said(one["code"]), name
+        assert editor.text("cost") == ""
+    assert asked.count("stories.tar.gz") == 1
+    editor.write("numpy")
+    assert "NameError" in editor.run()  # every run begins anew
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        page.evaluate(AXE)
+        assert page.evaluate(ACCESSIBLE, scheme) == []
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_each_starter_keeps_its_own_text(visit, tmp_path):
+    page = visit("book/playground.html", viewport=DESK)
+    editor = Editor(page)
+    editor.write("print('mine')")
+    page.click("[data-starter=story]")
+    page.reload()
+    assert page.locator("[data-starter=story]").get_attribute("aria-pressed") == "true"
+    assert editor.code == STARTERS["story"]["code"]
+    page.click("[data-starter=shift]")
+    assert editor.code == "print('mine')"
+    with page.expect_download() as download:
+        page.click("[data-download]")
+    download.value.save_as(tmp_path / "a.py")
+    assert download.value.suggested_filename == "shift.py"
+    assert (tmp_path / "a.py").read_text("utf-8") == "print('mine')"
+    page.click("[data-reset]")
+    assert editor.code == STARTERS["shift"]["code"]
+
+
+def test_a_link_carries_the_code_and_runs_nothing(visit, server):
+    code = "print('σ “Łódź” 你好', 1 < 2)\n"
+    page = visit("book/playground.html")
+    editor = Editor(page)
+    editor.write(code)
+    page.click("[data-link]")
+    page.wait_for_function("location.hash.startsWith('#code=')")
+    other = visit(page.url.removeprefix(server))
+    there = Editor(other)
+    other.wait_for_function("document.querySelector('[data-state]').textContent.includes('Read it before you run it')")
+    assert (there.code, len(other.workers)) == (code, 0)
+    other.click("[data-starter=shift]")
+    assert there.code == STARTERS["shift"]["code"]  # the reader's own text is untouched
+    editor.write("".join(f"x{k} = {k * k * 7919 % 100_003}\n" for k in range(2000)))
+    page.click("[data-link]")
+    page.wait_for_function("document.querySelector('[data-state]').textContent.includes('too long for a link')")
+    other.evaluate("location.hash = '#code=AAAA'")
+    other.wait_for_function("document.querySelector('[data-state]').textContent.includes('The link is incomplete')")
+
+
+def test_the_listing_tells_the_story_and_another_one_with_another_norm(visit):
+    listing = (course.ROOT / "book/story.py").read_text("utf-8")
+    changed = listing.replace(
+        "    return gain * x / np.sqrt", "    x = x - x.mean()\n    return gain * x / np.sqrt"
+    )  # LayerNorm
+    assert changed != listing
+    page = visit("book/story.html")
+    editor = Editor(page)
+    assert editor.text("cost").startswith("loads 8.")
+    assert editor.run() == said(listing)
+    editor.write(changed)
+    assert editor.run() == said(changed)
+
+
+def test_the_students_functions_tell_the_story_of_the_notebook(visit):
+    """And the list of what was checked is that of the notebook."""
+    cells = {cell["id"]: cell for cell in json.loads(SHEET.read_text("utf-8"))["cells"]}
+    names = ["norm", "head", "swiglu", "story_block", "next_scores", "tell"]
+    page = visit("notebooks/exercises/ex06-make-it-speak.html", viewport=DESK)
+    together = Editor(page, ".workbench:not(:has([data-check]))")
+    assert together.run() == "○ story: the model says nothing yet, because tell is not done yet.\n"
+    assert page.locator("[data-checked]").inner_text() == "0 of 0 exercises that you have checked are right."
+    for k, name in enumerate(names, 1):
+        bench = Editor(page, f"[data-exercise={name}]")
+        bench.write("".join(cells[f"ex06-{k}-answer"]["source"]))
+        bench.box.locator("[data-check]").click()
+        page.wait_for_function(
+            "box => box.querySelector('.workbench').ariaBusy === 'false'", arg=bench.box.element_handle()
+        )
+    stored = {name: "".join(cells[name]["outputs"][0]["text"]) for name in ("story-told", "progress")}
+    assert together.run() == stored["story-told"]
+    assert page.locator("[data-checked]").inner_text() == stored["progress"].strip()
+    page.reload()
+    assert page.locator("[data-checked]").inner_text() == stored["progress"].strip()
+    norm = Editor(page, "[data-exercise=norm]")
+    norm.write(f"def norm(x, gamma, eps):\n    return gamma * {OWN_NORM}")
+    assert together.run() == said(story_with(norm_of=f"gamma * {OWN_NORM}"))  # the text in the editor, not run before
+    norm.box.locator("[data-check]").click()
+    page.wait_for_function("document.querySelector('[data-checked]').textContent.startsWith('✗ norm (')")
+    assert page.locator("[data-checked]").inner_text().endswith("\n5 of 6 exercises that you have checked are right.")
+
+
+def story_with(norm_of):
+    return f"""
+import numpy as np
+from subnorm import checks
+answers = {{exercise.name: exercise.reference for exercise in checks.SETS["ex06"]}}
+answers["norm"] = lambda x, gamma, eps: {norm_of}
+checks.story(**answers)
+"""
