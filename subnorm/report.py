@@ -4,8 +4,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from IPython.display import publish_display_data
-
 #: The key for quoted numbers in an output's metadata.
 SAID = "said"
 
@@ -37,7 +35,7 @@ def say(name: str, value: float, spec: str = ".2f", noise: float = 1e-6) -> None
             f"a quoted number must round the same on every machine; {name} = {value!r} rounds to {text} only by luck "
             f"with {spec!r} and noise {noise:g}. Show fewer digits."
         )
-    publish_display_data({"text/plain": f"{name} = {text}"}, metadata={SAID: {name: text}})
+    publish({"text/plain": f"{name} = {text}"}, metadata={SAID: {name: text}})
 
 
 def said(output: Mapping[str, Any]) -> dict[str, str]:
@@ -56,4 +54,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     lines = [[str(cell) for cell in row] for row in (columns, *rows)]
     markdown = ["| " + " | ".join(line) + " |" for line in lines]
     markdown.insert(1, "|" + "---|" * len(columns))
-    publish_display_data({"text/markdown": "\n".join(markdown), "text/plain": "\n".join(" | ".join(x) for x in lines)})
+    publish({"text/markdown": "\n".join(markdown), "text/plain": "\n".join(" | ".join(x) for x in lines)})
+
+
+def publish(forms: dict[str, str], metadata: dict[str, Any] | None = None) -> None:
+    """Give a notebook all forms of an output; without IPython, as in a page of the book, print the plain one."""
+    try:
+        from IPython.display import publish_display_data
+    except ModuleNotFoundError:
+        print(forms["text/plain"])
+    else:
+        publish_display_data(forms, metadata)

@@ -28,7 +28,7 @@ const unpack = (FS, buffer) => {
 };
 
 let pyodide;
-const begin = async ({ versions, packs, setup, exercises }) => {
+const begin = async ({ versions, packs, setup, exercises, cells }) => {
   const module = await part("pyodide.asm.wasm.gz").promise; // compiled by the page, once
   WebAssembly.instantiateStreaming = async (_, imports) => ({ module, instance: await WebAssembly.instantiate(module, imports) });
   // Pyodide asks for three files. Nothing else is ever fetched.
@@ -45,7 +45,8 @@ const begin = async ({ versions, packs, setup, exercises }) => {
     unpack(pyodide.FS, await part(name).promise);
     delete parts[name];
   }
-  return pyodide.pyimport("page_session").Session(setup, exercises);
+  if (cells) return pyodide.pyimport("subnorm_book.page_cells").Cells(cells);
+  return pyodide.pyimport("subnorm_book.page_session").Session(setup, exercises);
 };
 
 let session;
@@ -64,7 +65,9 @@ onmessage = async ({ data: { id, part: name, content, ...message } }) => {
     else {
       const send = (output) => postMessage({ id, output });
       if (message.fresh) session.forget();
-      postMessage({ id, result: session.run(message.cell, message.code, message.check, send, message.before ?? []) });
+      const how = "changed" in message ? [message.changed, message.then] : [message.code, message.check];
+      const parts = message.before?.map(([name, code]) => [name, code, false]).concat([[message.cell, message.code, true]]);
+      postMessage({ id, result: session.run(message.cell, ...how, send, ...(parts ? [parts] : [])) });
     }
   } catch (error) { // Pyodide cannot go on after it
     console.error(error);

@@ -12,6 +12,15 @@ class SubnormPython {
     Object.assign(this, { settings, loading, kept: {}, calls: new Map(), number: 0 });
   }
 
+  // Why Python cannot run here, if it cannot.
+  static obstacle() {
+    if (location.protocol === "file:")
+      return new SubnormTrouble("Python cannot start in a page that was opened as a file: run “python3 course.py serve”, and open the page at the address that it prints.");
+    if (!globalThis.WebAssembly || !globalThis.DecompressionStream || !globalThis.Worker)
+      return new SubnormTrouble("This browser cannot run Python: use a current Firefox, Chrome, Edge or Safari, or work in the notebook.");
+    return null;
+  }
+
   // Run a cell, and then its check if there is one: a promise of {error, line, verdict}. `output` gets what it prints.
   // `needs` names packs that only some code needs, from `settings.more`.
   async run({ needs = [], ...message }, output) {
@@ -75,10 +84,8 @@ class SubnormPython {
   }
 
   async begin(stopped) {
-    if (location.protocol === "file:")
-      throw new SubnormTrouble("Python cannot start in a page that was opened as a file: run “python3 course.py serve”, and open the page at the address that it prints.");
-    if (!globalThis.WebAssembly || !globalThis.DecompressionStream || !globalThis.Worker)
-      throw new SubnormTrouble("This browser cannot run Python: use a current Firefox, Chrome, Edge or Safari, or work in the notebook.");
+    const obstacle = SubnormPython.obstacle();
+    if (obstacle) throw obstacle;
     const { parts, packs, version, ...rest } = this.settings;
     const worker = (this.worker = new Worker(new URL(`in-page-worker.js?${version}`, subnormStatic)));
     const missing = Object.keys(parts).filter((name) => !(name in this.kept));
@@ -270,7 +277,7 @@ class SubnormBench {
   // The text of an earlier run goes.
   clear() { this.output.textContent = ""; }
 
-  // What the state says after a run without an error.
+  // What the state says after a run; an error needs nothing more.
   ended() { return this.output.textContent ? "" : "It ran, and printed nothing."; }
 
   // Run the text. `message` has more for the worker, such as a check.
@@ -293,8 +300,7 @@ class SubnormBench {
       this.editor?.mark(result.line || Number(/in line (\d+) of your cell/.exec(result.verdict)?.[1] ?? 0));
       if (result.full) desk.python.stop();
       if (result.full) this.state.textContent = `The memory was full, so Python restarts at the next run. ${desk.lost}`;
-      else if (result.error) this.state.textContent = "An error, in the output below.";
-      else this.state.textContent = said;
+      else this.state.textContent = said || (result.error ? "An error, in the output below." : "");
     } catch (trouble) {
       this.state.textContent = (trouble instanceof SubnormTrouble ? trouble : desk.python.broken(trouble)).message;
     } finally {
@@ -318,14 +324,57 @@ if (subnormSheet) {
     unkept: () => { subnormSheet.querySelector("[data-unkept]").hidden = false; },
   });
 
+  // A student's own sheet gives a code for this page's address, #variant=…: for each exercise a digit, its variant.
+  const own = {
+    code: "",
+    key: `subnorm.variant.${location.pathname.split("/").at(-1)}`,
+    label(name, code = this.code) {
+      const [place, ...labels] = desk.settings.variants[name] ?? [];
+      return labels[code[place]];
+    },
+    fits(code) {
+      const names = Object.keys(desk.settings.variants);
+      return names.length > 0 && code?.length === desk.settings.count && names.every((name) => this.label(name, code));
+    },
+    take() {
+      const given = /^#variant=(.*)$/.exec(location.hash)?.[1];
+      if (this.fits(given)) subnormStore((store) => { store.setItem(this.key, given); return true; });
+      const code = given ?? subnormStore((store) => store.getItem(this.key));
+      this.code = this.fits(code) ? code : "";
+      const [note, button] = subnormSheet.querySelector("[data-own]").children;
+      note.parentElement.hidden = !this.code && !given;
+      note.textContent = this.code
+        ? `The checks ask for what your own sheet asks for (${this.code}).`
+        : `${given} is not the code of a student's sheet for this page, so the checks ask for what this page's tasks say.`;
+      button.hidden = !this.code;
+      button.onclick = () => this.drop();
+      for (const { name, asks } of benches) {
+        const label = this.label(name), shown = this.label(name, "0".repeat(desk.settings.count));
+        asks.textContent = this.code && label !== shown ? `Your sheet asks for ${label}; the task above is for ${shown}.` : "";
+      }
+    },
+    drop() {
+      subnormStore((store) => { store.removeItem(this.key); return true; });
+      history.replaceState(null, "", location.pathname + location.search);
+      this.take();
+    },
+  };
+
   class Workbench extends SubnormBench {
     constructor(box) {
       const name = box.closest("[data-exercise]").dataset.exercise;
       super(desk, box, `subnorm.answer.${name}`);
       this.name = name;
       this.verdict = box.querySelector("[data-verdict]");
+      this.asks = box.querySelector("[data-asks]");
       this.seen = subnormStore((store) => store.getItem(`subnorm.checked.${name}`)); // of the last check, such as "✗ ddof1"
-      this.check.addEventListener("click", () => super.start({ cell: name, check: `checks.${name}(${name})` }));
+      this.check.addEventListener("click", () => super.start({ cell: name, check: this.line }));
+    }
+
+    // The code of the check, which asks for the variant of the student's own sheet.
+    get line() {
+      const label = own.label(this.name);
+      return `checks.${this.name}(${this.name}${label ? `, variant=${JSON.stringify(label)}` : ""})`;
     }
 
     get check() { return this.box.querySelector("[data-check]"); }
@@ -369,6 +418,8 @@ if (subnormSheet) {
   const benches = [...document.querySelectorAll(".workbench:has([data-check])")].map((box) => new Workbench(box));
   for (const box of document.querySelectorAll(".workbench:not(:has([data-check]))")) new Together(desk, box, "subnorm.answer.story");
   progress();
+  own.take();
+  addEventListener("hashchange", () => own.take());
 
   // The students' notebook, with what is written here in its answer cells: the grader takes no other form.
   const link = subnormSheet.querySelector("a.download");
@@ -378,8 +429,10 @@ if (subnormSheet) {
     note.textContent = "";
     try {
       const book = await (await fetch(link.href)).json();
-      for (const { box, code } of benches)
+      for (const { box, code, line } of benches) {
         book.cells.find(({ id }) => id === box.dataset.cell).source = code.match(/[^\n]*\n|[^\n]+/g) ?? [];
+        book.cells.find(({ id }) => id === box.dataset.cell.replace("answer", "check")).source = [line];
+      }
       const file = document.createElement("a");
       file.href = URL.createObjectURL(new Blob([`${JSON.stringify(book, null, 1)}\n`], { type: "application/x-ipynb+json" }));
       file.download = decodeURIComponent(new URL(link.href).pathname.split("/").at(-1));

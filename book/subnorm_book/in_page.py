@@ -24,9 +24,10 @@ from subnorm.checks.collect import NEEDS
 from subnorm_book.html_nodes import add_html_only, writes
 
 STATIC = Path("book", "_static", "python")
-SESSION = Path("book", "subnorm_book", "page_session.py")
+SESSION = tuple(Path("book", "subnorm_book", name) for name in ("page_session.py", "page_cells.py", "cell_needs.py"))
 
-#: Packs of files of the package, each for the pages that need it: the checks, and the model that speaks.
+#: Packs of files of the package, each for the pages that need it: the checks, the model that speaks, and what cells of
+#: the chapters import beside.
 PACKS = {
     "subnorm.tar.gz": ("__init__.py", "_rules.py", "numpy/*.py", "checks/**/*.py"),
     "stories.tar.gz": (
@@ -36,6 +37,18 @@ PACKS = {
         "experiments/data/*.bin",
         "experiments/data/stories.txt",
         "experiments/data/LICENSE-tinyllamas",
+    ),
+    "chapters.tar.gz": (
+        "report.py",
+        "museum/*.py",
+        "experiments/__init__.py",
+        "experiments/block_backward.py",
+        "experiments/conventions.py",
+        "experiments/invariances.py",
+        "experiments/jacobian.py",
+        "experiments/parameters.py",
+        "experiments/precision.py",
+        "experiments/rank_collapse.py",
     ),
 }
 
@@ -89,9 +102,9 @@ class Workbenches(SphinxTransform):
         names = [ex.name for ex in exercises if ex.way not in NEEDS]
         link = notebook(book.name, "Download this sheet as a notebook")
         variants = {ex.name: [k, *(one.label for one in ex.variants)] for k, ex in enumerate(exercises) if ex.variants}
-        head = in_page_head(
-            "", link, setup=stubs["setup"], packs=packs, exercises=names, variants=variants, count=len(exercises)
-        )
+        about = {"packs": packs, "setup": stubs["setup"], "exercises": names}
+        about |= {"variants": variants, "count": len(exercises)}  # of each exercise: its place, and the labels
+        head = in_page_head("", link, settings=about)
         first = answers[0].parent
         first.parent.insert(first.parent.index(first), head)
         packed_files = [path for pack in packs for path in members(self.env.srcdir, pack).values()]
@@ -125,7 +138,7 @@ def members(root, pack):
     """The files of a pack: {name in the pack: path}."""
     root = Path(root)
     found = [path for pattern in PACKS[pack] for path in sorted(Path(root, "subnorm").glob(pattern))]
-    more = {SESSION.name: root / SESSION} if pack == "subnorm.tar.gz" else {}
+    more = {path.relative_to("book").as_posix(): root / path for path in SESSION} if pack == "subnorm.tar.gz" else {}
     return {path.relative_to(root).as_posix(): path for path in found} | more
 
 
@@ -145,7 +158,7 @@ def described(content):
     return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def settings(root, head):
+def settings(root, packs, setup="", exercises=(), **more):
     """What the page's script has to know."""
     folder = Path(root, STATIC)
     stored = json.loads((folder / "parts.json").read_text("utf-8"))
@@ -154,17 +167,16 @@ def settings(root, head):
     parts = {name: about for name, about in stored["files"].items() if name not in scripts}
     script = (folder / "pyodide.asm.js").read_bytes()
     parts["pyodide.asm.js"] = {"bytes": len(gzip.compress(script))}  # as servers send it
-    parts |= {pack: described(packed(root, pack)) for pack in head["packs"]}
+    parts |= {pack: described(packed(root, pack)) for pack in packs}
     return {
         "versions": stored["versions"],
         "version": hashlib.sha256(repr((scripts, worker)).encode()).hexdigest()[:12],
         "editor": scripts["editor.js"][:12],
         "parts": parts,
-        "packs": ["numpy.tar.gz", *head["packs"]],
-        "setup": head["setup"],
-        "exercises": head["exercises"],
-        "variants": head["variants"],  # of each exercise: its place in the sheet, and the labels
-        "count": head["count"],
+        "packs": ["numpy.tar.gz", *packs],
+        "setup": setup,
+        "exercises": exercises,
+        **more,
     }
 
 
@@ -182,7 +194,7 @@ BENCH = """\
 <div class="workbench"{attributes}>
 {before}<div class="highlight"><textarea aria-label="{label}" rows="{rows}" wrap="off" spellcheck="false"
 autocapitalize="off" autocomplete="off" autocorrect="off">
-{stub}</textarea></div>
+{code}</textarea></div>
 <div class="buttons"><button type="button" data-run>Run{cost}</button>{buttons}\
 <button type="button" data-stop disabled>Stop</button><button type="button" data-reset disabled>Reset</button></div>
 <p class="loading"><progress data-progress hidden aria-label="Loading Python"></progress> <span></span></p>
@@ -196,8 +208,14 @@ VERDICT = '<div data-verdict role="status"></div>\n'
 COST = " <span data-cost></span>"  # what a run loads first
 
 
+def editor(label, code="", attributes="", before="", cost="", buttons="", more=""):
+    """The HTML of an editor with its buttons and results."""
+    filled = {"attributes": attributes, "before": before, "cost": cost, "buttons": buttons, "more": more}
+    return BENCH.format(label=escape(label), code=escape(code), rows=code.count("\n") + 1, **filled)
+
+
 def visit_head(translator, node):
-    about = settings(translator.builder.srcdir, node)
+    about = settings(translator.builder.srcdir, **node["settings"])
     size = sum(part["bytes"] for part in about["parts"].values()) / 1e6
     filled = {"settings": escape(json.dumps(about)), "numpy": about["versions"]["numpy"], "size": size}
     translator.body.append(HEAD.format(**filled))
@@ -207,12 +225,6 @@ def visit_bench(translator, node):
     about = {"attributes": f' data-cell="{node["cell"]}"', "before": ASKS, "buttons": CHECK, "more": VERDICT}
     translator.body.append(editor(f"Your {node['name']}", node["stub"], **about))
     raise nodes.SkipNode
-
-
-def editor(label, stub, attributes="", before="", cost="", buttons="", more=""):
-    """The HTML of an editor with its buttons and results."""
-    filled = {"attributes": attributes, "before": before, "cost": cost, "buttons": buttons, "more": more}
-    return BENCH.format(label=escape(label), stub=escape(stub), rows=stub.count("\n") + 1, **filled)
 
 
 def visit_together(translator, node):

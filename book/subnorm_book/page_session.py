@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import linecache
+import pprint
 import sys
 import time
 import traceback
@@ -57,10 +58,10 @@ class Session:
 
     def forget(self):
         """Begin anew, as a new kernel does."""
-        self.names = {"__name__": "__main__", "input": no_input}
+        self.names = fresh()
         execute(self.setup, "<setup>", self.names)
 
-    def run(self, cell, code, check, send, before=()):
+    def run(self, cell, code, check, send, parts=None):
         """Run a cell, and then its check if there is one; the result is JSON.
 
         Args:
@@ -68,16 +69,16 @@ class Session:
             code: its text.
             check: the code of its check, or "".
             send: gets pieces of its output.
-            before: cells to run first without their output, as (name, code).
+            parts: what to run instead of this text alone, as (name of a cell, code, whether its output is sent).
         """
         file, output = f"<{cell}>", Output(send, cell)
         result = {"error": "", "line": 0, "verdict": "", "tag": "", "full": False}
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             try:
-                with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                    for name, earlier in before:
-                        execute(earlier, f"<{name}>", self.names)
-                execute(code, file, self.names)
+                for name, part, heard in parts or [(cell, code, True)]:
+                    out = output if heard else io.StringIO()
+                    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+                        execute(part, f"<{name}>", self.names)
                 if check:
                     output.checking = True
                     execute(check, "<check>", self.names)
@@ -114,6 +115,11 @@ def seen(exercise):
     return sys.modules["subnorm.checks.exercise"].SEEN[exercise].tag
 
 
+def fresh():
+    """The names of a new session."""
+    return {"__name__": "__main__", "input": no_input}
+
+
 def no_input(prompt=""):
     raise EOFError("nobody can answer input() in a page: write the value into the code")
 
@@ -127,7 +133,7 @@ def execute(code, file, names):
     if last:
         value = eval(compile(ast.Expression(last.value), file, "eval"), names)
         if value is not None and not hasattr(value, "_ipython_display_"):
-            print(repr(value))
+            print(pprint.pformat(value, sort_dicts=False) if isinstance(value, dict | list | tuple) else repr(value))
 
 
 def report(error):

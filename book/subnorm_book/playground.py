@@ -68,7 +68,7 @@ def depends(env, files):
 
 def visit(translator, node):
     root, found = translator.builder.srcdir, node["starters"]
-    about = in_page.settings(root, {"packs": list(node["packs"]), "setup": node["setup"], "exercises": []})
+    about = in_page.settings(root, list(node["packs"]), node["setup"])
     about["more"] = {pack: in_page.described(in_page.packed(root, pack)) for pack in node["more"]}
     first = next(iter(found.values()))
     settings = escape(json.dumps({"python": about, "starters": found}))

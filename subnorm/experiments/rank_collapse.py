@@ -223,7 +223,7 @@ def attention_paths(
     """
     layers, num_heads = stack
     d = x.shape[-1]
-    lengths, terms = np.zeros(1, dtype=np.int64), x[None]
+    lengths, terms = np.zeros(1, dtype=np.intp), x[None]
     for layer in layers:
         h = terms.sum(axis=0)  # (T, d), the network's state at this layer
         weights = layer["attention"]

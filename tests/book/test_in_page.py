@@ -84,7 +84,7 @@ def test_the_packs_need_numpy_alone(unpacked):
 
 def test_a_pack_is_the_source_tree_and_the_same_in_every_build(unpacked):
     files = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
-    assert {"page_session.py", "subnorm/checks/ex01/residual.py", "subnorm/numpy/norms.py"} <= files
+    assert {"subnorm_book/page_session.py", "subnorm/checks/ex01/residual.py", "subnorm/numpy/norms.py"} <= files
     assert (unpacked / "subnorm/numpy/norms.py").read_bytes() == (course.ROOT / "subnorm/numpy/norms.py").read_bytes()
     for pack in in_page.PACKS:
         assert in_page.packed(course.ROOT, pack) == in_page.packed(course.ROOT, pack)

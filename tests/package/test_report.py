@@ -2,9 +2,9 @@
 
 from typing import Any
 
+import IPython.display
 import pytest
 
-import subnorm.report
 from subnorm.report import say, table
 
 
@@ -15,7 +15,7 @@ def published(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     def record(data: dict[str, str], metadata: dict[str, Any] | None = None) -> None:
         shown.append({"data": data, "metadata": metadata})
 
-    monkeypatch.setattr(subnorm.report, "publish_display_data", record)
+    monkeypatch.setattr(IPython.display, "publish_display_data", record)
     return shown
 
 

@@ -1,0 +1,110 @@
+// "Try it" at a cell of a chapter: the cell becomes an editor, runs in the page's Python, and its output is compared
+// with the stored one (subnorm_book/try_it.py). All it needs loads at the first click.
+{
+  const here = new URL(".", document.currentScript.src);
+  const template = document.querySelector("template[data-try-page]");
+  const page = template.dataset.tryPage;
+
+  // A table was printed as lines of cells; show them in columns.
+  const aligned = (text) => text.replace(/^.* \| .*(?:\n.* \| .*)*/gm, (table) => {
+    const rows = table.split("\n").map((line) => line.split(" | "));
+    if (new Set(rows.map((row) => row.length)).size > 1) return table;
+    const widths = rows[0].map((_, k) => Math.max(...rows.map((row) => row[k].length)));
+    return rows.map((row) => row.map((cell, k) => cell.padEnd(widths[k])).join("   ").trimEnd()).join("\n");
+  });
+
+  const fetched = async (name) => {
+    const answer = await fetch(new URL(`try/${name}.json`, here), { cache: "no-cache" });
+    if (!answer.ok) throw new Error();
+    return answer.json();
+  };
+  const script = (name) => new Promise((resolve, reject) => {
+    const element = Object.assign(document.createElement("script"), { src: new URL(name, here).href, onload: resolve, onerror: reject });
+    document.head.append(element);
+  });
+
+  // The desk of the page, and how to open a cell.
+  const prepare = async () => {
+    if (typeof SubnormDesk === "undefined") await script("in-page.js");
+    const obstacle = SubnormPython.obstacle();
+    if (obstacle) throw obstacle;
+    const [settings, { packs, cells, tries }] = await Promise.all([fetched("settings"), fetched(page)]);
+    const extra = settings.packs.filter((pack) => pack in settings.parts && !packs.includes(pack) && pack !== "numpy.tar.gz");
+    for (const pack of extra) delete settings.parts[pack];
+    settings.packs = settings.packs.filter((pack) => !extra.includes(pack));
+    const desk = new SubnormDesk({ ...settings, cells: JSON.stringify(cells) });
+    const codes = new Map(cells);
+
+    class Try extends SubnormBench {
+      constructor(box, name) {
+        super(desk, box, `subnorm.try.${page}.${name}`);
+        Object.assign(this, { name, ...tries[name] });
+        this.stored = box.querySelector("[data-stored]");
+      }
+
+      clear() {
+        super.clear();
+        this.stored.textContent = "";
+      }
+
+      start() {
+        const changed = desk.benches.filter(({ code, stub }) => code !== stub).map(({ name, code }) => [name, code]);
+        return super.start({ cell: this.name, changed: JSON.stringify(Object.fromEntries(changed)), then: JSON.stringify(this.then) });
+      }
+
+      ended({ error, changed }) {
+        const text = this.output.textContent.trimEnd();
+        const message = (line) => line.slice(line.indexOf(": ") + 1); // the name of an error may come with its module
+        const same = error
+          ? text === error && message(error.split("\n").at(-1)) === message(this.said)
+          : text === this.said;
+        this.output.textContent = same && !error ? "" : aligned(text);
+        this.stored.textContent = same ? "" : aligned(this.said) || "Nothing.";
+        const edited = this.code !== this.stub;
+        const above = changed.length ? " It ran with your change above." : "";
+        const warning = this.warns && !edited ? ", but for the warning: Python in a page gives none" : "";
+        if (same && edited) return `Your change leaves the output the same as in the book.${above}`;
+        if (same && text) return `Same as in the book${warning}.${above}`;
+        if (same) return `It ran and, as in the book, printed nothing. Add a line that shows a value.${above}`;
+        if (error) return `An error, in the output below.${above}`;
+        return (edited ? "Compare your output with the book’s." : "Not the same as in the book.") + above;
+      }
+    }
+
+    return (button) => {
+      const name = button.dataset.try;
+      const box = template.content.firstElementChild.cloneNode(true);
+      box.querySelector("textarea").defaultValue = codes.get(name);
+      const cell = button.closest(".cell");
+      button.parentElement.before(box);
+      cell.classList.add("tried");
+      const bench = new Try(box, name);
+      box.querySelector("[data-close]").addEventListener("click", () => {
+        if (desk.busy === bench) desk.python.stop();
+        desk.benches.splice(desk.benches.indexOf(bench), 1);
+        box.remove();
+        cell.classList.remove("tried");
+        button.focus();
+      });
+      bench.run.focus({ preventScroll: true });
+      bench.start();
+    };
+  };
+
+  let prepared;
+  document.addEventListener("click", async ({ target }) => {
+    const button = target.closest?.("button[data-try]");
+    if (!button) return;
+    const note = button.nextElementSibling;
+    note.textContent = "Loading…";
+    try {
+      prepared ??= prepare();
+      (await prepared)(button);
+      note.textContent = "";
+    } catch (trouble) {
+      prepared = null;
+      const known = typeof SubnormTrouble !== "undefined" && trouble instanceof SubnormTrouble;
+      note.textContent = known ? trouble.message : "It did not load. Are you online? Try again.";
+    }
+  });
+}

@@ -1,0 +1,167 @@
+"""A button *Try it* at every code cell of a chapter that runs with NumPy alone: it becomes an editor, and runs.
+
+`cell_needs.py` says which cells these are. For each page the build writes `_static/try/<page>.json` with the code of
+the notebook and the outputs to compare with; it loads at the first click, as all of Python does (`_static/try-it.js`).
+
+After a cell run the hidden cells that show what it computed, such as a table.
+"""
+
+import json
+import re
+from itertools import accumulate
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
+
+from subnorm_book import html_nodes, in_page
+from subnorm_book.cell_needs import Modules, Needs
+
+log = logging.getLogger(__name__)
+
+FOLDER = Path("_static", "try")
+
+
+class try_it(nodes.Element):
+    """The button of a cell; in the last one of a page, the editor that all of them open."""
+
+
+class Tries(SphinxTransform):
+    """Put the buttons on the page of a notebook that is no sheet of exercises."""
+
+    default_priority = 800
+
+    def apply(self):
+        path = Path(self.env.srcdir, f"{self.env.docname}.ipynb")
+        if path.parent.name != "notebooks" or not path.exists():
+            return
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        found = page(cells, self.env.srcdir)
+        if not found["tries"]:
+            return
+        buttons = []
+        for cell in self.document.findall(nodes.container):
+            if cell.get("nb_element") == "cell_code" and cells[cell["cell_index"]]["id"] in found["tries"]:
+                buttons.append(try_it(cell=cells[cell["cell_index"]]["id"]))
+                cell[0].append(buttons[-1])
+        buttons[-1]["page"] = path.stem
+        self.document["try_it"] = found
+        for file in Path(self.env.srcdir, "subnorm").glob("**/*.py"):  # any import in it may decide
+            self.env.note_dependency(str(file))
+
+
+def page(cells, root):
+    """What the page of a notebook with these cells has to know; "tries" has the cells with a button."""
+    sections = list(accumulate(cell["cell_type"] == "markdown" and "\n#" in f"\n{source(cell)}" for cell in cells))
+    code = [(cell, section) for cell, section in zip(cells, sections, strict=True) if cell["cell_type"] == "code"]
+    cells = [cell for cell, _ in code]
+    modules = Modules(root)
+    needs = Needs(map(source, cells), modules.alone)
+    before = {k: needs.before(k) for k in range(len(cells)) if "checked" not in tags(cells[k])}
+    before = {k: numbers for k, numbers in before.items() if numbers is not None}
+    tries = {}
+    for k in before:
+        then = [j for j in shown_by(k, cells, needs, before) if code[j][1] == code[k][1]]
+        said = [text_of(cells[j]) for j in (k, *then)]
+        if "hide-input" in tags(cells[k]) and not any(text for text, _ in said):
+            continue  # its result is in a figure
+        tries[cells[k]["id"]] = {
+            "then": [cells[j]["id"] for j in then],
+            "said": "\n".join(filter(None, (text for text, _ in said))),
+            "warns": any(warns for _, warns in said),
+        }
+    run = {n for k, numbers in before.items() if cells[k]["id"] in tries for n in (*numbers, *needs.of_cell[k])}
+    imports = {module for n in run for module in needs.all[n].imports}
+    packs = packs_of({name for module in imports for name in modules.needs(module)}, modules)
+    return {"packs": packs, "cells": [[cell["id"], source(cell)] for cell in cells], "tries": tries}
+
+
+def packs_of(names, modules):
+    """The packs with these modules of the package."""
+    packed = {pack: set(in_page.members(modules.root, pack)) for pack in in_page.PACKS}
+    found = {"subnorm.tar.gz"}
+    for name in names:
+        path = modules.path(name).relative_to(modules.root).as_posix()
+        own = [pack for pack in packed if path in packed[pack]]
+        if not own:
+            log.warning("%s runs in the pages: add it to PACKS in in_page.py", path)
+        if len(own) == 1:  # a module in two packs comes with its neighbours
+            found.update(own)
+    return sorted(found)
+
+
+def shown_by(k, cells, needs, before):
+    """The hidden cells that show what cell `k` computed, up to the next one that the page shows."""
+    for j in range(k + 1, len(cells)):
+        if "checked" in tags(cells[j]):
+            continue
+        if "hide-input" not in tags(cells[j]):
+            return
+        if set(before.get(j, ())).intersection(needs.of_cell[k]) and text_of(cells[j])[0]:
+            yield j
+
+
+def source(cell):
+    return "".join(cell["source"])
+
+
+def tags(cell):
+    return cell["metadata"].get("tags", [])
+
+
+def text_of(cell):
+    """What a cell printed, of an error the last line; and whether there was a warning, which no page has."""
+    found = []
+    for output in cell["outputs"]:
+        if output["output_type"] == "stream":
+            found.append("".join(output["text"]))
+        elif output["output_type"] == "error":
+            found.append(f"{output['ename']}: {output['evalue']}\n")
+        else:
+            found.append("".join(output["data"].get("text/plain", "")) + "\n")
+    text, warnings = re.subn(r"^\w+Warning: .*\n", "", "".join(found), flags=re.MULTILINE)
+    return text.rstrip(), bool(warnings)
+
+
+# HTML
+
+BUTTON = '<div class="try-it"><button type="button" data-try="{cell}">Try it</button> <span role="status"></span></div>\n'
+EDITOR = '<template data-try-page="{page}">{bench}</template>\n'
+CLOSE = '<button type="button" data-close>Close</button>'
+STORED = '<div data-stored tabindex="0" role="group" aria-label="Output in the book"></div>\n'
+
+
+def visit(translator, node):
+    translator.body.append(BUTTON.format(cell=node["cell"]))
+    if "page" in node:
+        bench = in_page.editor("Code of this cell", buttons=CLOSE, more=STORED)
+        translator.body.append(EDITOR.format(page=node["page"], bench=bench))
+    raise nodes.SkipNode
+
+
+def write_page(app, pagename, templatename, context, doctree):
+    """The file of a page, which may be written when others are not."""
+    if doctree is not None and "try_it" in doctree:
+        write(app, Path(pagename).name, doctree["try_it"])
+
+
+def write_settings(app, error):
+    """The file of all pages, which changes with the package."""
+    if not error and app.builder.format == "html":
+        write(app, "settings", in_page.settings(app.srcdir, in_page.PACKS))
+
+
+def write(app, name, content):
+    path = Path(app.outdir, FOLDER, f"{name}.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")), "utf-8")
+
+
+def setup(app):
+    app.add_transform(Tries)
+    html_nodes.add_html_only(app, try_it, visit)
+    html_nodes.add_script(app, "try-it.js", lambda doctree: any(doctree.findall(try_it)))
+    app.connect("html-page-context", write_page)
+    app.connect("build-finished", write_settings)
+    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}
