@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from subnorm.checks import SETS
-from subnorm.checks.variant import Variant, text_of
+from subnorm.checks.edited import Edited, text_of
 from subnorm.provenance import cpu_model, load, today
 from tools import course
 
@@ -51,7 +51,7 @@ def code(source: str) -> dict:
 def answer_to(ex, rng: random.Random) -> str:
     """The text of an answer that replaces the sheet's own; empty to keep that one."""
     kind = rng.choices(list(SHARES), list(SHARES.values()))[0]
-    wrong = [m.answer.text for m in ex.mistakes if isinstance(m.answer, Variant) and "sn." not in m.answer.text]
+    wrong = [m.answer.text for m in ex.mistakes if isinstance(m.answer, Edited) and "sn." not in m.answer.text]
     if kind == "right" or not wrong:
         return ""
     unwritten = text_of(ex.reference).split("\n")[0] + "\n    raise NotImplementedError"
