@@ -141,11 +141,11 @@ def imports(copy: pathlib.Path) -> dict:
 
 
 def pages(copy: pathlib.Path) -> dict:
-    """Bytes that a phone receives for each page with everything it loads, counted by tests/browser/test_weight.py."""
+    """Bytes that a phone receives for each page with everything it loads, counted on its visit by a phone."""
     if not course.build():
         raise Failed("the book has errors")
     report = copy / "report.xml"
-    words = ["tests/browser/test_weight.py", "-q", "--no-cov", f"--junitxml={report}"]
+    words = ["tests/browser/test_every_page_on_a_phone.py", "-q", "--no-cov", f"--junitxml={report}"]
     clocked([course.PYTHON, "-m", "pytest", *words], course.ROOT)
     found = ElementTree.parse(report).iterfind(".//property[@name='bytes']")
     rows = {name: {"bytes": count} for one in found for name, count in json.loads(one.attrib["value"]).items()}

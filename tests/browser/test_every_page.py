@@ -1,13 +1,10 @@
-"""Every page of the book from a file, and faults planted in a page, which the look at every page must find."""
+"""Faults planted in a page, which the look at every page must find."""
 
-from threading import Event
 from urllib.parse import quote
 
 import pytest
-from helpers.look import LOOK, both, visit
+from helpers.look import visit
 from helpers.visit import DESK, opened
-
-from tools import course
 
 # A white picture of 60 x 60.
 WHITE = "data:image/svg+xml," + quote(
@@ -23,38 +20,12 @@ def test_a_look_seen_before_is_looked_at_again_in_another_style(browser, server)
         style = "<style>article section p { color: #bbb }</style>"
         route.fulfill(response=page, body=page.text().replace("</head>", style + "</head>"))
 
-    with both(browser, server, faults, DESK) as schemes:
-        faults += visit(server + "book/changelog.html", **schemes)
+    with opened(browser, server, faults, viewport=DESK) as page:
+        faults += visit(page, server + "book/changelog.html")
         assert faults == []
-        for page in schemes.values():
-            page.route("**/changelog.html", pale)
-        faults += visit(server + "book/changelog.html", **schemes)
+        page.route("**/changelog.html", pale)
+        faults += visit(page, server + "book/changelog.html")
     assert any("light: serious color-contrast: <p" in fault for fault in faults), faults
-
-
-READABLE = "document.readyState !== 'loading' && !document.documentElement.matches('.typesetting')"
-HEIGHTS = "[...document.querySelectorAll('article section > *')].map((e) => e.offsetHeight)"
-
-
-def test_every_page_from_a_file(browser, pages):
-    """Scripts run when the page can be read already, as on a slow machine: they must not move its text."""
-    faults, held, readable, base = [], [], Event(), course.PAGES.as_uri() + "/"
-    with opened(browser, base, faults, color_scheme="light", viewport=DESK) as page:
-        page.route("**/*.js*", lambda route: route.continue_() if readable.is_set() else held.append(route))
-        for name in pages:
-            readable.clear()
-            page.goto(base + name, wait_until="commit")
-            page.wait_for_function(READABLE)
-            before = page.evaluate(HEIGHTS)
-            assert held, name
-            readable.set()
-            while held:
-                held.pop().continue_()
-            page.wait_for_load_state()
-            if page.evaluate(HEIGHTS) != before:
-                faults.append(f"{name}: a script changes the height of the text")
-            faults += [f"{name}: {fault}" for fault in page.evaluate(f"({LOOK})('light')")]
-    assert faults == []
 
 
 # What is planted in a good page, and what the visit must say of it.
@@ -99,11 +70,10 @@ def planted(browser, server):
         page = route.fetch()
         route.fulfill(response=page, body=page.text().replace("</article>", planted + "</article>"))
 
-    with both(browser, server, faults, DESK) as schemes:
-        for page in schemes.values():
-            page.route("**/changelog.html", plant)
-            page.route("https://example.org/*", lambda route: route.abort())
-        faults += visit(server + "book/changelog.html", **schemes)
+    with opened(browser, server, faults, viewport=DESK) as page:
+        page.route("**/changelog.html", plant)
+        page.route("https://example.org/*", lambda route: route.abort())
+        faults += visit(page, server + "book/changelog.html")
     return faults
 
 

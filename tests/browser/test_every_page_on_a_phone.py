@@ -1,14 +1,23 @@
-"""Every page of the book on a phone: light and dark, and with fonts that come late."""
+"""Every page of the book on a phone, from a server. One visit to each tells all that is asked here.
 
+A page opens in the dark, with an empty cache and fonts that come late, and is read to its end. The reader then turns to
+the light, and zooms in on a desk.
+"""
+
+import json
+from pathlib import PurePosixPath
 from threading import Event
+from types import SimpleNamespace
 
-from helpers.look import faults_of_every_page
-from helpers.visit import PHONE, opened
+import pytest
+from helpers.look import CUT, accessible, look
+from helpers.visit import PHONE, ZOOMED, opened
 
+from tools import course
 
-def test_every_page_on_a_phone(browser, server, pages):
-    assert faults_of_every_page(browser, server, pages, PHONE) == []
-
+# Bytes on the wire, with their headers; a chapter is then on a slow phone (1.6 Mbit/s) in 1.5 s.
+CHAPTER, OTHER = 300_000, 200_000
+SCRIPTS = 30_000  # of our own JavaScript
 
 # How many fonts came as files, how many of them before the first text was shown, and how far the text moved.
 MOVED = """async () => {
@@ -25,13 +34,40 @@ MOVED = """async () => {
 }"""
 
 
-def test_every_page_keeps_its_layout_when_fonts_come_late(browser, server, pages):
-    """On a phone, where a word that grows breaks most lines: no font is answered before the page is shown."""
-    faults, held, shown = [], [], Event()
+class Wire:
+    """What a page receives, with an empty cache."""
+
+    def __init__(self, page):
+        self.page, self.urls, self.sizes = page, {}, {}
+        network = page.context.new_cdp_session(page)
+        network.on("Network.requestWillBeSent", lambda e: self.urls.update({e["requestId"]: e["request"]["url"]}))
+        network.on("Network.loadingFinished", lambda e: self.sizes.update({e["requestId"]: e["encodedDataLength"]}))
+        network.send("Network.enable")
+        network.send("Network.setCacheDisabled", {"cacheDisabled": True})
+
+    def received(self):
+        """{URL: bytes on the wire} since the last call."""
+        for _ in range(2000):
+            if self.urls.keys() <= self.sizes.keys():
+                break
+            self.page.wait_for_timeout(50)  # the browser tells of an arrival a little later; the limit guards hanging
+        assert self.urls.keys() <= self.sizes.keys(), [self.urls[key] for key in self.urls.keys() - self.sizes.keys()]
+        found = {self.urls[key]: size for key, size in self.sizes.items() if not self.urls[key].startswith("data:")}
+        self.urls.clear()
+        self.sizes.clear()
+        return found
+
+
+@pytest.fixture(scope="module")
+def visits(browser, server, pages):
+    """For each page, what was seen, how far its text moved, what is cut off at 400 % zoom, and what it received."""
+    faults, held, shown, found = [], [], Event(), {}
     with opened(browser, server, faults, viewport=PHONE) as page:
         page.route("**/*.woff2", lambda route: route.continue_() if shown.is_set() else held.append(route))
+        wire = Wire(page)
         for name in pages:
             shown.clear()
+            page.emulate_media(color_scheme="dark")
             page.goto(server + name, wait_until="domcontentloaded")
             page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
             shown.set()
@@ -40,6 +76,47 @@ def test_every_page_keeps_its_layout_when_fonts_come_late(browser, server, pages
             page.wait_for_load_state()
             fonts, early, shift = page.evaluate(MOVED)
             assert (fonts > 0, early) == (True, 0), name  # the measurement is what it says
-            if shift > 0.01:
-                faults.append(f"{name}: layout shift of {shift:.3f}")
+            seen = [*look(page, "dark"), *look(page, "light", first=False)]
+            received = wire.received()
+            page.set_viewport_size(ZOOMED)
+            cut = page.evaluate(CUT)
+            page.set_viewport_size(PHONE)
+            seen += accessible(page, "light", "dark")
+            found[name] = SimpleNamespace(seen=seen, shift=shift, cut=cut, received=received)
     assert faults == []
+    return found
+
+
+def test_every_page_on_a_phone(visits):
+    assert {name: visit.seen for name, visit in visits.items() if visit.seen} == {}
+
+
+def test_every_page_keeps_its_layout_when_fonts_come_late(visits):
+    """On a phone, where a word that grows breaks most lines: no font is answered before the page is shown."""
+    assert {name: visit.shift for name, visit in visits.items() if visit.shift > 0.01} == {}
+
+
+def test_every_page_fits_its_width_at_400_percent(visits):
+    assert {name: visit.cut for name, visit in visits.items() if visit.cut} == {}
+
+
+def test_the_pages_arrive_whole(visits):
+    """The measurement includes the page, its style, scripts, fonts and pictures."""
+    received = visits["notebooks/03-layer-normalization.html"].received
+    kinds = {PurePosixPath(url.split("?")[0]).suffix for url in received}
+    assert {".html", ".css", ".js", ".woff2", ".svg"} <= kinds
+
+
+def test_every_page_is_light(visits, record_property):
+    sums = {name: sum(visit.received.values()) for name, visit in visits.items()}
+    record_property("bytes", json.dumps(sums))  # for the measure `pages` of tools/speed.py
+    limits = {name: CHAPTER if name.startswith("notebooks/") else OTHER for name in sums}
+    assert {name: total for name, total in sums.items() if total > limits[name]} == {}
+
+
+def test_our_own_scripts_are_light(visits):
+    ours = {path.name for folder in ("book/_static", "subnorm") for path in (course.ROOT / folder).glob("*.js")}
+    assert ours
+    for name, visit in visits.items():
+        own = {url: size for url, size in visit.received.items() if PurePosixPath(url.split("?")[0]).name in ours}
+        assert sum(own.values()) <= SCRIPTS, (name, own)

@@ -1,16 +1,17 @@
 // What is wrong with the page that is open, as a list of sentences. `scheme` is what the reader prefers: light or dark.
-async (scheme) => {
+// The first look reads the page to its end.
+async (scheme, first) => {
   const faults = [];
   const short = (e) => e.outerHTML.slice(0, 100);
   const frame = () => new Promise(requestAnimationFrame);
   const root = document.documentElement;
 
-  // Read it to the end, as a reader does: only then do lazy pictures arrive, and text may jump.
-  let shift = 0;
-  const add = (list) => list.forEach((entry) => { if (!entry.hadRecentInput) shift += entry.value });
-  const observer = new PerformanceObserver((list) => add(list.getEntries()));
-  observer.observe({ type: "layout-shift", buffered: true });
   const read = async () => {
+    // As a reader does: only then do lazy pictures arrive, and text may jump.
+    let shift = 0;
+    const add = (list) => list.forEach((entry) => { if (!entry.hadRecentInput) shift += entry.value });
+    const observer = new PerformanceObserver((list) => add(list.getEntries()));
+    observer.observe({ type: "layout-shift", buffered: true });
     for (let y = 0; y < root.scrollHeight; y += innerHeight) {
       scrollTo({ top: y, behavior: "instant" });
       await frame();
@@ -18,17 +19,22 @@ async (scheme) => {
     for (const image of document.images) if (image.checkVisibility()) await image.decode().catch(() => {});
     await frame();
     await frame();
-  };
-  await read();
-  add(observer.takeRecords());
-  observer.disconnect();
-  if (shift > 0.05) faults.push(`layout shift of ${shift.toFixed(3)}`);
+    add(observer.takeRecords());
+    observer.disconnect();
+    if (shift > 0.05) faults.push(`layout shift of ${shift.toFixed(3)}`);
 
-  // A second reading, with all predictions answered.
-  document.querySelectorAll("section.second-reading > details").forEach((fold) => { fold.open = true });
-  document.querySelectorAll(".foretold[hidden]").forEach((part) => { part.hidden = false });
-  await read();
-  scrollTo({ top: 0, behavior: "instant" });
+    // A second reading, with all predictions answered.
+    document.querySelectorAll("section.second-reading > details").forEach((fold) => { fold.open = true });
+    document.querySelectorAll(".foretold[hidden]").forEach((part) => { part.hidden = false });
+    scrollTo({ top: 0, behavior: "instant" });
+    for (const image of document.images) {
+      image.loading = "eager";
+      if (image.checkVisibility()) await image.decode().catch(() => {});
+    }
+  };
+  if (first) await read();
+  await frame();
+  document.getAnimations().forEach((fade) => fade.finish()); // what opens fades in
 
   const over = root.scrollWidth - innerWidth;
   if (over > 0) faults.push(`${over} px wider than the window`);
@@ -59,7 +65,8 @@ async (scheme) => {
       if (ground === "rgba(0, 0, 0, 0)" || e.offsetWidth * e.offsetHeight < 400) continue;
       if (brightness(() => { pen.fillStyle = ground; pen.fillRect(0, 0, 1, 1) }) > 0.5) faults.push(`light box: ${short(e)}`);
     }
-    for (const e of document.querySelectorAll("article div.cell:not(.tag_keep-colours) img")) {
+    const pictures = "article div.cell:not(.tag_keep-colours) img"; // from a file, the browser shows them to no script
+    for (const e of location.protocol === "file:" ? [] : document.querySelectorAll(pictures)) {
       const mean = brightness(() => pen.drawImage(e, 0, 0, 1, 1));
       if ((getComputedStyle(e).filter.includes("invert") ? 1 - mean : mean) > 0.5) faults.push(`light picture: ${short(e)}`);
     }

@@ -1,73 +1,116 @@
 """How the tests look at a page of the book: its layout, its colours, and whether everybody can use it."""
 
-from contextlib import contextmanager
+import json
 from importlib.resources import files
 from pathlib import Path
-
-from helpers.visit import opened
 
 LOOK = Path(__file__).with_name("look.js").read_text("utf-8")
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
 
-# A formula has the colour of the text round it, and axe has no rule for MathML: it need not walk its many elements.
-# Contrast takes axe milliseconds for each element, and follows from tags, classes and styles: of elements that share
-# these, and share them all the way up, the first is enough, also of those on several pages with the same style sheets.
-# So the browser keeps what it has seen from page to page, for one window and scheme. Names, roles and sizes are the
-# same in the dark: the other rules run in the light, those for best practice too. The size of targets (WCAG 2.2) is off
-# unless asked for. One run for all rules: axe goes through the whole page before the first.
+# Axe takes its time for each element, so it gets few. A formula has the colour of the text round it, and axe has no
+# rule for MathML, nor for the words of a listing and the shapes of a picture with a name. Contrast takes it
+# milliseconds, and follows from the computed style of a text, of the text round it (for a link) and of the grounds
+# under it: of elements that share these, the first two are enough, also of those on several pages (two, for one may be
+# hidden). What is laid over other elements counts by its classes, too. So the browser keeps what it has seen from page
+# to page. Names, roles and sizes are the same in the dark: the other rules run in the light, those for best practice
+# too. The size of targets (WCAG 2.2) is off unless asked for.
 ACCESSIBLE = """async (scheme) => {
-  document.querySelectorAll(".katex").forEach((e) => e.replaceChildren("formula"));
-  const sheets = [...document.querySelectorAll("style, link[rel=stylesheet]")].map((e) => e.href || e.textContent);
   const known = new Map(JSON.parse(sessionStorage.getItem("looks") || "[]"));
-  const number = (key) => known.get(key) ?? known.set(key, known.size).get(key);
-  const numbers = new Map([[null, number(sheets.join())]]);
-  const look = (e) => [path(e.parentElement), e.tagName, e.getAttribute("class"), e.getAttribute("style")].join();
-  const path = (e) => numbers.get(e) ?? numbers.set(e, number(look(e))).get(e);
-  const first = [];
-  for (const e of document.querySelectorAll("body *")) {
+  const grounds = new Map([[null, ""]]);
+  const ground = (e) => grounds.get(e) ?? grounds.set(e, laid(getComputedStyle(e), e)).get(e);
+  const laid = (s, e) => {
+    const own = [s.backgroundColor, s.backgroundImage, s.opacity, s.filter, s.mixBlendMode].join();
+    const over = ["static", "relative"].includes(s.position) ? "" : `${s.position} ${e.tagName} ${e.className}`;
+    return ground(e.parentElement) + (own === "rgba(0, 0, 0, 0),none,1,none,normal" ? "" : `/${own}`) + over;
+  };
+  document.querySelectorAll(".katex").forEach((e) => e.replaceChildren("formula"));
+  let fresh = 0;
+  for (const e of document.querySelectorAll("body *:not(svg *)")) {
     const text = [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.data.trim());
-    if (!text || !e.checkVisibility() || known.has(`text in ${path(e)}`)) continue;
-    number(`text in ${path(e)}`);
-    first.push(e);
+    if (!text || !e.checkVisibility()) continue;
+    const s = getComputedStyle(e);
+    const link = e.closest("a[href], [role=link]");
+    const round = link ? [getComputedStyle(link.parentElement).color, getComputedStyle(link).textDecorationLine] : "";
+    const off = Boolean(e.closest(":disabled, [aria-disabled=true]"));
+    const look = [s.color, s.fontSize, s.fontWeight, s.textShadow, round, off, ground(e)].join();
+    const times = known.get(look) ?? 0;
+    if (times === 2) continue;
+    known.set(look, times + 1);
+    for (const part of link ? [e, link] : [e]) part.setAttribute("data-first", "");
+    fresh += 1;
   }
   sessionStorage.setItem("looks", JSON.stringify([...known]));
-  first.forEach((e) => e.setAttribute("data-first", ""));
-  axe.configure({ rules: [{ id: "color-contrast", selector: "[data-first]" }] });
+  if (scheme === "dark" && fresh === 0) return [];
+  const plain = (e) => !e.matches("[data-first]") && [...e.attributes].every(({ name }) => name === "class");
+  for (const e of document.querySelectorAll("article pre"))
+    if ([...e.querySelectorAll("*")].every((part) => part.matches("span") && plain(part)))
+      e.replaceChildren(e.firstChild, "code"); // the page's script observes the first
+  for (const e of document.querySelectorAll("svg[role=img]"))
+    if (!e.querySelector("a, title, [role], [tabindex], [id]")) e.replaceChildren();
+  axe.configure({ rules: [
+    { id: "color-contrast", selector: "[data-first]" },
+    { id: "link-in-text-block", selector: ":is(a[href], [role=link])[data-first]" },
+  ] });
   const all = { rules: { "target-size": { enabled: true } } };
-  const only = scheme === "light" ? all : { runOnly: ["color-contrast"] };
-  const { violations } = await axe.run({ resultTypes: ["violations"], ...only });
+  const only = scheme === "light" ? all : { runOnly: ["color-contrast", "link-in-text-block"] };
+  const { violations } = await axe.run({ resultTypes: ["violations"], preload: { assets: ["media"] }, ...only });
+  document.querySelectorAll("[data-first]").forEach((e) => e.removeAttribute("data-first"));
   return violations.flatMap(({ id, impact, nodes }) => nodes.map((n) => `${impact} ${id}: ${n.html.slice(0, 100)}`));
 }"""
 
 
-@contextmanager
-def both(browser, base, faults, window):
-    """A page for a reader who prefers light, and one for dark."""
-    with (
-        opened(browser, base, faults, color_scheme="light", viewport=window) as light,
-        opened(browser, base, faults, color_scheme="dark", viewport=window) as dark,
-    ):
-        yield {"light": light, "dark": dark}
+# With all folds open: how far the page can be scrolled sideways, and what lies beyond its edge without a box that
+# scrolls.
+CUT = """async () => {
+  document.documentElement.classList.remove("fresh");
+  document.querySelectorAll("article details").forEach((fold) => { fold.open = true });
+  document.querySelectorAll(".foretold[hidden]").forEach((part) => { part.hidden = false });
+  for (let k = 0; k < 2; k++) await new Promise(requestAnimationFrame);
+  document.getAnimations().forEach((fade) => fade.finish()); // what opens fades in
+  const over = document.documentElement.scrollWidth - innerWidth;
+  const scrolls = (e) => e && e.tagName !== "ARTICLE" &&
+    (/auto|scroll/.test(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
+  const cut = [...document.querySelectorAll("article *")].filter((e) => {
+    const box = e.getBoundingClientRect();
+    return box.width > 1 && (box.right > innerWidth + 1 || box.left < -1) && e.checkVisibility() &&
+      !e.closest("svg, .katex-mathml") && !scrolls(e.parentElement);
+  });
+  const wide = over > 0 ? [`${over} px wider than the window`] : [];
+  return [...wide, ...cut.map((e) => `cut off: ${e.outerHTML.slice(0, 100)}`)];
+}"""
 
 
-def visit(address, **schemes):
-    """Faults of one page in several colour schemes at once: two pages at work use two cores."""
-    for page in schemes.values():
-        page.goto(address)
-        page.evaluate(AXE)
+# The page hears of another scheme in the first frame; then some colours fade.
+TURNED = """async () => {
+  for (let k = 0; k < 2; k++) await new Promise(requestAnimationFrame);
+  document.getAnimations().forEach((fade) => fade.finish());
+}"""
+
+
+def turn(page, scheme):
+    """Let the reader now prefer `scheme`."""
+    page.emulate_media(color_scheme=scheme)
+    page.evaluate(TURNED)
+
+
+def look(page, scheme, first=True):
+    """What is wrong with the page that is open, for a reader who prefers `scheme`."""
+    turn(page, scheme)
+    return [f"{scheme}: {fault}" for fault in page.evaluate(f"({LOOK})('{scheme}', {json.dumps(first)})")]
+
+
+def accessible(page, *schemes):
+    """What axe says of the page that is open, which then has no formulas any more."""
     faults = []
-    for script in (LOOK, ACCESSIBLE):
-        for scheme, page in schemes.items():
-            page.evaluate(f"() => {{ found = ({script})('{scheme}') }}")  # and do not wait for it
-        for scheme, page in schemes.items():
-            faults += [f"{scheme}: {fault}" for fault in page.evaluate("found")]
+    page.evaluate(AXE)
+    for scheme in schemes:
+        turn(page, scheme)
+        faults += [f"{scheme}: {fault}" for fault in page.evaluate(ACCESSIBLE, scheme)]
     return faults
 
 
-def faults_of_every_page(browser, server, pages, window):
-    """What is wrong with the pages from a server, in light and dark."""
-    faults = []
-    with both(browser, server, faults, window) as schemes:
-        for name in pages:
-            faults += [f"{name}: {fault}" for fault in visit(server + name, **schemes)]
-    return faults
+def visit(page, address):
+    """What is wrong with a page that opens in the light and then turns dark."""
+    page.emulate_media(color_scheme="light")
+    page.goto(address)
+    return [*look(page, "light"), *look(page, "dark", first=False), *accessible(page, "dark", "light")]
