@@ -16,16 +16,15 @@ from subnorm import numpy as sn
 from tools.refresh import chapters
 
 # The labels that leave the picture, and those that overlap.
-OUTSIDE = """figure => [...figure.querySelectorAll("svg text")].filter((text) => {
-  const box = text.getBoundingClientRect(), view = figure.querySelector("svg").getBoundingClientRect();
-  return Math.max(view.left - box.left, box.right - view.right, view.top - box.top, box.bottom - view.bottom) > 1;
-}).map((text) => text.textContent)"""
-OVERLAPS = """figure => {
-  const texts = [...figure.querySelectorAll("svg text")].filter((text) => text.textContent.trim());
-  const boxes = texts.map((text) => text.getBoundingClientRect());
+CROWDED = """figure => {
+  const view = figure.querySelector("svg").getBoundingClientRect();
+  const texts = [...figure.querySelectorAll("svg text")], boxes = texts.map((text) => text.getBoundingClientRect());
+  const outside = texts.filter((_, i) => Math.max(view.left - boxes[i].left, boxes[i].right - view.right,
+    view.top - boxes[i].top, boxes[i].bottom - view.bottom) > 1);
+  const seen = texts.map((text, i) => [text.textContent, boxes[i]]).filter(([text]) => text.trim());
   const apart = (a, b) => a.right < b.left + 1 || b.right < a.left + 1 || a.bottom < b.top + 3 || b.bottom < a.top + 3;
-  return texts.flatMap((text, i) => texts.slice(0, i).filter((_, j) => !apart(boxes[i], boxes[j]))
-    .map((other) => `${other.textContent} | ${text.textContent}`));
+  return [...outside.map((text) => text.textContent), ...seen.flatMap(([text, box], i) => seen.slice(0, i)
+    .filter(([, other]) => !apart(box, other)).map(([other]) => `${other} | ${text}`))];
 }"""
 
 
@@ -85,10 +84,27 @@ SPECS = {path.stem: [json.loads(table) for table in tables.values()] for path in
 SPECS["examples"] = [json.loads(table) for table in EXAMPLES]
 
 
-@pytest.fixture(params=SPECS)
+@pytest.fixture(params=SPECS, scope="module")
 def name(request):
     """A page with live figures; one visit tests all of them."""
     return request.param
+
+
+@pytest.fixture(scope="module")
+def on_a_desk(browser, server, name):
+    """The page, for all tests that leave it as it was."""
+    faults = []
+    with opened(browser, server, faults, viewport=DESK) as page:
+        yield page
+    assert faults == []
+
+
+@pytest.fixture(scope="module")
+def on_a_phone(browser, server, name):
+    faults = []
+    with opened(browser, server, faults, viewport=PHONE, has_touch=True) as page:
+        yield page
+    assert faults == []
 
 
 def figures_on(page, server, name):
@@ -159,46 +175,45 @@ def crowded(spec, figure):
     """Labels outside the picture or overlapping, at the ends of every control."""
     for control in spec["controls"]:
         for place in positions(control, figure):
-            if words := figure.evaluate(OUTSIDE) + figure.evaluate(OVERLAPS):
+            if words := figure.evaluate(CROWDED):
                 yield f"{spec['name']}, {control['name']} at {place}: {words}"
 
 
-def test_by_keyboard_every_control_changes_what_is_seen(browser, server, name):
-    faults = []
-    with opened(browser, server, faults, viewport=DESK) as page:
-        for spec, figure in figures_on(page, server, name):
-            first, texts = shown(figure), figure.locator(".live-controls").inner_text()
+def test_by_keyboard_every_control_changes_what_is_seen(on_a_desk, server, name):
+    page, faults = on_a_desk, []
+    for spec, figure in figures_on(page, server, name):
+        first, texts = shown(figure), figure.locator(".live-controls").inner_text()
+        agree(spec, figure)
+        for control in spec["controls"]:
+            before = shown(figure)["state"][control["name"]]
+            box = figure.locator(f"[data-control={control['name']}]")
+            if box.locator("input:disabled").count():
+                continue  # has no effect in this state
+            said = box.inner_text()
+            box.locator("input:checked" if control["kind"] == "choice" else "input").focus()
+            last = len(control["values"]) - 1 if "values" in control else control["range"][1]
+            page.keyboard.press("ArrowLeft" if before == last else "ArrowRight")
+            assert shown(figure)["state"][control["name"]] != before
+            if control["kind"] == "slider":
+                assert box.inner_text() != said
+                assert box.locator("input").get_attribute("aria-valuetext") == box.locator("output").inner_text()
             agree(spec, figure)
-            for control in spec["controls"]:
-                before = shown(figure)["state"][control["name"]]
-                box = figure.locator(f"[data-control={control['name']}]")
-                if box.locator("input:disabled").count():
-                    continue  # has no effect in this state
-                said = box.inner_text()
-                box.locator("input:checked" if control["kind"] == "choice" else "input").focus()
-                last = len(control["values"]) - 1 if "values" in control else control["range"][1]
-                page.keyboard.press("ArrowLeft" if before == last else "ArrowRight")
-                assert shown(figure)["state"][control["name"]] != before
-                if control["kind"] == "slider":
-                    assert box.inner_text() != said
-                    assert box.locator("input").get_attribute("aria-valuetext") == box.locator("output").inner_text()
-                agree(spec, figure)
-            assert figure.locator("[role=status]").inner_text() == figure.locator(".live-say").inner_text()
-            faults += crowded(spec, figure)
-            figure.get_by_role("button", name="Start again").press("Enter")
-            assert shown(figure) == first
-            assert figure.locator(".live-controls").inner_text() == texts
+        assert figure.locator("[role=status]").inner_text() == figure.locator(".live-say").inner_text()
+        faults += crowded(spec, figure)
+        figure.get_by_role("button", name="Start again").press("Enter")
+        assert shown(figure) == first
+        assert figure.locator(".live-controls").inner_text() == texts
     assert faults == []
 
 
-def test_on_a_phone_nothing_is_crowded_and_features_follow_the_finger(browser, server, name):
+def test_on_a_phone_nothing_is_crowded_and_features_follow_the_finger(on_a_phone, server, name):
     faults = []
-    with opened(browser, server, faults, viewport=PHONE, has_touch=True) as page:
-        for spec, figure in figures_on(page, server, name):
-            faults += crowded(spec, figure)
+    for spec, figure in figures_on(on_a_phone, server, name):
+        faults += crowded(spec, figure)
+        figure.get_by_role("button", name="Start again").click()
+        if spec["kind"] == "norms":
+            drag(on_a_phone, figure)
             figure.get_by_role("button", name="Start again").click()
-            if spec["kind"] == "norms":
-                drag(page, figure)
     assert faults == []
 
 
@@ -583,20 +598,19 @@ def test_the_keys_of_a_figure_are_its_own(browser, server):
         assert page.title() == "ArrowRight"
 
 
-def test_the_text_of_the_picture_follows_the_controls(browser, server, name):
-    with opened(browser, server, [], viewport=DESK) as page:
-        for spec, figure in figures_on(page, server, name):
-            picture, said = figure.locator("svg[role=img]"), figure.locator(".live-say")
-            assert picture.get_attribute("aria-label") == spec["alt"]
-            last = spec["controls"][-1]
-            control = figure.locator(f"[data-control={last['name']}] input:not(:checked)").last
-            if last["kind"] == "choice":
-                control.check()
-            else:
-                control.press("Home" if last["start"] > last.get("range", [0])[0] else "End")
-            assert picture.get_attribute("aria-label") == f"{spec['title']}. {said.inner_text()}"
-            figure.get_by_role("button", name="Start again").click()
-            assert picture.get_attribute("aria-label") == spec["alt"]
+def test_the_text_of_the_picture_follows_the_controls(on_a_desk, server, name):
+    for spec, figure in figures_on(on_a_desk, server, name):
+        picture, said = figure.locator("svg[role=img]"), figure.locator(".live-say")
+        assert picture.get_attribute("aria-label") == spec["alt"]
+        last = spec["controls"][-1]
+        control = figure.locator(f"[data-control={last['name']}] input:not(:checked)").last
+        if last["kind"] == "choice":
+            control.check()
+        else:
+            control.press("Home" if last["start"] > last.get("range", [0])[0] else "End")
+        assert picture.get_attribute("aria-label") == f"{spec['title']}. {said.inner_text()}"
+        figure.get_by_role("button", name="Start again").click()
+        assert picture.get_attribute("aria-label") == spec["alt"]
 
 
 # The mean colour strength of column `at` in each panel.
@@ -656,16 +670,24 @@ def test_a_figure_follows_its_window(browser, server):
         )
 
 
-@pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])
-def test_without_a_script_the_picture_has_its_place_and_no_control_is_dead(browser, server, name, window):
-    with opened(browser, server, [], viewport=window) as page:
-        heights = [f.locator(".live-picture").bounding_box()["height"] for _, f in figures_on(page, server, name)]
-    with opened(browser, server, [], viewport=window, java_script_enabled=False) as page:
+def test_without_a_script_the_picture_has_its_place_and_no_control_is_dead(
+    browser, server, on_a_desk, on_a_phone, name
+):
+    def height(figure, picture):
+        return figure.locator(picture).bounding_box()["height"]
+
+    heights = [
+        [height(figure, ".live-picture") for _, figure in figures_on(page, server, name)]
+        for page in (on_a_desk, on_a_phone)
+    ]
+    with opened(browser, server, [], java_script_enabled=False) as page:
         page.goto(f"{server}notebooks/{name}.html")
         for fold in page.locator("section.second-reading > details > summary").all():
             fold.click()
-        for spec, height in zip(SPECS[name], heights, strict=True):
-            figure = page.locator(f"#live-{spec['name']}")
-            assert figure.locator("svg").bounding_box()["height"] == height
-            assert figure.locator(".live-say").inner_text().strip()
-            assert not figure.locator(".live-controls").is_visible()
+        figures = [page.locator(f"#live-{spec['name']}") for spec in SPECS[name]]
+        for k, window in enumerate((DESK, PHONE)):
+            page.set_viewport_size(window)
+            assert [height(figure, "svg") for figure in figures] == heights[k]
+            for figure in figures:
+                assert figure.locator(".live-say").inner_text().strip()
+                assert not figure.locator(".live-controls").is_visible()
