@@ -17,4 +17,5 @@ def no_norm(x, gamma):
 
 model = stories.load()
 for norm in (rms_norm, layer_norm, no_gain, no_norm):
-    print(f"{norm.__name__}: {stories.generate(stories.altered(model, norm=norm), tokens=40)}\n")
+    told = stories.generate(stories.altered(model, norm=norm), tokens=40)
+    print(f"{norm.__name__}: {told}\n")

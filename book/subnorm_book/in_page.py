@@ -196,7 +196,7 @@ BENCH = """\
 autocapitalize="off" autocomplete="off" autocorrect="off">
 {code}</textarea></div>
 <div class="buttons"><button type="button" data-run>Run{cost}</button>{buttons}\
-<button type="button" data-stop disabled>Stop</button><button type="button" data-reset disabled>Reset</button></div>
+<button type="button" data-stop disabled>Stop</button><button type="button" data-reset disabled>Reset</button>{last}</div>
 <p class="loading"><progress data-progress hidden aria-label="Loading Python"></progress> <span></span></p>
 <p data-state role="status"></p>
 <div data-output tabindex="0" role="group" aria-label="Output"></div>
@@ -208,9 +208,9 @@ VERDICT = '<div data-verdict role="status"></div>\n'
 COST = " <span data-cost></span>"  # what a run loads first
 
 
-def editor(label, code="", attributes="", before="", cost="", buttons="", more=""):
-    """The HTML of an editor with its buttons and results."""
-    filled = {"attributes": attributes, "before": before, "cost": cost, "buttons": buttons, "more": more}
+def editor(label, code="", **slots):
+    """The HTML of an editor with its buttons and results, and what else goes into the slots of `BENCH`."""
+    filled = dict.fromkeys(["attributes", "before", "cost", "buttons", "last", "more"], "") | slots
     return BENCH.format(label=escape(label), code=escape(code), rows=code.count("\n") + 1, **filled)
 
 
