@@ -25,13 +25,13 @@
 
   // The desk of the page, and how to open a cell.
   const prepare = async () => {
-    if (typeof SubnormDesk === "undefined") await script("in-page.js");
+    if (typeof SubnormDesk === "undefined") await script(template.dataset.script);
     const obstacle = SubnormPython.obstacle();
     if (obstacle) throw obstacle;
     const [settings, { packs, cells, tries }] = await Promise.all([fetched("settings"), fetched(page)]);
-    const extra = settings.packs.filter((pack) => pack in settings.parts && !packs.includes(pack) && pack !== "numpy.tar.gz");
-    for (const pack of extra) delete settings.parts[pack];
-    settings.packs = settings.packs.filter((pack) => !extra.includes(pack));
+    const others = settings.packs.slice(1).filter((pack) => !packs.includes(pack)); // the first is NumPy
+    for (const pack of others) delete settings.parts[pack];
+    settings.packs = settings.packs.filter((pack) => !others.includes(pack));
     const desk = new SubnormDesk({ ...settings, cells: JSON.stringify(cells) });
     const codes = new Map(cells);
 
@@ -48,6 +48,7 @@
       }
 
       start() {
+        if (desk.busy && desk.busy !== this) this.state.textContent = "Another cell is running: run this one when it has ended.";
         const changed = desk.benches.filter(({ code, stub }) => code !== stub).map(({ name, code }) => [name, code]);
         return super.start({ cell: this.name, changed: JSON.stringify(Object.fromEntries(changed)), then: JSON.stringify(this.then) });
       }
@@ -76,7 +77,7 @@
       const box = template.content.firstElementChild.cloneNode(true);
       box.querySelector("textarea").defaultValue = codes.get(name);
       const cell = button.closest(".cell");
-      button.parentElement.before(box);
+      button.closest(".cell_input").after(box);
       cell.classList.add("tried");
       const bench = new Try(box, name);
       box.querySelector("[data-close]").addEventListener("click", () => {
@@ -99,8 +100,9 @@
     note.textContent = "Loading…";
     try {
       prepared ??= prepare();
-      (await prepared)(button);
+      const open = await prepared;
       note.textContent = "";
+      if (!button.closest(".tried")) open(button);
     } catch (trouble) {
       prepared = null;
       const known = typeof SubnormTrouble !== "undefined" && trouble instanceof SubnormTrouble;

@@ -1,7 +1,7 @@
 """Which cells of a notebook run with NumPy alone, and which earlier statements each of them needs.
 
-It reads the code and runs nothing. A cell qualifies if all it imports is the standard library, NumPy, and modules of the
-package that import nothing else, and if every name that it uses comes from itself or from an earlier statement that
+It reads the code and runs nothing. A cell qualifies if all it imports is the standard library, NumPy, and modules of
+the package that import nothing else, and if every name that it uses comes from itself or from an earlier statement that
 qualifies, too. Statements, not cells: a cell of imports may bring in PyTorch for its neighbours, and a cell that draws
 may compute something first.
 
@@ -18,11 +18,10 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-#: Methods that change their object, of containers and arrays; and of a random generator, all but these.
-CHANGE = frozenset(
-    "add append clear discard extend fill insert itemset partition pop popitem put remove resize reverse setdefault "
-    "setfield setflags sort update".split()
-)
+#: Methods that change their object, of containers and arrays.
+CHANGE = frozenset(["add", "append", "clear", "discard", "extend", "fill", "insert", "itemset", "partition", "pop"])
+CHANGE |= {"popitem", "put", "remove", "resize", "reverse", "setdefault", "setfield", "setflags", "sort", "update"}
+#: What makes a random generator, of which every method changes it.
 GENERATOR = frozenset({"default_rng", "Generator"})
 #: Functions that change their arguments.
 CHANGERS = frozenset({"copyto", "fill_diagonal", "next", "place", "put", "putmask", "setattr", "delattr", "shuffle"})
@@ -38,7 +37,9 @@ class Statement:
 
     cell: int
     code: str
-    imports: list[str] = field(default_factory=list)  # modules, with a dot before a name that may be one: "numpy.linalg"
+    imports: list[str] = field(
+        default_factory=list
+    )  # modules, with a dot before a name that may be one: "numpy.linalg"
     binds: set[str] = field(default_factory=set)
     sometimes: bool = False  # binds its names only in some runs
     changes: set[str] = field(default_factory=set)
@@ -83,7 +84,9 @@ class Reader(ast.NodeVisitor):
                 self.statement.changes.add(node.id)
 
     def bind(self, name):
-        if not self.own(name):
+        if self.depth and not self.own(name):  # of a function that declares it global
+            self.statement.changes.add(name)
+        elif not self.own(name):
             self.statement.binds.add(name)
             self.bound.add(name)
 

@@ -196,7 +196,8 @@ BENCH = """\
 autocapitalize="off" autocomplete="off" autocorrect="off">
 {code}</textarea></div>
 <div class="buttons"><button type="button" data-run>Run{cost}</button>{buttons}\
-<button type="button" data-stop disabled>Stop</button><button type="button" data-reset disabled>Reset</button>{last}</div>
+<button type="button" data-stop disabled>Stop</button>\
+<button type="button" data-reset disabled>Reset</button>{last}</div>
 <p class="loading"><progress data-progress hidden aria-label="Loading Python"></progress> <span></span></p>
 <p data-state role="status"></p>
 <div data-output tabindex="0" role="group" aria-label="Output"></div>

@@ -43,7 +43,7 @@ class Cells(Session):
             parts = [(cell, code[cell], True)]
         self.names = fresh()
         result = json.loads(super().run(cell, code[cell], "", send, parts))
-        result["changed"] = [name for name, _, _ in parts if name in changed and name != cell]
+        result["changed"] = [name for name, _, _ in parts if name != cell and code[name] != self.cells[name]]
         return json.dumps(result)
 
 

@@ -6,6 +6,7 @@ the notebook and the outputs to compare with; it loads at the first click, as al
 After a cell run the hidden cells that show what it computed, such as a table.
 """
 
+import hashlib
 import json
 import re
 from itertools import accumulate
@@ -16,11 +17,12 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 
 from subnorm_book import html_nodes, in_page
-from subnorm_book.cell_needs import Modules, Needs
+from subnorm_book.cell_needs import Modules, Needs, statements
 
 log = logging.getLogger(__name__)
 
 FOLDER = Path("_static", "try")
+SCRIPT = Path("book", "_static", "in-page.js")
 
 
 class try_it(nodes.Element):
@@ -46,8 +48,9 @@ class Tries(SphinxTransform):
                 buttons.append(try_it(cell=cells[cell["cell_index"]]["id"]))
                 cell[0].append(buttons[-1])
         buttons[-1]["page"] = path.stem
+        self.env.note_dependency(str(Path(self.env.srcdir, SCRIPT)))
         self.document["try_it"] = found
-        for file in Path(self.env.srcdir, "subnorm").glob("**/*.py"):  # any import in it may decide
+        for file in imported(cells, Modules(self.env.srcdir)):  # each may begin to need more than NumPy
             self.env.note_dependency(str(file))
 
 
@@ -75,6 +78,13 @@ def page(cells, root):
     imports = {module for n in run for module in needs.all[n].imports}
     packs = packs_of({name for module in imports for name in modules.needs(module)}, modules)
     return {"packs": packs, "cells": [[cell["id"], source(cell)] for cell in cells], "tries": tries}
+
+
+def imported(cells, modules):
+    """The files of the package that the cells of a notebook import."""
+    sources = [source(cell) for cell in cells if cell["cell_type"] == "code"]
+    names = {module for own in statements(sources) for module in own.imports}
+    return {modules.path(reached) for name in names for reached in modules.needs(name)}
 
 
 def packs_of(names, modules):
@@ -126,8 +136,10 @@ def text_of(cell):
 
 # HTML
 
-BUTTON = '<div class="try-it"><button type="button" data-try="{cell}">Try it</button> <span role="status"></span></div>\n'
-EDITOR = '<template data-try-page="{page}">{bench}</template>\n'
+BUTTON = (
+    '<div class="try-it"><button type="button" data-try="{cell}">Try it</button> <span role="status"></span></div>\n'
+)
+EDITOR = '<template data-try-page="{page}" data-script="in-page.js?{version}">{bench}</template>\n'
 CLOSE = '<button type="button" data-close>Close</button>'
 STORED = '<div data-stored tabindex="0" role="group" aria-label="Output in the book"></div>\n'
 
@@ -135,8 +147,9 @@ STORED = '<div data-stored tabindex="0" role="group" aria-label="Output in the b
 def visit(translator, node):
     translator.body.append(BUTTON.format(cell=node["cell"]))
     if "page" in node:
-        bench = in_page.editor("Code of this cell", buttons=CLOSE, more=STORED)
-        translator.body.append(EDITOR.format(page=node["page"], bench=bench))
+        bench = in_page.editor("Code of this cell", last=CLOSE, more=STORED)
+        version = hashlib.sha256(Path(translator.builder.srcdir, SCRIPT).read_bytes()).hexdigest()[:12]
+        translator.body.append(EDITOR.format(page=node["page"], version=version, bench=bench))
     raise nodes.SkipNode
 
 

@@ -26,11 +26,15 @@ SHEETS = sorted((course.ROOT / "notebooks/exercises").glob("*.ipynb"))
 
 # In a Python that can import NumPy and nothing else that is installed.
 ALONE = """
-import sys
+import importlib, sys
+from pathlib import Path
 folder, *absent = sys.argv[1:]
 sys.path.insert(0, folder)
 sys.modules.update(dict.fromkeys(absent))
-from subnorm import checks
+for path in Path(folder).rglob("*.py"):
+    importlib.import_module(".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__"))
+from subnorm import checks, report
+report.table(["a table", "printed"], [[1, 2]])
 assert checks.__file__.startswith(folder), checks.__file__
 for sheet in checks.SETS.values():
     for exercise in sheet:
@@ -79,6 +83,7 @@ def test_the_packs_need_numpy_alone(unpacked):
     words = [sys.executable, "-c", ALONE, str(unpacked), "torch", "matplotlib", "IPython", "PIL"]
     done = subprocess.run(words, cwd=unpacked, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("a table | printed\n1 | 2\n")
     assert done.stdout.endswith("✓ story: word for word what the author of the model published.\n")
 
 
@@ -137,7 +142,8 @@ def test_each_exercise_begins_with_the_cell_of_the_students_notebook(path):
 
 def test_only_pages_with_an_editor_load_the_script():
     assert up_to_date()
-    with_script = {path.stem for path in course.PAGES.rglob("*.html") if "in-page.js" in path.read_text("utf-8")}
+    script = re.compile(r"<script[^>]*in-page\.js")
+    with_script = {path.stem for path in course.PAGES.rglob("*.html") if script.search(path.read_text("utf-8"))}
     assert with_script == {path.stem for path in SHEETS} | {"playground", "story"}
 
 
