@@ -125,6 +125,24 @@ def test_a_belief_that_returns_in_another_sheet(tmp_path):
     assert "No belief or named mistake occurs in two of these sheets." in text
 
 
+def test_one_tag_with_two_meanings_does_not_return(tmp_path):
+    ex01 = graded(tmp_path / "ex01", "ex01", 5, {"paths": {"transposed": 2}})
+    ex02 = graded(tmp_path / "ex02", "ex02", 5, {"fold": {"transposed": 2}})
+    assert "No belief or named mistake occurs in two" in looked_at(tmp_path, ex01, ex02)[1]
+
+
+def test_a_mistake_counts_for_the_belief_of_its_own_sheet_and_returns_for_that_of_another(tmp_path):
+    ex06 = graded(tmp_path / "ex06", "ex06", 5, {"norm": {"eps_outside": 2}})
+    page, _ = looked_at(tmp_path, ex06)
+    own, other = "“It speaks well, so the code is right.”", "“Inside the root or outside, eps does the same.”"
+    assert beliefs(page) == [own]
+    ex02 = graded(tmp_path / "ex02", "ex02", 5, {"layer_norm": {"eps_outside": 1}})
+    page, _ = looked_at(tmp_path, ex02, ex06)
+    assert beliefs(page) == [own, other]
+    returns = page.split('aria-label="Beliefs that return"')[1].split("</table>")[0]
+    assert re.findall("<span>(. of .)</span>", returns) == ["1 of 5", "2 of 5"]
+
+
 def test_every_belief_is_linked_to_its_section_and_its_entry(tmp_path):
     for folder in ("book/teaching.html", "notebooks/x.html"):
         (tmp_path / "built site" / folder).parent.mkdir(parents=True, exist_ok=True)
