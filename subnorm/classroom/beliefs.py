@@ -3,7 +3,7 @@
 An entry is a belief in quotes, a section of a chapter that answers it, and the mistakes by which the checks catch it:
 
     **"Masked means zero."**
-    : A score of 0 is a score like any other. Read [](../notebooks/01a-….ipynb#a-mask-is-a-guarantee).
+    : A score of 0 is a score like any other. Read "[](../notebooks/01a-….ipynb#a-mask-is-a-guarantee)".
       It returns as `no_mask` in ex07. Caught by `head`: `zero_mask`, `mask_after_softmax`.
 """
 
@@ -17,7 +17,7 @@ from subnorm.classroom.results import Refused
 from subnorm.classroom.sandbox import PACKAGE
 
 ENTRY = re.compile(r"^\*\*(\".*\")\*\*.*\n: ((?:.*\n)(?:  .*\n)*)", re.MULTILINE)
-SECTION = re.compile(r"Read\s+\[\]\(\.\./(notebooks/[\w/-]+)\.ipynb#([^)\s]+)\)")
+SECTION = re.compile(r'Read\s+"\[\]\(\.\./(notebooks/[\w/-]+)\.ipynb#([^)\s]+)\)"')
 RETURNS = re.compile(
     r"It\s+returns\s+as\s+((?:`\w+`(?:,\s+|\s+and\s+)?)+)\s+in\s+(ex\d\d(?:(?:,\s+|\s+and\s+)ex\d\d)*)"
 )
@@ -70,7 +70,7 @@ def belief(sheet: str, text: str, body: str, course: Path) -> Belief:
     """One entry."""
     section, caught, returns = SECTION.search(body), CAUGHT.search(body), RETURNS.search(body)
     if not section or not caught:
-        raise Refused(f"on the teacher's page, {text} needs: Read [](../notebooks/….ipynb#…). Caught by `…`: `…`.")
+        raise Refused(f'on the teacher\'s page, {text} needs: Read "[](../notebooks/….ipynb#…)". Caught by `…`: `…`.')
     catches = set()
     for exercise, mistakes in re.findall(r"`(\w+)`:((?:[\s,]+`\w+`(?!:))+)", caught[1]):
         catches |= {(exercise, mistake) for mistake in re.findall(r"\w+", mistakes)}

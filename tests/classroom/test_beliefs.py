@@ -11,7 +11,7 @@ from subnorm.classroom.results import Refused
 PAGE = """## ex01 · One
 
 **"Masked means zero."** (Or so.)
-: A score of 0 is a score. Read [](../notebooks/03-x.ipynb#d--or-d-1). It returns as
+: A score of 0 is a score. Read "[](../notebooks/03-x.ipynb#d--or-d-1)". It returns as
   `no_mask` and `late_mask` in ex02, ex03 and ex06. Caught by `head`: `zero_mask`,
   `mask_after`; `tail`: `zero_mask`.
 
@@ -43,7 +43,7 @@ def test_an_entry_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("was", "now", "message"),
     [
-        ("Read [](../notebooks/03-x.ipynb#d--or-d-1).", "Read on.", "needs: Read"),
+        ('Read "[](../notebooks/03-x.ipynb#d--or-d-1)".', "Read on.", "needs: Read"),
         ("Caught by", "Seen in", "needs: Read"),
         ("#d--or-d-1", "#d-or-d-1", "03-x.ipynb has no section #d-or-d-1"),
         ("03-x", "04-x", "04-x.ipynb cannot be read"),
