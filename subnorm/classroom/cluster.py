@@ -127,6 +127,8 @@ class Cluster(Elsewhere):
             try:
                 return bytes(future.result(timeout=PATIENCE))
             except TimeoutError:
+                if future.done():
+                    raise  # it is the worker's
                 if not self.client.nthreads():
                     raise Refused(self.nobody()) from None
 

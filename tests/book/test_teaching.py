@@ -258,7 +258,7 @@ def test_the_options_that_the_page_names_are_options_of_grade(capsys):
     with pytest.raises(SystemExit):
         __main__.main(["grade", "--help"])
     options = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
-    named = {"--seed", "--no-sandbox", "--student", "--accept", "--deadline"}
+    named = {"--seed", "--no-sandbox", "--student", "--accept", "--deadline", "--scheduler"}
     assert named <= options
     assert all(f"`{option}`" in TEACHER for option in named)
 

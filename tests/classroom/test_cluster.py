@@ -107,18 +107,19 @@ def local(tmp_path):
 
 @pytest.fixture(scope="module")
 def room(tmp_path_factory):
-    """A small class: right, wrong, unfinished, broken, and three that end or flood their process."""
+    """A small class: right, wrong, unfinished and broken, with answers and cells that end their process."""
     folder = tmp_path_factory.mktemp("class")
     right = [cell.source for cell in solution_of(SET)]
     first = SETS[SET][0].name
+    own = next(k for k, source in enumerate(right) if f"def {first}" in source)
     for name, cells in {
         "Ada King": right,
         "Bo Diaz": [*right, f"def {first}(*args):\n    return 0.5"],
         "Cy Young": right[:4],
         "Di Lang": [*right, f"import os\ndef {first}(*args):\n    os._exit(0)"],
-        "Ed Post": [*right, "import os\nos.kill(os.getpid(), 9)"],
+        "Ed Post": [*right[:own], f"{right[own]}\nimport os\nos.kill(os.getpid(), 9)", *right[own + 1 :]],
         "Flo Rida": [*right, f"def {first}(*args):\n    return [print, {{}}, float('nan'), 10**40]"],
-        "Zoë Blum": [*right, "import no_such_module"],
+        "Zoë Blum": [*right[:own], f"import no_such_module\n{right[own]}", *right[own + 1 :]],
     }.items():
         (folder / f"{name}.ipynb").write_bytes(notebook(*cells))
     (folder / "Gus Gray.ipynb").write_bytes(b'{"cells": [')
@@ -145,6 +146,7 @@ def contents(out):
 def test_one_worker_two_and_any_order_write_the_bytes_of_one_machine(local, room, here, tmp_path, monkeypatch):
     assert b"right" in here["grades.csv"]
     assert b"killed" in here["grades.csv"]
+    assert b"cell_error" in here["grades.csv"]
     cluster = local(1)
     assert graded(room, tmp_path / "one", cluster.address) == 0
     assert contents(tmp_path / "one") == here
@@ -153,8 +155,6 @@ def test_one_worker_two_and_any_order_write_the_bytes_of_one_machine(local, room
     monkeypatch.setattr(grade, "read_all", lambda source: random.Random(5).sample(found := real(source), len(found)))
     assert graded(room, tmp_path / "two", cluster.address) == 0
     assert contents(tmp_path / "two") == here
-    said = b"".join(path.read_bytes() for path in cluster.folder.glob("*.log")).decode()
-    assert not any(path.stem in said for path in room.iterdir())  # no worker and no scheduler knows a student
 
 
 def test_a_worker_that_is_killed_at_work_loses_nothing(local, room, here, tmp_path):
@@ -265,6 +265,64 @@ def order(monkeypatch):
                 solution_of(SET), SETS[SET], {ex.name: draw(ex, 7) for ex in SETS[SET]}
             ),
         )
+
+
+class Dask:
+    """A client of a cluster whose only worker is this process."""
+
+    status = "running"
+
+    def __init__(self, address, **options):
+        self.sent, self.open = [], True
+
+    def wait_for_workers(self, many, timeout):
+        pass
+
+    def run(self, function, *arguments, on_error):
+        return {"tcp://worker": function(*arguments)}
+
+    def nthreads(self):
+        return {"tcp://worker": 2}
+
+    def submit(self, function, order, key, **options):
+        self.sent.append((key, order, function(order)))
+        return SimpleNamespace(result=lambda timeout: self.sent[-1][2] if self.open else None)
+
+    def close(self, timeout):
+        self.open = False
+
+
+def test_a_worker_is_told_no_name_and_gets_bytes(order, room, here, tmp_path, monkeypatch):
+    cluster, _ = order
+    clients = []
+    monkeypatch.setattr(cluster.distributed, "Client", lambda *given, **_: clients.append(Dask(*given)) or clients[0])
+    assert graded(room, tmp_path / "out", "tcp://there", jobs=1) == 0
+    assert contents(tmp_path / "out") == here
+    assert not clients[0].open
+    assert len(clients[0].sent) >= len(list(room.glob("*.ipynb")))
+    for key, sent, got in clients[0].sent:
+        assert (type(sent), type(got)) == (bytes, bytes)
+        assert set(json.loads(sent)) == {"session", "versions", "torch", "limits", "hidden", "cells", "questions"}
+        assert not any(path.stem in f"{key}{json.loads(sent)}{json.loads(got)}" for path in room.iterdir())
+
+
+def test_a_run_on_a_cluster_that_is_stopped_says_how_to_go_on(order, room, tmp_path, monkeypatch, capsys):
+    cluster, _ = order
+    clients, real = [], Dask.submit
+    monkeypatch.setattr(cluster.distributed, "Client", lambda *given, **_: clients.append(Dask(*given)) or clients[0])
+
+    def submit(self, *given, **named):
+        if len(self.sent) == 5:
+            raise KeyboardInterrupt
+        return real(self, *given, **named)
+
+    monkeypatch.setattr(Dask, "submit", submit)
+    assert graded(room, tmp_path / "out", "tcp://there", jobs=1) == 130
+    assert not clients[0].open
+    said = capsys.readouterr().err
+    assert said.endswith("grade: stopped. Run the same command again to continue.\n")
+    assert "grade: 1 of 8 graded\n" in said  # no terminal, and yet progress
+    assert list((tmp_path / "out/students").iterdir())
 
 
 def test_a_worker_that_came_later_is_tested_before_its_first_notebook(order, monkeypatch):
