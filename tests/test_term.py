@@ -24,6 +24,7 @@ def test_the_class_is_the_same_at_every_call_and_has_its_shares():
     }
     assert sum(one.late for one in class_) == 20
     assert len(term.pairs_of(class_)) == 2
+    assert len(term.pairs_of(term.class_of("ex03", 2000))) == 20
 
 
 @pytest.mark.parametrize("platform", term.PLATFORMS)

@@ -46,7 +46,7 @@ OTHERS = 0.1  # share of the class with some other named mistake, in every exerc
 HOSTILE = [
     "import os\nos._exit(0)",
     "import socket\nsocket.create_connection(('example.org', 80))",
-    "open('/etc/passwd', 'w').write('<script>alert(1)</script>')",
+    "import pathlib\npathlib.Path('/etc/passwd').write_text('<script>alert(1)</script>')",
 ]
 MOODLE = ["Identifier", "Full name", "Email address", "Status", "Grade", "Maximum grade", "Grade can be changed"]
 MOODLE += ["Last modified (submission)", "Last modified (grade)"]
@@ -121,7 +121,9 @@ def own_code(random: Random) -> str:
     for _ in range(12):
         a, b, c = (random.choice("abcd") for _ in range(3))
         name, sign = random.choice(["sqrt", "exp", "abs", "tanh", "log1p"]), random.choice("+-*/")
-        lines.append(f"    {a} = np.{name}({b} {sign} {random.randrange(2, 100)}) {sign} {c}[{random.randrange(9)}:]")
+        lines.append(
+            f"    {a} = np.{name}({b} {sign} {random.randrange(2, 10_000)}) {sign} {c}[{random.randrange(9)}:]"
+        )
     return "def scratch(a, b, c, d):\n" + "\n".join(lines) + "\n    return a\n"
 
 

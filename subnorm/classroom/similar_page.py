@@ -44,6 +44,7 @@ td + td + td {{ text-align: right; }}
 pre {{ font-size: .85rem; line-height: 1.4; border: 1px solid var(--line); margin: .3rem 0 0; padding: .5rem; }}
 pre {{ overflow-x: auto; overflow-wrap: normal; }}
 mark {{ background: var(--mark); color: inherit; }}
+a {{ color: inherit; }}
 </style>
 </head>
 <body>
