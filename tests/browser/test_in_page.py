@@ -7,7 +7,7 @@ import re
 
 import pytest
 from classroom.test_variants import answer_to
-from helpers.look import ACCESSIBLE, AXE
+from helpers.look import accessible
 from helpers.parts import need
 from helpers.visit import DESK, PHONE, opened
 
@@ -104,6 +104,24 @@ def sheet(browser, server):
     assert faults == []
 
 
+@pytest.fixture(scope="module")
+def workshop(browser, server):
+    """Sheet 02 and its faults, for all tests that need no new Python."""
+    faults = []
+    with opened(browser, server, faults, viewport=DESK) as page:
+        page.goto(address(server, "ex02"))
+        yield page, faults
+
+
+@pytest.fixture
+def used_sheet(workshop):
+    """The same, where nothing may go wrong that the reader does not see."""
+    page, faults = workshop
+    faults.clear()
+    yield page
+    assert faults == []
+
+
 def test_all_answers_get_the_verdicts_of_the_notebook(browser, server):
     """Right answers and all named mistakes: the same sentences as in this Python."""
     here = {}
@@ -127,13 +145,13 @@ def test_every_right_answer_of_a_sheet_is_right_in_its_page(browser, server, nam
     assert faults == []
 
 
-def test_a_mistake_is_told_as_in_the_notebook(sheet, capsys):
+def test_a_mistake_is_told_as_in_the_notebook(used_sheet, capsys):
     scope = {"np": checks.exercise.np}
     exec(DDOF1, scope)
     checks.layer_norm(scope["layer_norm"])
     said = capsys.readouterr().out.strip()
     assert "unbiased" in said
-    assert Bench(sheet, "layer_norm").does("check", DDOF1).verdict == said
+    assert Bench(used_sheet, "layer_norm").does("check", DDOF1).verdict == said
 
 
 def test_the_model_speaks_as_in_the_notebook(browser, server, capsys):
@@ -148,8 +166,8 @@ def test_the_model_speaks_as_in_the_notebook(browser, server, capsys):
         assert Bench(page, "swiglu").does("check", code).verdict == said
 
 
-def test_an_exercise_that_needs_pytorch_leads_to_the_notebook(sheet):
-    box = sheet.locator("[data-exercise=make_layer_norm]")
+def test_an_exercise_that_needs_pytorch_leads_to_the_notebook(used_sheet):
+    box = used_sheet.locator("[data-exercise=make_layer_norm]")
     assert box.locator(".workbench").count() == 0
     assert "PyTorch" in box.locator(".elsewhere").inner_text()
     assert box.locator(".elsewhere a").get_attribute("href").endswith("ex02-layer-norm.ipynb")
@@ -174,17 +192,17 @@ def test_nothing_loads_before_it_is_asked_for(browser, server):
     assert loaded == {*stored, "subnorm.tar.gz", "in-page-worker.js"}
 
 
-@pytest.mark.parametrize("key", ["Tab", "Shift+Tab"])
-def test_by_keyboard(sheet, key):
+def test_by_keyboard(sheet):
     """Tab enters and leaves the editor both ways; two chords run and check."""
     bench = Bench(sheet, "layer_norm")
     sheet.locator("[data-exercise=layer_norm] textarea").focus()
     bench.editor.wait_for()
     assert bench.editor.evaluate("e => e === document.activeElement")
-    sheet.keyboard.press(key)
-    assert not bench.editor.evaluate("e => e === document.activeElement")
-    sheet.keyboard.press("Shift+Tab" if key == "Tab" else "Tab")
-    assert bench.editor.evaluate("e => e === document.activeElement")
+    for leave, enter in (("Tab", "Shift+Tab"), ("Shift+Tab", "Tab")):
+        sheet.keyboard.press(leave)
+        assert not bench.editor.evaluate("e => e === document.activeElement")
+        sheet.keyboard.press(enter)
+        assert bench.editor.evaluate("e => e === document.activeElement")
     sheet.keyboard.press("ControlOrMeta+a")
     sheet.keyboard.type("def layer_norm(*inputs):\nreturn 1")  # the editor indents
     sheet.keyboard.press("Shift+Enter")
@@ -199,14 +217,16 @@ def test_by_keyboard(sheet, key):
     assert (bench.text("output"), bench.verdict) == ("1\n", "")
 
 
-def test_names_are_completed(sheet):
-    bench = Bench(sheet, "layer_norm")
+def test_names_are_completed(used_sheet):
+    bench = Bench(used_sheet, "layer_norm")
     bench.does("run", "import numpy as np")
     bench.editor.focus()
-    sheet.keyboard.press("ControlOrMeta+a")
-    sheet.keyboard.type("np.promote_t")
-    sheet.locator(".cm-tooltip-autocomplete li", has_text="promote_types").click()
-    sheet.wait_for_function("field => field.innerText.trim() === 'np.promote_types'", arg=bench.editor.element_handle())
+    used_sheet.keyboard.press("ControlOrMeta+a")
+    used_sheet.keyboard.type("np.promote_t")
+    used_sheet.locator(".cm-tooltip-autocomplete li", has_text="promote_types").click()
+    used_sheet.wait_for_function(
+        "field => field.innerText.trim() === 'np.promote_types'", arg=bench.editor.element_handle()
+    )
 
 
 def test_stop_ends_a_loop_and_the_next_run_starts_anew(sheet):
@@ -352,21 +372,21 @@ def test_a_strict_policy_allows_it(browser, server):
         ("import js\njs.fetch('https://example.org').then(print)", "", ""),
     ],
 )
-def test_an_error_is_shown_with_its_line(browser, server, code, ends, marked):
-    with opened(browser, server, faults := [], viewport=DESK) as page:
-        page.goto(address(server, "ex02"))
-        bench = Bench(page, "layer_norm").does("check", code)
-        last = bench.text("output").split("\n")[-2:] if ends else [ends]
-        assert ends in "\n".join(last)
-        assert bench.marked == ([marked] if marked else [])
-        assert "page_session" not in bench.text("output")
-        assert bench.editor.inner_text().rstrip("\n").replace("\n\n", "\n") == code
-        assert "2\n" in bench.does("run", "1 + 1").text("output")
+def test_an_error_is_shown_with_its_line(workshop, code, ends, marked):
+    page, faults = workshop
+    faults.clear()
+    bench = Bench(page, "layer_norm").does("check", code)
+    last = bench.text("output").split("\n")[-2:] if ends else [ends]
+    assert ends in "\n".join(last)
+    assert bench.marked == ([marked] if marked else [])
+    assert "page_session" not in bench.text("output")
+    assert bench.editor.inner_text().rstrip("\n").replace("\n\n", "\n") == code
+    assert "2\n" in bench.does("run", "1 + 1").text("output")
     assert [fault for fault in faults if "elsewhere" in fault] == []
 
 
-def test_a_line_that_a_check_names_is_marked(sheet):
-    bench = Bench(sheet, "layer_norm").does("check", "def layer_norm(*inputs):\n    a = 1\n    return a / 0")
+def test_a_line_that_a_check_names_is_marked(used_sheet):
+    bench = Bench(used_sheet, "layer_norm").does("check", "def layer_norm(*inputs):\n    a = 1\n    return a / 0")
     assert "ZeroDivisionError in line 3 of your cell" in bench.verdict
     assert bench.marked == ["    return a / 0"]
 
@@ -379,8 +399,8 @@ def test_a_full_memory_is_emptied(sheet):
     assert bench.does("run", "np.ones(10_000_000).sum()").text("output") == "np.float64(10000000.0)\n"
 
 
-def test_a_flood_of_output_is_cut(sheet):
-    bench = Bench(sheet, "layer_norm").does("run", "for k in range(100_000): print('a line')")
+def test_a_flood_of_output_is_cut(used_sheet):
+    bench = Bench(used_sheet, "layer_norm").does("run", "for k in range(100_000): print('a line')")
     text = bench.text("output")
     assert text.endswith("\n… cut after 20,000 characters")
     assert len(text) < 21_000
@@ -479,8 +499,7 @@ def test_the_code_of_an_own_sheet_makes_the_page_ask_for_its_variants(browser, s
         assert said.endswith("this is the answer for {1}; yours asks for {0}.".format(*labels))
         for name, ex in own.items():
             assert Bench(page, name).does("check", answer_to(ex)).verdict.startswith(f"✓ {name}")
-        page.evaluate(AXE)
-        assert page.evaluate(ACCESSIBLE, "light") == []
+        assert accessible(page) == []
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         path = downloaded(page, room)
         page.goto(address(server, "ex01") + "#variant=00010")
@@ -502,17 +521,15 @@ def test_the_code_of_an_own_sheet_makes_the_page_ask_for_its_variants(browser, s
     assert {name: found[name] for name in own} == {name: ("right", ex.chosen.label) for name, ex in own.items()}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_sheet_at_work_serves_everybody_on_a_phone(browser, server, scheme):
+def test_a_sheet_at_work_serves_everybody_on_a_phone(browser, server):
     """Nothing is wider than the phone, and axe finds nothing, with an error, a verdict and a list of names."""
-    with opened(browser, server, [], viewport=PHONE, color_scheme=scheme) as page:
+    with opened(browser, server, [], viewport=PHONE) as page:
         page.goto(address(server, "ex02"))
         Bench(page, "layer_norm").does("check", DDOF1)
         Bench(page, "invariances").does("run", f"np.ones(3) @ np.ones({10**6})  # {'long ' * 40}")
         Bench(page, "fold").does("check", "def fold(*inputs):\n    print('x' * 500)\n    return 1 / 0")
-        page.evaluate(AXE)
-        assert page.evaluate(ACCESSIBLE, scheme) == []
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        assert accessible(page, "dark", "light") == []
 
 
 def test_paper_and_pages_without_a_script_have_no_workbench(browser, server):
