@@ -5,6 +5,7 @@ import threading
 import pytest
 from helpers.built import up_to_date
 from helpers.parts import need
+from helpers.visit import DESK, opened
 from playwright.sync_api import sync_playwright
 
 from tools import course
@@ -36,3 +37,22 @@ def server(pages):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def search_page(browser, server):
+    """The page of the search, with its index loaded."""
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "search.html?q=x")
+        page.wait_for_function("Search.hasIndex()")
+        yield page
+
+
+FOUND = """(query) => Search._performSearch(...Search._parseQuery(query)).reverse()
+  .map(([doc, , anchor]) => doc.replace("notebooks/", "") + anchor)"""
+
+
+@pytest.fixture
+def search(search_page):
+    """The results of a search, in order."""
+    return lambda query: search_page.evaluate(FOUND, query)

@@ -3,8 +3,6 @@
 import pytest
 from helpers.visit import DESK, opened
 
-FOUND = """(query) => Search._performSearch(...Search._parseQuery(query)).reverse()
-  .map(([doc, , anchor]) => doc + anchor)"""
 IN_OTHER_WORDS = {
     "why is LayerNorm not quantized": "why-is-layernorm-not-quantised-to-int8",
     "expected scalar type Half but found Float": "expected-scalar-type-half-but-found-float-in-layer-norm",
@@ -16,14 +14,6 @@ IN_OTHER_WORDS = {
 }
 SYMPTOMS = "09d-when-something-breaks#"
 NOT_A_QUESTION = ["residual connection", "layer norm", "learning rate warmup", "group normalization"]
-
-
-@pytest.fixture
-def search(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
-        page.goto(server + "search.html?q=x")
-        page.wait_for_function("Search.hasIndex()")
-        yield lambda query: page.evaluate(FOUND, query)
 
 
 def test_every_question_finds_itself(browser, server, search):

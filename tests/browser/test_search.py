@@ -8,8 +8,7 @@ from helpers.visit import DESK, PHONE, opened
 from tools import course
 
 # The glossary terms whose own name does not find the glossary.
-LOST = """async (terms) => {
-  while (!Search.hasIndex()) await new Promise((r) => setTimeout(r, 20));
+LOST = """(terms) => {
   const found = (term) => Search._performSearch(...Search._parseQuery(term)).map((result) => result[0]);
   return terms.filter((term) => !found(term).includes("book/glossary"));
 }"""
@@ -24,11 +23,9 @@ def terms(browser, server):
         )
 
 
-def test_search_finds_every_term_of_the_glossary(browser, server, terms):
+def test_search_finds_every_term_of_the_glossary(search_page, terms):
     assert len(terms) > 30
-    with opened(browser, server, []) as page:
-        page.goto(server + "search.html?q=x")
-        assert page.evaluate(LOST, [*terms, "a term of no book"]) == ["a term of no book"]
+    assert search_page.evaluate(LOST, [*terms, "a term of no book"]) == ["a term of no book"]
 
 
 # Readers' queries, and the page that explains each.
@@ -74,17 +71,6 @@ EXPLAINED = {
     "exercises": "book/exercises",
     "sandbox": "book/playground",
 }
-FOUND = """(query) => Search._performSearch(...Search._parseQuery(query)).reverse()
-  .map(([doc, , anchor]) => doc.replace("notebooks/", "") + anchor)"""
-
-
-@pytest.fixture
-def search(browser, server):
-    """The results of a search, in order."""
-    with opened(browser, server, [], viewport=DESK) as page:
-        page.goto(server + "search.html?q=x")
-        page.wait_for_function("Search.hasIndex()")
-        yield lambda query: page.evaluate(FOUND, query)
 
 
 def test_the_page_that_explains_a_term_is_found_first(search):
@@ -125,24 +111,18 @@ def test_chapters_come_before_exercises_and_functions_are_found_by_their_name(se
     assert len(set(search("layer norm"))) == len(search("layer norm"))
 
 
-def test_the_index_has_no_bare_numbers(browser, server):
+def test_the_index_has_no_bare_numbers(search_page):
     """Sphinx drops them from a query, so they would only be downloaded."""
-    with opened(browser, server, [], viewport=DESK) as page:
-        page.goto(server + "search.html?q=x")
-        page.wait_for_function("Search.hasIndex()")
-        words = page.evaluate("Object.keys(Search._index.terms)")
+    words = search_page.evaluate("Object.keys(Search._index.terms)")
     assert len(words) > 3000
     assert [word for word in words if word.isdigit()] == []
 
 
-def test_every_page_that_explains_something_exists(browser, server):
+def test_every_page_that_explains_something_exists(search_page):
     script = (course.ROOT / "book/subnorm_book/searching.js").read_text("utf-8")
     named = set(re.findall(r'^    "([\w/-]+)":', script, re.MULTILINE))
     assert len(named) > 15
-    with opened(browser, server, [], viewport=DESK) as page:
-        page.goto(server + "search.html?q=x")
-        page.wait_for_function("Search.hasIndex()")
-        assert named - set(page.evaluate("Search._index.docnames")) == set()
+    assert named - set(search_page.evaluate("Search._index.docnames")) == set()
 
 
 @pytest.mark.parametrize("query", ["skip connection", "layer norm", "heat map", "Xavier"])
