@@ -499,7 +499,7 @@ def test_the_code_of_an_own_sheet_makes_the_page_ask_for_its_variants(browser, s
         assert said.endswith("this is the answer for {1}; yours asks for {0}.".format(*labels))
         for name, ex in own.items():
             assert Bench(page, name).does("check", answer_to(ex)).verdict.startswith(f"✓ {name}")
-        assert accessible(page) == []
+        assert accessible(page, "light") == []
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         path = downloaded(page, room)
         page.goto(address(server, "ex01") + "#variant=00010")
