@@ -20,12 +20,14 @@ import keyword
 import operator
 import tokenize
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from subnorm.checks import SETS
 from subnorm.classroom.cells import Cell
+from subnorm.classroom.release import change, read
 from subnorm.classroom.sandbox import PACKAGE
 
 GRAM = 8  # tokens
@@ -102,7 +104,19 @@ def published() -> frozenset[int]:
         cells = json.loads(path.read_text("utf-8"))["cells"]
         of_sheet = path.parent.name != "notebooks"  # its hints and solutions have code, too
         texts += ["".join(cell["source"]) for cell in cells if of_sheet or cell["cell_type"] == "code"]
+        if path.parent.name == "exercises":
+            texts += of_variants(path)
     return frozenset(value for text in texts for value in hashes(tokens_of(text)))
+
+
+def of_variants(path: Path) -> Iterator[str]:
+    """The cells of a sheet as the students get them whose sheets ask for other variants."""
+    name = path.name[:4]
+    for ex in SETS[name]:
+        for variant in ex.variants[1:]:
+            book = read(path)
+            change(book, name, ex.variant(variant.label))
+            yield from (cell["source"] for cell in book["cells"] if cell["id"].startswith(f"{name}-{ex.number}-"))
 
 
 @functools.lru_cache(10_000)  # most cells are those of the sheet

@@ -18,7 +18,7 @@ from subnorm.checks import SETS
 from subnorm.classroom import __main__ as command_line
 from subnorm.classroom import similarity
 from subnorm.classroom.cells import Cell
-from subnorm.classroom.release import read, source_of, student
+from subnorm.classroom.release import change, read, source_of, student
 from subnorm.classroom.similarity import LEAST, HandIn, hashes, pairs, published, tokens_of, winnowed
 
 BACKWARD = """def residual_backward(dy, x, weight):
@@ -198,6 +198,18 @@ def test_the_sheet_its_solution_and_the_named_mistakes_are_no_evidence(tmp_path)
         write_zip(tmp_path / "class.zip", [(f"{name}.ipynb", sheet(*cells)) for name in ("Ada", "Bo")])
         assert listed(tmp_path / "class.zip", tmp_path / "out") == []
         assert "No pair reaches that score." in (tmp_path / "out/similar.html").read_text("utf-8")
+
+
+def test_the_solutions_of_other_variants_are_no_evidence():
+    tried = 0
+    for ex in SETS["ex04"]:
+        for variant in ex.variants[1:]:
+            book = read(source_of("ex04"))
+            change(book, "ex04", ex.variant(variant.label))
+            mine = {cell["source"] for cell in book["cells"]}
+            tried += len(mine - {cell["source"] for cell in read(source_of("ex04"))["cells"]})
+            assert hand_in("", *mine).own == frozenset()
+    assert tried > 2
 
 
 def test_code_that_many_have_counts_less_and_then_nothing():
