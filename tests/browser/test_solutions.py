@@ -7,8 +7,8 @@ from tools import course
 
 SHEETS = sorted(path.stem for path in (course.ROOT / "notebooks/exercises").glob("*.ipynb"))
 
-# Whether an element is visible. (A part that is not laid out yet counts as visible.)
-SHOWN = "e => e.checkVisibility() && e.getBoundingClientRect().height > 0"
+# Which elements are visible. (A part that is not laid out yet counts as visible.)
+SHOWN = "list => list.map((e) => e.checkVisibility() && e.getBoundingClientRect().height > 0)"
 
 
 @pytest.mark.parametrize("sheet", SHEETS)
@@ -17,16 +17,15 @@ def test_a_solution_is_shown_to_those_who_ask_for_it(browser, server, sheet):
     with opened(browser, server, faults, viewport=DESK) as page:
         page.goto(f"{server}notebooks/exercises/{sheet}.html")
         answers = page.locator(".cell.tag_answer")
-        boxes = page.locator(".admonition.solution > :not(.admonition-title)")
         labels = answers.locator("summary")
         assert answers.count() == labels.count() == page.locator(".admonition.solution").count() >= 6
         assert set(labels.all_inner_texts()) == {"Show the solution"}
-        for part in (*answers.locator("pre").all(), *boxes.all()):
-            assert not part.evaluate(SHOWN)
+        parts = page.locator(".cell.tag_answer pre, .admonition.solution > :not(.admonition-title)")
+        assert not any(parts.evaluate_all(SHOWN))
         for label in (*labels.all(), *page.locator(".admonition.solution > summary").all()):
             label.press("Enter")
         assert set(labels.all_inner_texts()) == {"Hide the solution"}
-        assert all(part.evaluate(SHOWN) for part in (*answers.locator("pre").all(), *boxes.all()))
+        assert all(parts.evaluate_all(SHOWN))
         assert "SOLUTION" not in page.locator("article").inner_text()
     assert faults == []
 
@@ -52,11 +51,11 @@ def test_on_paper_the_solutions_come_last(browser, server, name):
         last.first.wait_for(state="attached")
         assert last.count() == solutions.count() == len(before) >= 2
         assert page.locator(".bd-article > :last-child").get_attribute("class") == "printed-answers"
-        assert all(part.evaluate(SHOWN) for part in last.locator("p:not(.admonition-title), pre").all())
-        assert not any(label.evaluate(SHOWN) for label in last.locator("summary").all())
-        hints = page.locator(".admonition.dropdown:not(.solution) p, details.sd-dropdown:not(.solution) p").all()
-        assert hints
-        assert all(hint.evaluate(SHOWN) for hint in hints)
+        assert all(last.locator("p:not(.admonition-title), pre").evaluate_all(SHOWN))
+        assert not any(last.locator("summary").evaluate_all(SHOWN))
+        hints = page.locator(".admonition.dropdown:not(.solution) p, details.sd-dropdown:not(.solution) p")
+        assert hints.count()
+        assert all(hints.evaluate_all(SHOWN))
         page.emulate_media(media="screen")
         page.locator(".printed-answers").wait_for(state="detached")
         assert solutions.evaluate_all(places) == before
@@ -81,8 +80,8 @@ def test_on_paper_the_answers_of_quick_checks_come_last(browser, server, asked):
         last = page.locator(".printed-answers .why")
         last.first.wait_for(state="attached")
         assert last.count() == page.locator(".quick-check").count()
-        assert all(why.evaluate(SHOWN) for why in last.all())
-        assert page.locator(".quick-check .why").evaluate_all(f"list => list.filter({SHOWN}).length") == 0
-        assert page.locator(".quick-check label").first.evaluate(SHOWN)
+        assert all(last.evaluate_all(SHOWN))
+        assert not any(page.locator(".quick-check .why").evaluate_all(SHOWN))
+        assert page.locator(".quick-check label").evaluate_all(SHOWN)[0]
         first = page.locator(".printed-answers > div").first.inner_text()
         assert first.startswith("1. It should be the last axis alone")
