@@ -82,6 +82,7 @@ class Workbenches(SphinxTransform):
             return
         stubs = {cell["id"]: "".join(cell["source"]) for cell in json.loads(student.read_text("utf-8"))["cells"]}
         exercises = checks.SETS[book.stem.partition("-")[0]]
+        packs = [name for name in PACKS if name == "subnorm.tar.gz" or any(ex.speaks for ex in exercises)]
         for exercise, answer in zip(exercises, answers, strict=True):
             cell = answer["cell_metadata"]["nbgrader"]["grade_id"]
             libraries = " and ".join(NEEDS.get(exercise.way, {}).values())
@@ -97,8 +98,7 @@ class Workbenches(SphinxTransform):
             if code == "checks.progress()":
                 replaced(cell, checked())
             elif code.startswith("checks.story("):
-                replaced(cell, together(stub=code))
-        packs = [name for name in PACKS if name == "subnorm.tar.gz" or any(ex.speaks for ex in exercises)]
+                replaced(cell, together(stub=code, packs=packs))
         names = [ex.name for ex in exercises if ex.way not in NEEDS]
         link = notebook(book.name, "Download this sheet as a notebook")
         variants = {ex.name: [k, *(one.label for one in ex.variants)] for k, ex in enumerate(exercises) if ex.variants}
@@ -180,6 +180,11 @@ def settings(root, packs, setup="", exercises=(), **more):
     }
 
 
+def megabytes(about):
+    """What the first run loads."""
+    return sum(part["bytes"] for part in about["parts"].values()) / 1e6
+
+
 # HTML
 
 HEAD = """\
@@ -206,7 +211,7 @@ autocapitalize="off" autocomplete="off" autocorrect="off">
 ASKS = "<p data-asks></p>\n"  # what the student's own sheet asks for
 CHECK = '<button type="button" data-check>Check</button>'
 VERDICT = '<div data-verdict role="status"></div>\n'
-COST = " <span data-cost></span>"  # what a run loads first
+COST = " <span data-cost>loads {:.1f} MB</span>"  # what a run loads first; the script keeps it true
 
 
 def editor(label, code="", **slots):
@@ -217,8 +222,7 @@ def editor(label, code="", **slots):
 
 def visit_head(translator, node):
     about = settings(translator.builder.srcdir, **node["settings"])
-    size = sum(part["bytes"] for part in about["parts"].values()) / 1e6
-    filled = {"settings": escape(json.dumps(about)), "numpy": about["versions"]["numpy"], "size": size}
+    filled = {"settings": escape(json.dumps(about)), "numpy": about["versions"]["numpy"], "size": megabytes(about)}
     translator.body.append(HEAD.format(**filled))
 
 
@@ -229,7 +233,8 @@ def visit_bench(translator, node):
 
 
 def visit_together(translator, node):
-    translator.body.append(editor("The whole model", node["stub"], cost=COST))
+    about = settings(translator.builder.srcdir, node["packs"])
+    translator.body.append(editor("The whole model", node["stub"], cost=COST.format(megabytes(about))))
     raise nodes.SkipNode
 
 

@@ -77,7 +77,8 @@ def visit(translator, node):
         choices = "".join(CHOICE.format(name=name, title=escape(one["title"])) for name, one in found.items())
         translator.body.append(f'<div class="starters" role="group" aria-label="Starters">\n{choices}</div>\n')
         translator.body.append(QUESTION.format(question=escape(first["question"])))
-    translator.body.append(in_page.editor("Your code", first["code"], cost=in_page.COST, last=BUTTONS))
+    cost = in_page.COST.format(in_page.megabytes(about))
+    translator.body.append(in_page.editor("Your code", first["code"], cost=cost, last=BUTTONS))
     translator.body.append("</div>\n")
     raise nodes.SkipNode
 
