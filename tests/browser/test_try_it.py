@@ -10,6 +10,10 @@ from tools import course
 from tools.in_page.measure import RUN
 
 PAGE = "notebooks/01a-attention-in-twenty-lines.html"
+OPEN = """() => {
+  document.querySelectorAll(".predict .skip").forEach((button) => button.click());
+  document.querySelectorAll("details").forEach((fold) => { fold.open = true; });
+}"""
 FOREVER = "while True:\n    pass"
 
 # One Python for the cells of all notebooks: in the page each notebook has its own.
@@ -52,6 +56,12 @@ def test_every_cell_prints_in_the_page_what_it_prints_in_the_book(browser, serve
     assert count > 130
 
 
+def visit(page, address):
+    """Open a page, and all that is folded or hidden behind a prediction."""
+    page.goto(address)
+    page.evaluate(OPEN)
+
+
 class Cell:
     """A cell with a button."""
 
@@ -89,7 +99,7 @@ def test_a_reader_tries_cells(browser, server):
     faults, asked = [], []
     with opened(browser, server, faults, viewport=DESK) as page:
         page.on("request", lambda request: asked.append(request.url.partition("_static/")[2].partition("?")[0]))
-        page.goto(server + PAGE)
+        visit(page, server + PAGE)
         page.evaluate("scrollTo(0, document.body.scrollHeight)")
         page.wait_for_load_state("networkidle")
         assert [url for url in asked if url.startswith(("python", "try/", "in-page"))] == []
@@ -127,6 +137,7 @@ def test_a_reader_tries_cells(browser, server):
         assert mine[0].split() == book[0].split()
         assert mine[1:] != book[1:]
         assert len({line.index(book[0].split()[0]) for line in book[:1]}) == 1
+        table.box.locator("[data-reset]").click()
 
         function = Cell(page, "cell-10")
         assert function.tries() == "It ran and, as in the book, printed nothing. Add a line that shows a value."
@@ -142,11 +153,11 @@ def test_a_reader_tries_cells(browser, server):
         assert compared.box.locator(".cell_input").is_visible()
         assert compared.button.evaluate("e => e === document.activeElement")
 
-        page.reload()
+        visit(page, server + PAGE)
         assert Cell(page, "cell-10").tries() != ""
         assert Cell(page, "cell-10").code[0] == "# one line more"  # kept, until it is reset
         Cell(page, "cell-10").box.locator("[data-reset]").click()
-        page.reload()
+        visit(page, server + PAGE)
         Cell(page, "cell-10").tries()
         assert Cell(page, "cell-10").code[0].startswith("def attention")
     assert faults == []
@@ -154,7 +165,7 @@ def test_a_reader_tries_cells(browser, server):
 
 def test_a_bug_is_fixed_and_its_test_passes(browser, server):
     with opened(browser, server, [], viewport=DESK) as page:
-        page.goto(f"{server}notebooks/09a-the-bug-museum.html")
+        visit(page, f"{server}notebooks/09a-the-bug-museum.html")
         bug, test = Cell(page, "token-norm-bug"), Cell(page, "token-norm-test")
         assert test.tries() == "Same as in the book."
         bug.tries()
@@ -165,7 +176,7 @@ def test_a_bug_is_fixed_and_its_test_passes(browser, server):
 
 def test_by_keyboard_and_a_loop_that_never_ends(browser, server):
     with opened(browser, server, [], viewport=DESK) as page:
-        page.goto(server + PAGE)
+        visit(page, server + PAGE)
         cell = Cell(page, "cell-18")
         cell.button.focus()
         page.keyboard.press("Enter")
@@ -198,7 +209,7 @@ def test_by_keyboard_and_a_loop_that_never_ends(browser, server):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_a_phone_nothing_is_too_wide_and_axe_finds_nothing(browser, server, scheme):
     with opened(browser, server, [], viewport=PHONE, color_scheme=scheme) as page:
-        page.goto(server + PAGE)
+        visit(page, server + PAGE)
         Cell(page, "cell-06").tries()
         Cell(page, "cell-06").runs("\n".join([*Cell(page, "cell-06").code, "weights = 100_000 * weights"]))
         Cell(page, "cell-18").tries()
@@ -218,7 +229,7 @@ def test_a_strict_policy_allows_it(browser, server):
 
     with opened(browser, server, [], viewport=DESK) as page:
         page.route("**/*", strict)
-        page.goto(server + PAGE)
+        visit(page, server + PAGE)
         assert Cell(page, "cell-18").tries() == "Same as in the book."
         page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"globalThis.ran = true\">')")
         assert page.evaluate("globalThis.ran") is None  # the policy holds
@@ -228,14 +239,14 @@ def test_where_it_cannot_run_it_says_so(browser, server, pages):
     """From a file, offline, on paper and without scripts."""
     faults, base = [], course.PAGES.as_uri() + "/"
     with opened(browser, base, faults) as page:
-        page.goto(base + PAGE)
+        visit(page, base + PAGE)
         cell = Cell(page, "cell-18")
         cell.button.click()
         cell.box.locator(".try-it [role=status]", has_text="python3 course.py serve").wait_for()
         assert cell.box.locator(".cell_input").is_visible()
     assert faults == []
     with opened(browser, server, []) as page:
-        page.goto(server + PAGE)
+        visit(page, server + PAGE)
         cell = Cell(page, "cell-18")
         page.route("**/try/*", lambda route: route.abort())
         cell.button.click()
