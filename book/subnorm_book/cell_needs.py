@@ -334,12 +334,16 @@ class Needs:
     Args:
         sources: the code of its cells, in order.
         alone: whether the import of a module, or of a name of a module, needs NumPy alone.
+        raising: the cells whose last statement raises an error, and so does nothing for others.
     """
 
-    def __init__(self, sources, alone):
+    def __init__(self, sources, alone, raising=()):
         sources = list(sources)
         self.all, self.alone = statements(sources), alone
         self.of_cell = [[k for k, own in enumerate(self.all) if own.cell == cell] for cell in range(len(sources))]
+        for cell in raising:
+            for k in self.of_cell[cell][-1:]:
+                self.all[k].binds = self.all[k].changes = set()
 
     def before(self, cell, strict=True):
         """The earlier statements that a cell needs, by their numbers in `all`.

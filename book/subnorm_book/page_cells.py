@@ -17,12 +17,14 @@ class Cells(Session):
     """The cells of a page.
 
     Args:
-        notebook: JSON of all code cells, in order: a list of [name, code].
+        notebook: JSON of all code cells, in order: a list of [name, code, whether it ends with an error].
     """
 
     def __init__(self, notebook):
         super().__init__()
-        self.cells = dict(json.loads(notebook))
+        cells = json.loads(notebook)
+        self.cells = {name: code for name, code, _ in cells}
+        self.raising = {name for name, _, raises in cells if raises}
 
     def run(self, cell, changed, then, send):
         """Run a cell; the result is JSON, with "changed", the earlier cells that were run as the reader changed them.
@@ -35,7 +37,9 @@ class Cells(Session):
         """
         changed = json.loads(changed)
         code = self.cells | {name: code for name, code in changed.items() if name == cell or parses(code)}
-        names, needs = list(code), Needs(code.values(), here)
+        names = list(code)
+        raising = [names.index(name) for name in self.raising if code[name] == self.cells[name]]
+        needs = Needs(code.values(), here, raising)
         shown = [names.index(name) for name in (cell, *json.loads(then))]
         numbers = {n for k in shown for n in (*needs.before(k, strict=False), *needs.of_cell[k])}
         parts = [(names[k], code[names[k]] if k in shown else part, k in shown) for k, part in needs.groups(numbers)]

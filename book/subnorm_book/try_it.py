@@ -60,7 +60,8 @@ def page(cells, root):
     code = [(cell, section) for cell, section in zip(cells, sections, strict=True) if cell["cell_type"] == "code"]
     cells = [cell for cell, _ in code]
     modules = Modules(root)
-    needs = Needs(map(source, cells), modules.alone)
+    raising = [k for k, cell in enumerate(cells) if raises(cell)]
+    needs = Needs(map(source, cells), modules.alone, raising)
     before = {k: needs.before(k) for k in range(len(cells)) if "checked" not in tags(cells[k])}
     before = {k: numbers for k, numbers in before.items() if numbers is not None}
     tries = {}
@@ -77,7 +78,7 @@ def page(cells, root):
     run = {n for k, numbers in before.items() if cells[k]["id"] in tries for n in (*numbers, *needs.of_cell[k])}
     imports = {module for n in run for module in needs.all[n].imports}
     packs = packs_of({name for module in imports for name in modules.needs(module)}, modules)
-    return {"packs": packs, "cells": [[cell["id"], source(cell)] for cell in cells], "tries": tries}
+    return {"packs": packs, "cells": [[cell["id"], source(cell), raises(cell)] for cell in cells], "tries": tries}
 
 
 def imported(cells, modules):
@@ -118,6 +119,10 @@ def source(cell):
 
 def tags(cell):
     return cell["metadata"].get("tags", [])
+
+
+def raises(cell):
+    return any(output["output_type"] == "error" for output in cell["outputs"])
 
 
 def text_of(cell):

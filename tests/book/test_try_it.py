@@ -114,7 +114,7 @@ def test_every_chapter_has_its_buttons_and_their_file():
 
 def run(cells, name, changed=None, then=()):
     sent = []
-    session = Cells(json.dumps(list(cells.items())))
+    session = Cells(json.dumps([(name, code, "raises" in name) for name, code in cells.items()]))
     result = json.loads(session.run(name, json.dumps(changed or {}), json.dumps(then), sent.append))
     return "".join(sent) + result["error"], result
 
@@ -136,7 +136,7 @@ def test_a_cell_runs_after_the_statements_it_needs_and_only_it_is_heard():
 
 
 def test_every_run_begins_anew():
-    session, sent = Cells(json.dumps(list(CELLS.items()))), []
+    session, sent = Cells(json.dumps([(name, code, False) for name, code in CELLS.items()])), []
     for _ in range(2):
         session.run("c", "{}", "[]", sent.append)
     assert sent == ["[1, 2]\n", "[1, 2]\n"]
@@ -153,6 +153,13 @@ def test_an_earlier_cell_runs_as_the_reader_changed_it():
     assert (text, result["changed"]) == ("12\n", ["b"])
     text, result = run(CELLS, "d", {"b": "x = = 1"})  # a change that is no Python does not count
     assert (text, result["changed"]) == ("3\n", [])
+
+
+def test_what_raised_an_error_in_the_book_does_nothing_for_others():
+    cells = {"a": "x = [1]", "raises": "y = 2\nx += 3", "b": "print(x, y)"}
+    assert run(cells, "b")[0] == "[1] 2\n"
+    assert run(cells, "raises")[0].endswith("TypeError: 'int' object is not iterable")
+    assert run(cells, "b", {"raises": "y = 2\nx += [3]"})[0] == "[1, 3] 2\n"
 
 
 def test_a_change_may_use_any_name_of_the_page():
