@@ -140,6 +140,9 @@ def test_every_run_begins_anew():
     for _ in range(2):
         session.run("c", "{}", "[]", sent.append)
     assert sent == ["[1, 2]\n", "[1, 2]\n"]
+    session.run("b", json.dumps({"b": "left = 1"}), "[]", sent.append)
+    result = json.loads(session.run("d", json.dumps({"d": "print(left)"}), "[]", sent.append))
+    assert result["error"].endswith("NameError: name 'left' is not defined")
 
 
 def test_what_shows_the_result_runs_with_what_it_needs_itself():
