@@ -132,7 +132,7 @@ CELLS = {
 
 
 def test_a_cell_runs_after_the_statements_it_needs_and_only_it_is_heard():
-    assert run(CELLS, "d") == ("3\n", {"error": "", "line": 0, "verdict": "", "full": False, "changed": []})
+    assert run(CELLS, "d") == ("3\n", {"error": "", "line": 0, "verdict": "", "tag": "", "full": False, "changed": []})
 
 
 def test_every_run_begins_anew():
