@@ -16,7 +16,7 @@ APART = {"Quick checks", "Exercises", "Further reading"}
 # marks, controls, code and formulas; what is folded; and the lines that the book adds
 NO_WORDS = (
     "script, style, svg, pre, math, .math, .live-controls, .headerlink, sup.claim, p.supports, details, .opening, "
-    ".chapter-of, .deep-dives, div.citation"
+    ".chapter-of, .deep-dives, div.citation, .try-it, template"
 )
 CHAPTERS = sorted(path.stem for path in NOTEBOOKS.glob("[0-9][0-9]-*.ipynb"))
 
