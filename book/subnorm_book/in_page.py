@@ -211,6 +211,7 @@ autocapitalize="off" autocomplete="off" autocorrect="off">
 ASKS = "<p data-asks></p>\n"  # what the student's own sheet asks for
 CHECK = '<button type="button" data-check>Check</button>'
 VERDICT = '<div data-verdict role="status"></div>\n'
+NOTHING_CHECKED = "0 of 0 exercises that you have checked are right."  # as the script says it: nothing moves
 COST = " <span data-cost>loads {:.1f} MB</span>"  # what a run loads first; the script keeps it true
 
 
@@ -239,7 +240,7 @@ def visit_together(translator, node):
 
 
 def visit_checked(translator, node):
-    translator.body.append('<div class="checked-here" data-checked role="status"></div>\n')
+    translator.body.append(f'<div class="checked-here" data-checked role="status">{NOTHING_CHECKED}</div>\n')
     raise nodes.SkipNode
 
 

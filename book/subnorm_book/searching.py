@@ -1,7 +1,8 @@
 """The book's search: `searching.js` puts the page that explains a term first, and quotes prose.
 
 Sphinx's option for a scorer loads the script between its own search and the index. The index has no bare numbers,
-because Sphinx's search drops them from a query, and not the ticks of plots, which run together with the labels.
+because Sphinx's search drops them from a query, not the ticks of plots, which run together with the labels, and not the
+names of tests.
 """
 
 import re
@@ -19,14 +20,16 @@ def forget(app, pagename, templatename, context, doctree):
 
 
 class English(SearchEnglish):
-    """Sphinx's English, without numbers, and without what begins with one but for names such as 07a and 124M."""
+    """Sphinx's English, without tests, numbers, and what begins with one but for names such as 07a and 124M."""
 
     def word_filter(self, word):
-        return super().word_filter(word) and (not word[:1].isdigit() or bool(re.fullmatch(r"\d{1,3}[a-z]", word)))
+        if word.startswith("test_") or (word[:1].isdigit() and not re.fullmatch(r"\d{1,3}[a-z]", word)):
+            return False
+        return super().word_filter(word)
 
 
 def setup(app):
     app.add_search_language(English)
     app.config.html_search_scorer = str(Path(__file__).with_suffix(".js"))
     app.connect("html-page-context", forget)
-    return {"env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}  # an old index has more
+    return {"env_version": 3, "parallel_read_safe": True, "parallel_write_safe": True}  # an old index has more

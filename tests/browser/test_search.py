@@ -111,11 +111,11 @@ def test_chapters_come_before_exercises_and_functions_are_found_by_their_name(se
     assert len(set(search("layer norm"))) == len(search("layer norm"))
 
 
-def test_the_index_has_no_bare_numbers(search_page):
-    """Sphinx drops them from a query, so they would only be downloaded."""
+def test_the_index_has_no_bare_numbers_and_no_tests(search_page):
+    """Sphinx drops numbers from a query, and nobody looks for a test, so they would only be downloaded."""
     words = search_page.evaluate("Object.keys(Search._index.terms)")
     assert len(words) > 3000
-    assert [word for word in words if word.isdigit()] == []
+    assert [word for word in words if word.isdigit() or word.startswith("test_")] == []
 
 
 def test_every_page_that_explains_something_exists(search_page):

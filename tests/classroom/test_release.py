@@ -370,9 +370,10 @@ def test_grade_gets_what_was_asked_for(monkeypatch, tmp_path):
     monkeypatch.setattr(grade, "grade", lambda *arguments: seen.append(arguments) or 0)
     line = ["grade", "ex02", str(tmp_path), "-o", str(tmp_path / "out"), "--seed", "3", "--no-sandbox", "--jobs", "1"]
     line += ["--student", "Ada", "--accept", "--deadline", "2026-11-20T23:59", "--release", "ex02-variants.json"]
+    line += ["--scheduler", "tcp://host:8786"]
     assert command_line.main(line) == 0
     wanted = ("ex02", tmp_path, tmp_path / "out", 3, False, 1, "Ada", True, datetime(2026, 11, 20, 23, 59))
-    assert seen == [(*wanted, Path("ex02-variants.json"))]
+    assert seen == [(*wanted, Path("ex02-variants.json"), "tcp://host:8786")]
 
 
 def triple(x):
