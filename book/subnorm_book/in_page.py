@@ -218,7 +218,7 @@ COST = " <span data-cost>loads {:.1f} MB</span>"  # what a run loads first; the 
 def editor(label, code="", **slots):
     """The HTML of an editor with its buttons and results, and what else goes into the slots of `BENCH`."""
     filled = dict.fromkeys(["attributes", "before", "cost", "buttons", "last", "more"], "") | slots
-    return BENCH.format(label=escape(label), code=escape(code), rows=code.count("\n") + 1, **filled)
+    return BENCH.format(label=escape(label), code=escape(code), rows=max(code.count("\n") + 1, 3), **filled)
 
 
 def visit_head(translator, node):
