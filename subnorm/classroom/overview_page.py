@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from subnorm.classroom.beliefs import anchor
 from subnorm.classroom.overview import Answers, Question, Sheet, Topic
-from subnorm.classroom.page import code
+from subnorm.classroom.page import code, document
 
 TOPICS = 3
 PRINTED = {"named": 3, "unknown": 1, "none": 1}  # rows of each kind that are printed; a screen shows all
@@ -17,81 +17,65 @@ FEW = 5  # students
 WORDS = {"right": "right", "named": "with a named mistake", "unknown": "wrong in another way", "none": "without result"}
 REST = {"named": "more named mistakes", "unknown": "more kinds of unknown answers", "none": "more reasons"}
 
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>{title}</title>
-<style>
-:root {{
+STYLE = """\
+:root {
   color-scheme: light dark;
   --page: #fff; --ink: #1c1c1c; --quiet: #595959; --link: #00569c; --line: #ccc; --back: #e6e6e6;
   --right: #0072b2; --named: #c04f00; --unknown: #9b4a86; --none: #757575;
-}}
-@media screen and (prefers-color-scheme: dark) {{
-  :root {{
+}
+@media screen and (prefers-color-scheme: dark) {
+  :root {
     --page: #161616; --ink: #ededed; --quiet: #b5b5b5; --link: #8ec8ff; --line: #555; --back: #3a3a3a;
     --right: #56b4e9; --named: #e69f00; --unknown: #d98cbd; --none: #a0a0a0;
-  }}
-}}
-html {{ background: var(--page); color: var(--ink); }}
-body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 52rem; margin: 0 auto; padding: 1rem; }}
-main {{ overflow-wrap: anywhere; }}
-h1 {{ font-size: 1.5rem; line-height: 1.25; margin: 0 0 .5rem; }}
-h2 {{ font-size: 1.25rem; margin: 2rem 0 .5rem; }}
-h3 {{ font-size: 1.05rem; margin: 1.25rem 0 .25rem; }}
-p {{ margin: .3rem 0; }}
-a {{ color: var(--link); }}
-ol {{ padding-left: 1.4rem; }}
-ol li {{ margin-bottom: .8rem; }}
-.quiet {{ color: var(--quiet); font-size: .95em; }}
-table {{ border-collapse: collapse; width: 100%; }}
-th, td {{ border-top: 1px solid var(--line); padding: .3rem .4rem .3rem 0; text-align: left; vertical-align: top; }}
-th {{ font-weight: normal; }}
-thead th {{ color: var(--quiet); font-size: .9em; border: 0; }}
-td, thead th + th {{ text-align: right; overflow-wrap: normal; white-space: nowrap; }}
-td span {{ white-space: nowrap; }}
-.wide {{ overflow-x: auto; }}
-.wide th {{ min-width: 9rem; }}
-@media (max-width: 40rem) {{ td, thead th + th {{ white-space: normal; }} }}
-svg {{ display: block; width: 100%; height: .7rem; background: var(--back); }}
-tbody th svg, li svg {{ margin: .2rem 0 .1rem; }}
-.right {{ fill: var(--right); color: var(--right); }}
-.named {{ fill: var(--named); color: var(--named); }}
-.unknown {{ fill: var(--unknown); color: var(--unknown); }}
-.none {{ fill: var(--none); color: var(--none); }}
-.key span {{ margin-right: .8rem; }}
-.key span::before {{ content: "■ "; }}
-.rest {{ display: none; }}
-code {{ font-size: .92em; }}
-@media print {{
-  @page {{ size: A4; margin: 11mm; }}
-  body {{ font-size: 8pt; line-height: 1.25; max-width: none; padding: 0; }}
-  h1 {{ font-size: 13pt; }}
-  h2 {{ font-size: 10.5pt; margin: .7rem 0 .2rem; break-after: avoid; }}
-  h3 {{ font-size: 9pt; margin: .5rem 0 .1rem; break-after: avoid; }}
-  ol li {{ margin-bottom: .3rem; }}
-  th, td {{ padding: .1rem .3rem .1rem 0; }}
-  svg, .key span::before {{ print-color-adjust: exact; -webkit-print-color-adjust: exact; }}
-  svg {{ height: .45rem; }}
-  a {{ color: inherit; }}
-  .more {{ display: none; }}
-  .rest {{ display: table-row; }}
-  .exercises {{ columns: 2; column-gap: 7mm; }}
-  .exercises svg {{ display: none; }}
-  li, tr {{ break-inside: avoid; }}
-}}
-</style>
-</head>
-<body>
-<main>
-{parts}
-</main>
-</body>
-</html>
+  }
+}
+html { background: var(--page); color: var(--ink); }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 52rem; margin: 0 auto; padding: 1rem; }
+main { overflow-wrap: anywhere; }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .5rem; }
+h2 { font-size: 1.25rem; margin: 2rem 0 .5rem; }
+h3 { font-size: 1.05rem; margin: 1.25rem 0 .25rem; }
+p { margin: .3rem 0; }
+a { color: var(--link); }
+ol { padding-left: 1.4rem; }
+ol li { margin-bottom: .8rem; }
+.quiet { color: var(--quiet); font-size: .95em; }
+table { border-collapse: collapse; width: 100%; }
+th, td { border-top: 1px solid var(--line); padding: .3rem .4rem .3rem 0; text-align: left; vertical-align: top; }
+th { font-weight: normal; }
+thead th { color: var(--quiet); font-size: .9em; border: 0; }
+td, thead th + th { text-align: right; overflow-wrap: normal; white-space: nowrap; }
+td span { white-space: nowrap; }
+.wide { overflow-x: auto; }
+.wide th { min-width: 9rem; }
+@media (max-width: 40rem) { td, thead th + th { white-space: normal; } }
+svg { display: block; width: 100%; height: .7rem; background: var(--back); }
+tbody th svg, li svg { margin: .2rem 0 .1rem; }
+.right { fill: var(--right); color: var(--right); }
+.named { fill: var(--named); color: var(--named); }
+.unknown { fill: var(--unknown); color: var(--unknown); }
+.none { fill: var(--none); color: var(--none); }
+.key span { margin-right: .8rem; }
+.key span::before { content: "■ "; }
+.rest { display: none; }
+code { font-size: .92em; }
+@media print {
+  @page { size: A4; margin: 11mm; }
+  body { font-size: 8pt; line-height: 1.25; max-width: none; padding: 0; }
+  h1 { font-size: 13pt; }
+  h2 { font-size: 10.5pt; margin: .7rem 0 .2rem; break-after: avoid; }
+  h3 { font-size: 9pt; margin: .5rem 0 .1rem; break-after: avoid; }
+  ol li { margin-bottom: .3rem; }
+  th, td { padding: .1rem .3rem .1rem 0; }
+  svg, .key span::before { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  svg { height: .45rem; }
+  a { color: inherit; }
+  .more { display: none; }
+  .rest { display: table-row; }
+  .exercises { columns: 2; column-gap: 7mm; }
+  .exercises svg { display: none; }
+  li, tr { break-inside: avoid; }
+}
 """
 
 
@@ -123,7 +107,7 @@ def page(
         "exercise unless you marked them. Unknown wrong answers are one group if their results agree on all inputs of "
         "the check.</p>"
     )
-    return PAGE.format(title=title, parts="\n".join(parts))
+    return document(title, STYLE, "\n".join(parts))
 
 
 def handed_in(sheet: Sheet, questions: Sequence[Question]) -> str:

@@ -4,6 +4,7 @@ import html
 import unicodedata
 from collections.abc import Mapping, Sequence
 
+from subnorm.classroom.page import document
 from subnorm.classroom.similarity import (
     GRAM,
     LEAST,
@@ -18,37 +19,28 @@ from subnorm.classroom.similarity import (
 
 SHOWN = 50  # pairs side by side
 
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>{set_name}: hand-ins that share unusual code</title>
-<style>
-:root {{ color-scheme: light dark; --line: #ccc; --mark: #ffe08a; }}
-@media (prefers-color-scheme: dark) {{ :root {{ --line: #555; --mark: #6b5200; }} }}
-body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 80rem; margin: 0 auto; padding: 1rem; }}
-main {{ overflow-wrap: anywhere; }}
-h1 {{ font-size: 1.4rem; line-height: 1.25; margin: 0 0 .5rem; }}
-h2 {{ font-size: 1.1rem; border-top: 1px solid var(--line); margin: 2rem 0 0; padding-top: 1rem; }}
-h3, h4 {{ font-size: 1rem; margin: .5rem 0 0; }}
-h4 {{ font-weight: normal; }}
-.text {{ max-width: 42rem; }}
-.wide {{ overflow-x: auto; overflow-wrap: normal; }}
-th, td {{ border-bottom: 1px solid var(--line); padding: .2rem .6rem; text-align: left; }}
-td + td + td {{ text-align: right; }}
-.both {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 0 1.5rem; }}
-.both > div {{ min-width: 0; }}
-pre {{ font-size: .85rem; line-height: 1.4; border: 1px solid var(--line); margin: .3rem 0 0; padding: .5rem; }}
-pre {{ overflow-x: auto; overflow-wrap: normal; }}
-mark {{ background: var(--mark); color: inherit; }}
-a {{ color: inherit; }}
-</style>
-</head>
-<body>
-<main>
+STYLE = """\
+:root { color-scheme: light dark; --line: #ccc; --mark: #ffe08a; }
+@media (prefers-color-scheme: dark) { :root { --line: #555; --mark: #6b5200; } }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 80rem; margin: 0 auto; padding: 1rem; }
+main { overflow-wrap: anywhere; }
+h1 { font-size: 1.4rem; line-height: 1.25; margin: 0 0 .5rem; }
+h2 { font-size: 1.1rem; border-top: 1px solid var(--line); margin: 2rem 0 0; padding-top: 1rem; }
+h3, h4 { font-size: 1rem; margin: .5rem 0 0; }
+h4 { font-weight: normal; }
+.text { max-width: 42rem; }
+.wide { overflow-x: auto; overflow-wrap: normal; }
+th, td { border-bottom: 1px solid var(--line); padding: .2rem .6rem; text-align: left; }
+td + td + td { text-align: right; }
+.both { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 0 1.5rem; }
+.both > div { min-width: 0; }
+pre { font-size: .85rem; line-height: 1.4; border: 1px solid var(--line); margin: .3rem 0 0; padding: .5rem; }
+pre { overflow-x: auto; overflow-wrap: normal; }
+mark { background: var(--mark); color: inherit; }
+a { color: inherit; }
+"""
+
+BODY = """\
 <h1>{set_name}: hand-ins that share unusual code</h1>
 <div class="text">
 <p><strong>These pairs share unusual code. It’s for you to read, not a verdict.</strong></p>
@@ -62,11 +54,7 @@ same page or assistant. A copy that was rewritten is not here, and neither is a 
 answers of a few lines are alike by nature: {short} of the hand-ins have too little code of their own ever to be
 listed.</p>
 {left_out}</div>
-{pairs}
-</main>
-</body>
-</html>
-"""
+{pairs}"""
 
 
 def page(set_name: str, hand_ins: Sequence[HandIn], pairs: Sequence[Pair], left_out: Mapping[str, str]) -> str:
@@ -79,12 +67,14 @@ def page(set_name: str, hand_ins: Sequence[HandIn], pairs: Sequence[Pair], left_
         left_out: the problem of each student whose notebook was not compared.
     """
     names = ", ".join(f"{name(student)} ({problem})" for student, problem in left_out.items())
-    return PAGE.format(
-        set_name=html.escape(set_name), count=len(hand_ins), gram=GRAM, sure=GRAM + WINDOW - 1, least=LEAST,
+    set_name = html.escape(set_name)
+    body = BODY.format(
+        set_name=set_name, count=len(hand_ins), gram=GRAM, sure=GRAM + WINDOW - 1, least=LEAST,
         most=still_unusual(len(hand_ins)), short=sum(len(hand_in.own) < LEAST for hand_in in hand_ins),
         left_out=f"<p>Not compared: {names}.</p>\n" if names else "",
         pairs=listed(pairs) if pairs else "<p>No pair reaches that score.</p>",
     )  # fmt: skip
+    return document(f"{set_name}: hand-ins that share unusual code", STYLE, body)
 
 
 def listed(pairs: Sequence[Pair]) -> str:
