@@ -15,9 +15,8 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from subnorm import _files
-from subnorm.provenance import is_commit, is_day
 
-from .speed_record import table
+from .speed_record import faults_of_origin, table
 
 log = logging.getLogger(__name__)
 
@@ -45,10 +44,7 @@ def faults_of(entry):
         yield f"must have the keys {sorted(FILE)}"
         return
     for stamp in (entry, entry.get("again", entry)):
-        if not is_day(stamp["date"]):
-            yield f"{stamp['date']!r} is no day"
-        if not is_commit(stamp["commit"]):
-            yield f"{stamp['commit']!r} is no commit"
+        yield from faults_of_origin(stamp)
     if not re.fullmatch(r"python3 course\.py mutants \w+", entry["command"]):
         yield f"{entry['command']!r} does not repeat it"
     if not entry["mutants"] >= entry["tried"] >= len(entry["survivors"]):

@@ -57,10 +57,7 @@ def faults_of(name, measure):
     if set(measure) != MEASURE:
         yield f"must have the keys {sorted(MEASURE)}"
         return
-    if not is_day(measure["date"]):
-        yield f"{measure['date']!r} is not a day"
-    if not is_commit(measure["commit"]):
-        yield f"{measure['commit']!r} is not a commit"
+    yield from faults_of_origin(measure)
     if measure["command"] != f"python3 course.py speed {name}":
         yield f"{measure['command']!r} does not repeat it"
     if measure["load"] is not None and not measure["load"] >= 0:
@@ -77,6 +74,14 @@ def faults_of(name, measure):
             yield f"{title}: cpu must be given for every round"
         elif "bytes" in row and not row["bytes"] > 0:
             yield f"{title}: bytes must be positive"
+
+
+def faults_of_origin(entry):
+    """The faults of what every record says of its origin."""
+    if not is_day(entry["date"]):
+        yield f"{entry['date']!r} is not a day"
+    if not is_commit(entry["commit"]):
+        yield f"{entry['commit']!r} is not a commit"
 
 
 def time(seconds):

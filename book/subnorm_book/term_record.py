@@ -12,9 +12,9 @@ from pathlib import Path
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from subnorm.provenance import is_commit, is_day, made
+from subnorm.provenance import made
 
-from .speed_record import sentence, size, table, time
+from .speed_record import faults_of_origin, sentence, size, table, time
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +27,7 @@ def faults(record):
     if set(record) != HEAD or record["schema"] != 1:
         yield f"a record has the keys {sorted(HEAD)} and schema 1"
         return
-    if not is_day(record["date"]):
-        yield f"{record['date']!r} is not a day"
-    if not is_commit(record["commit"]):
-        yield f"{record['commit']!r} is not a commit"
+    yield from faults_of_origin(record)
     if record["command"] != f"python -m tools.term --students {record['students']} --record":
         yield f"{record['command']!r} does not repeat it"
     for name, row in record["rows"].items():
@@ -50,9 +47,7 @@ class SyntheticTerm(SphinxDirective):
         path = Path(self.env.srcdir, "book", "term.json")
         self.env.note_dependency(str(path))
         if not path.exists():
-            return self.parse_text_to_nodes(
-                "Not yet measured: `python -m tools.term --students 2000 --record` does it."
-            )
+            return self.parse_text_to_nodes(MISSING)
         try:
             record = json.loads(path.read_text("utf-8"))
             wrong = list(faults(record))
