@@ -99,11 +99,11 @@ def look(page, scheme, first=True):
     return [f"{scheme}: {fault}" for fault in page.evaluate(f"({LOOK})('{scheme}', {json.dumps(first)})")]
 
 
-def accessible(page, *schemes):
+def accessible(page, first, *others):
     """What axe says of the page that is open, which then has no formulas any more."""
     faults = []
     page.evaluate(AXE)
-    for scheme in schemes:
+    for scheme in (first, *others):
         turn(page, scheme)
         faults += [f"{scheme}: {fault}" for fault in page.evaluate(ACCESSIBLE, scheme)]
     return faults

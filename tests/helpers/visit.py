@@ -4,6 +4,16 @@ from contextlib import contextmanager
 
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 ZOOMED = {"width": 320, "height": 225}  # what a window of 1280 x 900 has at 400 % (WCAG 1.4.10)
+POLICY = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; worker-src 'self'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:"
+)
+# A script in the page's text does not run.
+POLICY_HOLDS = """() => new Promise((done) => {
+  globalThis.ran = false;
+  document.body.insertAdjacentHTML("beforeend", '<img src=x onerror="globalThis.ran = true">');
+  document.body.lastChild.addEventListener("error", () => done(!globalThis.ran));
+})"""
 
 
 @contextmanager
@@ -25,3 +35,9 @@ def opened(browser, base, faults, **settings):
         yield page
     finally:
         context.close()
+
+
+def strictly(route):
+    """Answer with a policy that allows as little as possible: `page.route("**/*", strictly)`."""
+    answer = route.fetch()
+    route.fulfill(response=answer, headers={**answer.headers, "content-security-policy": POLICY})
