@@ -65,9 +65,8 @@ onmessage = async ({ data: { id, part: name, content, ...message } }) => {
     else {
       const send = (output) => postMessage({ id, output });
       if (message.fresh) session.forget();
-      const how = "changed" in message ? [message.changed, message.then] : [message.code, message.check];
-      const parts = message.before?.map(([name, code]) => [name, code, false]).concat([[message.cell, message.code, true]]);
-      postMessage({ id, result: session.run(message.cell, ...how, send, ...(parts ? [parts] : [])) });
+      const { cell, changed, then, code, check, parts } = message;
+      postMessage({ id, result: session.run(cell, ...(changed ? [changed, then, send] : [code, check, send, parts])) });
     }
   } catch (error) { // Pyodide cannot go on after it
     console.error(error);

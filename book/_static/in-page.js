@@ -412,7 +412,10 @@ if (subnormSheet) {
 
   // A cell that needs the answers runs them first, as they are in their editors.
   class Together extends SubnormBench {
-    start() { return super.start({ cell: "story", before: benches.map(({ name, code }) => [name, code]) }); }
+    start() {
+      const answers = benches.map(({ name, code }) => [name, code, false]);
+      return super.start({ cell: "story", parts: [...answers, ["story", this.code, true]] });
+    }
   }
 
   const benches = [...document.querySelectorAll(".workbench:has([data-check])")].map((box) => new Workbench(box));

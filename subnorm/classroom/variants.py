@@ -1,8 +1,8 @@
 """Sheets of the students' own: some exercises ask each student for another variant, drawn from the release's seed.
 
 `hand_out` writes one sheet for each student, and a file for the grader with the seed and the class. A variant follows
-from the seed, the student's line in the class list and the exercise, by a keyed hash. The grader draws it again, so
-nothing that a student's file says decides what is asked for.
+from the seed, the student's line in the class list and the exercise, by a keyed hash. The grader draws it again:
+a student's file cannot change what is asked for.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ class Release:
 
     Args:
         name: of the set.
-        seed: secret; whoever knows it knows everybody's variants.
+        seed: secret: it gives away the variant of every student.
         students: the lines of the class list.
     """
 

@@ -60,7 +60,7 @@ class Wire:
 
 @pytest.fixture(scope="module")
 def visits(browser, server, pages):
-    """For each page, what was seen, how far its text moved, what is cut off at 400 % zoom, and what it received."""
+    """For each page: its faults, how far its text moved, what is cut off at 400 % zoom, and what it received."""
     faults, held, shown, found = [], [], Event(), {}
     with opened(browser, server, faults, viewport=PHONE) as page:
         page.route("**/*.woff2", lambda route: route.continue_() if shown.is_set() else held.append(route))
