@@ -514,7 +514,6 @@ def main() -> None:
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     if not hasattr(os, "fork"):
         sys.exit("This command forks: it runs on Linux, on macOS, or in WSL.")
-    os.nice(19)
     preload()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         Path(folder).chmod(0o755)  # some tests run as another user
