@@ -74,11 +74,11 @@ def score_row(name, entries):
     share = 100 * (at_once + since) / (tried - equivalent) if tried > equivalent else 100
     sample = f"{tried}" if tried == of else f"{tried} of {of}, a sample"
     low = ", **missed**" if share < GOAL else ""
-    return [name, sample, str(at_once), str(since), str(equivalent), str(missed), f"{share:.1f} %{low}"]
+    return [name, f"{share:.1f} %{low}", sample, *map(str, (at_once, since, equivalent, missed))]
 
 
 def score(files, root):
-    yield ["", "mutants", "noticed at once", "noticed since", "cannot be noticed", "still missed", "noticed"]
+    yield ["file", "noticed", "mutants", "at once", "since", "cannot be", "still missed"]
     for name, entry in files.items():
         path = root / name
         same = path.exists() and _files.code_digest(path) == entry["code"]

@@ -64,7 +64,7 @@ def cells(soup):
 def test_the_score_is_of_those_that_can_be_noticed(shown):
     soup, warnings = shown(RECORD)
     assert warnings == ""
-    numbers = ["24 of 30, a sample", "20", "1", "1", "2", "91.3 %, missed"]
+    numbers = ["91.3 %, missed", "24 of 30, a sample", "20", "1", "1", "2"]
     assert cells(soup) == [["subnorm/numpy/f.py", *numbers], ["all", *numbers]]
     assert "python3 course.py mutants numpy, 2026-11-21 at commit 0123456; python 3.11, cosmic-ray 8.7.0." in soup.text
 
@@ -78,7 +78,7 @@ def test_a_good_score_of_all_mutants(shown):
     }
     soup, warnings = shown({"schema": 1, "files": {"subnorm/numpy/f.py": entry}})
     assert warnings == ""
-    assert cells(soup)[1] == ["all", "24", "22", "1", "1", "0", "100.0 %"]
+    assert cells(soup)[1] == ["all", "100.0 %", "24", "22", "1", "1", "0"]
     assert ", its survivors again on 2026-11-22 at commit unknown" in soup.text
 
 
