@@ -16,13 +16,12 @@ __all__ = ["SETS", "Exercise", "Mistake", "Result", "progress", "story"]
 
 SETS: dict[str, list[Exercise]]  # the exercises of each sheet, in order; see __getattr__
 
-# The file of each exercise: {its name: "ex02.layer_norm"}. One that begins with _ is not an exercise.
+# The file of each exercise: {its name: "ex02.layer_norm"}.
 _FILES = {
     file.name: f"{folder.name}.{file.name}"
     for folder in pkgutil.iter_modules(__path__)
     if folder.ispkg
     for file in pkgutil.iter_modules([f"{path}/{folder.name}" for path in __path__])
-    if not file.name.startswith("_")
 }
 
 

@@ -146,12 +146,7 @@ def speech(name: str, answer: Function) -> str:
 
 
 def story(
-    norm: Function,
-    head: Function,
-    swiglu: Function,
-    story_block: Function,
-    next_scores: Function,
-    tell: Function,
+    norm: Function, head: Function, swiglu: Function, story_block: Function, next_scores: Function, tell: Function
 ) -> None:
     """Print what the trained model says when it consists of your functions. Never raises."""
     from subnorm.experiments import story_files

@@ -1,23 +1,14 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.ex01._inputs import random_sublayer
-from subnorm.checks.ex01._sentences import READS_FIRST
-from subnorm.checks.exercise import exercise
+from subnorm.checks.ex01 import READS_FIRST, random_sublayer
+from subnorm.checks.shared import case, drawn, exercise
 
 
-def cases(rng):
-    def case(name, shape, many, eps=1e-5):
-        d = shape[-1]
-        # Each part has a mean far from 0, to make centring visible
-        sublayers = [random_sublayer(rng, d, kind) for kind in ["relu", "tanh", "linear"][:many]]
-        return Case(name, (rng.normal(0.5, 1, shape), sublayers, rng.normal(0, 1, (d, 7)), eps))
-
-    return [
-        case("two sublayers, a (3, 4) batch", (3, 4), 2),
-        case("three sublayers, a (2, 3, 8) batch of sequences", (2, 3, 8), 3),
-        case("two sublayers, one token, (6,), and eps = 0.5", (6,), 2, eps=0.5),
-    ]
+def inputs(rng, shape, many, eps=1e-5):
+    d = shape[-1]
+    # Each part has a mean far from 0, to make centring visible
+    sublayers = [random_sublayer(rng, d, kind) for kind in ["relu", "tanh", "linear"][:many]]
+    return rng.normal(0.5, 1, shape), sublayers, rng.normal(0, 1, (d, 7)), eps
 
 
 def add_up(shares, *args):
@@ -31,7 +22,11 @@ LENS = (OWN_RSTD, "in edits -> in np.cumsum(edits, 0)")
 @exercise(
     number=7, level=4, minutes=25, chapter="02-residual-connections",
     objective="take the stream apart, through the final norm, into what each sublayer wrote",
-    cases=cases,
+    cases=drawn(inputs,
+        case("two sublayers, a (3, 4) batch", (3, 4), 2),
+        case("three sublayers, a (2, 3, 8) batch of sequences", (2, 3, 8), 3),
+        case("two sublayers, one token, (6,), and eps = 0.5", (6,), 2, eps=0.5),
+    ),
     facts=[
         ("the shares add up to the logits", add_up),
         ("there is one share for x and one for each sublayer",

@@ -1,30 +1,26 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.exercise import exercise
+from subnorm.checks.shared import case, drawn, exercise
 
 
-def cases(rng):
-    def case(name, shape, many):
-        d = shape[-1]
-        weights = [rng.normal(0, 1 / np.sqrt(d), (d, d)) for _ in range(many)]
-        return Case(name, (rng.normal(0, 1, shape), weights))
-
-    return [
-        case("three blocks, one token, (4,)", (4,), 3),
-        case("two blocks, a (3, 4) batch", (3, 4), 2),
-        case("four blocks, a (2, 3, 5) batch of sequences", (2, 3, 5), 4),
-    ]
+def inputs(rng, shape, many):
+    d = shape[-1]
+    weights = [rng.normal(0, 1 / np.sqrt(d), (d, d)) for _ in range(many)]
+    return rng.normal(0, 1, shape), weights
 
 
-def add_up(terms, x, weights):
-    return np.allclose(sum(terms), sum(paths.reference(x, weights)))
+def add_up(terms, *args):
+    return np.allclose(sum(terms), sum(paths.reference(*args)))
 
 
 @exercise(
     number=6, level=3, minutes=15, chapter="02-residual-connections",
     objective="read a residual stack as 2^L paths",
-    cases=cases,
+    cases=drawn(inputs,
+        case("three blocks, one token, (4,)", (4,), 3),
+        case("two blocks, a (3, 4) batch", (3, 4), 2),
+        case("four blocks, a (2, 3, 5) batch of sequences", (2, 3, 5), 4),
+    ),
     facts=[
         ("path 0 is x", lambda terms, x, weights: np.allclose(terms[0], x)),
         ("there are 2^L paths", lambda terms, x, weights: len(terms) == 2 ** len(weights)),
@@ -36,8 +32,7 @@ def add_up(terms, x, weights):
          "so path 1 goes through block 0 alone."),
         ("by_length", "in choices: -> in sorted(choices, key=lambda choice: (len(choice), choice)):",
          "the paths are sorted by their length; sort them as binary numbers."),
-        ("complement", "if index -> if not index",
-         "a 1 bit sends the path past the branch; it must send it through."),
+        ("complement", "if index -> if not index", "a 1 bit sends the path past the branch; it must send it through."),
         ("last_block_first", "for k in choice: -> for k in choice[::-1]:",
          "the weights of a path are multiplied from the last block to the first; x goes through block 0 first."),
         ("no_straight_path", "np.stack(terms) -> np.stack(terms[1:])",

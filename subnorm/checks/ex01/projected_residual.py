@@ -1,29 +1,25 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.ex01._inputs import random_sublayer
-from subnorm.checks.exercise import exercise
+from subnorm.checks.ex01 import random_sublayer
+from subnorm.checks.shared import case, drawn, exercise
 
 
-def cases(rng):
-    def case(name, shape, out, projected=True):
-        d = shape[-1]
-        weight = rng.normal(0, 1 / np.sqrt(d), (d, out)) if projected else None
-        return Case(name, (rng.normal(0, 1, shape), random_sublayer(rng, d, out=out), weight))
-
-    return [
-        case("4 features in, 6 out", (3, 4), 6),
-        case("8 features in, 5 out, in a batch of sequences", (2, 3, 8), 5),
-        case("one feature in, 4 out", (5, 1), 4),
-        case("4 features in, 4 out, with a weight all the same", (3, 4), 4),
-        case("4 features in, 4 out, and weight=None", (3, 4), 4, projected=False),
-    ]
+def inputs(rng, shape, out, projected=True):
+    d = shape[-1]
+    weight = rng.normal(0, 1 / np.sqrt(d), (d, out)) if projected else None
+    return rng.normal(0, 1, shape), random_sublayer(rng, d, out=out), weight
 
 
 @exercise(
     number=3, level=2, minutes=10, chapter="02-residual-connections",
     objective="write a residual connection, also where the width changes",
-    cases=cases,
+    cases=drawn(inputs,
+        case("4 features in, 6 out", (3, 4), 6),
+        case("8 features in, 5 out, in a batch of sequences", (2, 3, 8), 5),
+        case("one feature in, 4 out", (5, 1), 4),
+        case("4 features in, 4 out, with a weight all the same", (3, 4), 4),
+        case("4 features in, 4 out, and weight=None", (3, 4), 4, projected=False),
+    ),
     mistakes=[
         ("no_projection", "x if weight is None else x @ weight -> x",
          "x is added as it is (a single feature is broadcast); with a weight, the skip path is x @ weight.",
@@ -49,8 +45,7 @@ def cases(rng):
          "with weight=None nothing is added to the branch; then the skip path carries x itself.",
          "PetarV-/GAT/issues/11"),
         ("always_projected", "x if weight is None else ->",
-         "x is always projected; with weight=None the skip path carries x itself.",
-         "tflearn/tflearn/issues/13"),
+         "x is always projected; with weight=None the skip path carries x itself.", "tflearn/tflearn/issues/13"),
     ],
 )
 def projected_residual(x, sublayer, weight):

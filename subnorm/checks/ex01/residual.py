@@ -1,27 +1,23 @@
 import numpy as np
 
 from subnorm import numpy as sn
-from subnorm.checks.collect import Case, Sublayer
-from subnorm.checks.ex01._inputs import random_sublayer
-from subnorm.checks.exercise import exercise
+from subnorm.checks.ex01 import random_sublayer
+from subnorm.checks.shared import Sublayer, case, drawn, exercise, of_shapes
 
 
-def cases(rng):
-    def case(name, shape, kind="tanh"):
-        return Case(name, (rng.normal(0, 1, shape), random_sublayer(rng, shape[-1], kind)))
-
-    return [
-        case("a (3, 4) batch", (3, 4)),
-        case("a (2, 5, 8) batch of sequences", (2, 5, 8)),
-        case("one token, (6,), and a linear sublayer", (6,), "linear"),
-        Case("a sublayer that outputs zeros", (rng.normal(0, 1, (3, 4)), Sublayer("linear", np.zeros((4, 4))))),
-    ]
+def inputs(rng, shape, kind="tanh", zeros=False):
+    x, d = rng.normal(0, 1, shape), shape[-1]
+    return x, Sublayer("linear", np.zeros((d, d))) if zeros else random_sublayer(rng, d, kind)
 
 
 @exercise(
     number=1, level=1, minutes=8, chapter="02-residual-connections",
     objective="write a residual connection, and say what its branch has to learn",
-    cases=cases,
+    cases=drawn(inputs,
+        *of_shapes((3, 4), (2, 5, 8)),
+        case("one token, (6,), and a linear sublayer", (6,), "linear"),
+        case("a sublayer that outputs zeros", (3, 4), zeros=True),
+    ),
     facts=[
         ("the result has the shape of x", lambda y, x, sublayer: y.shape == x.shape),
         ("a sublayer of zeros changes nothing", lambda y, x, sublayer: sublayer(x).any() or np.allclose(y, x)),

@@ -1,28 +1,18 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.exercise import exercise
+from subnorm.checks.shared import drawn, exercise, of_shapes
 
 
-def cases(rng):
-    def case(name, shape):
-        d = shape[-1]
-        return Case(name, (rng.normal(0, 1, shape), rng.normal(0, 1, shape), rng.normal(0, 1 / np.sqrt(d), (d, d))))
-
-    return [
-        case("a (3, 6) batch", (3, 6)),
-        case("a square batch, (6, 6)", (6, 6)),
-        case("a (2, 5, 8) batch of sequences", (2, 5, 8)),
-        case("one token, (8,)", (8,)),
-    ]
+def inputs(rng, shape):
+    d = shape[-1]
+    return rng.normal(0, 1, shape), rng.normal(0, 1, shape), rng.normal(0, 1 / np.sqrt(d), (d, d))
 
 
 @exercise(
     number=5, level=2, minutes=15, chapter="02-residual-connections",
     objective="say what the Jacobian I + J does to a gradient, and write it",
-    cases=cases,
-    parameter="scale",
-    variants=[
+    cases=drawn(inputs, *of_shapes((3, 6), (6, 6), (2, 5, 8), (8,))),
+    parameter="scale", variants=[
         ("y = x + relu(x) W", 1),
         ("y = x + 0.5 relu(x) W", 0.5, r"y = x + \mathrm{relu} -> y = x + 0.5\,\mathrm{relu}",
          "`y = x + h @ weight` -> `y = x + 0.5 * h @ weight`", "array([4., 8.]) -> array([2.5, 4.5])",
@@ -32,8 +22,7 @@ def cases(rng):
          "dx of y = x + relu(x) @ weight -> dx of y = x + 2 * relu(x) @ weight"),
     ],
     mistakes=[
-        ("no_identity", "dy + branch -> branch",
-         "the gradient of the skip path is missing: add dy itself.",
+        ("no_identity", "dy + branch -> branch", "the gradient of the skip path is missing: add dy itself.",
          "paiml/entrenar/issues/313"),
         ("skip_only", "dy + branch -> dy.copy()",
          "the gradient of the branch is missing: dx is dy plus the gradient through the branch."),

@@ -1,9 +1,7 @@
 import numpy as np
 
-from subnorm.checks.collect import Case, Sublayer
-from subnorm.checks.ex01._inputs import random_sublayer
-from subnorm.checks.ex01._sentences import READS_FIRST
-from subnorm.checks.exercise import exercise
+from subnorm.checks.ex01 import READS_FIRST, random_sublayer
+from subnorm.checks.shared import Case, Sublayer, exercise
 
 
 def cases(rng):
@@ -24,8 +22,7 @@ def cases(rng):
     number=4, level=2, minutes=12, chapter="02-residual-connections",
     objective="predict how the signal grows with depth, and keep it bounded by scaling the branches",
     cases=cases,
-    parameter="scale",
-    variants=[
+    parameter="scale", variants=[
         ("the factor 1 / sqrt(N)", 1),
         ("the factor 1 / sqrt(2 N)", 2, r"by the root of the number -> by the root of twice the number",
          r"\frac{1}{\sqrt N} -> \frac{1}{\sqrt{2N}}", "$1 + 1/N$ -> $1 + 1/(2N)$",
@@ -37,13 +34,11 @@ def cases(rng):
          "array([16.]) -> array([6.19])", "4 * [lambda x: 2 * x]) -> 4 * [lambda x: 2 * x]).round(2)"),
     ],
     mistakes=[
-        ("no_scale", "factor * ->",
-         "the branches are added unscaled; multiply each by {scale}.",
+        ("no_scale", "factor * ->", "the branches are added unscaled; multiply each by {scale}.",
          "huggingface/transformers/issues/2158"),
         ("no_root", "factor = (scale * n) ** -0.5 -> factor = 1 / n",
          "each branch is divided by the number of sublayers; mean squares add, so use {scale}."),
-        ("times_root", "** -0.5 -> ** 0.5",
-         "each branch is multiplied by the root of N; multiply it by {scale}.",
+        ("times_root", "** -0.5 -> ** 0.5", "each branch is multiplied by the root of N; multiply it by {scale}.",
          "Biohub/esm/issues/338"),
         ("two_for_each", "scale * n -> 2 * n",
          "you divide by the root of 2 N, as for N blocks of two sublayers each; here N is the number of "

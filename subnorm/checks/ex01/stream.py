@@ -1,22 +1,12 @@
 import numpy as np
 
 from subnorm import numpy as sn
-from subnorm.checks.collect import Case
-from subnorm.checks.ex01._inputs import random_sublayer
-from subnorm.checks.ex01._sentences import READS_FIRST
-from subnorm.checks.exercise import exercise
+from subnorm.checks.ex01 import READS_FIRST, random_sublayer
+from subnorm.checks.shared import case, drawn, exercise
 
 
-def cases(rng):
-    def case(name, shape, kinds, edge=False):
-        return Case(name, (rng.normal(0, 1, shape), [random_sublayer(rng, shape[-1], kind) for kind in kinds]), edge)
-
-    return [
-        case("three sublayers, a (3, 4) batch", (3, 4), ["tanh", "tanh", "tanh"]),
-        case("four sublayers, a (2, 5, 8) batch of sequences", (2, 5, 8), ["tanh", "linear", "relu", "tanh"]),
-        case("two sublayers, one token, (6,)", (6,), ["tanh", "linear"]),
-        case("a stack without sublayers", (3, 4), [], edge=True),
-    ]
+def inputs(rng, shape, kinds):
+    return rng.normal(0, 1, shape), [random_sublayer(rng, shape[-1], kind) for kind in kinds]
 
 
 def last_normed(x, sublayers):
@@ -27,7 +17,12 @@ def last_normed(x, sublayers):
 @exercise(
     number=2, level=1, minutes=10, chapter="02-residual-connections",
     objective="read a residual stack as one stream that every sublayer edits",
-    cases=cases,
+    cases=drawn(inputs,
+        case("three sublayers, a (3, 4) batch", (3, 4), ["tanh", "tanh", "tanh"]),
+        case("four sublayers, a (2, 5, 8) batch of sequences", (2, 5, 8), ["tanh", "linear", "relu", "tanh"]),
+        case("two sublayers, one token, (6,)", (6,), ["tanh", "linear"]),
+        case("a stack without sublayers", (3, 4), [], edge=True),
+    ),
     facts=[
         ("the list starts with x", lambda states, x, sublayers: np.allclose(states[0], x)),
         ("it has one entry more than there are sublayers", lambda s, x, sublayers: len(s) == len(sublayers) + 1),

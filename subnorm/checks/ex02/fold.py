@@ -1,35 +1,29 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.exercise import exercise
-from subnorm.checks.shared import in_dtype
+from subnorm.checks.shared import case, drawn, exercise
 
 
-def cases(rng):
-    def case(name, out, d, bias=True, edge=False):
-        gamma, beta = rng.uniform(0.5, 1.5, d) * rng.choice([-1, 1], d), rng.normal(0, 1, d)
-        return Case(name, (gamma, beta, rng.normal(0, 1, (out, d)), rng.normal(0, 1, out) if bias else None), edge)
-
-    return [
-        case("a layer from 8 features to 5", 5, 8),
-        case("a layer from 3 features to 7", 7, 3),
-        case("a square layer, (6, 6)", 6, 6),
-        in_dtype(case("a layer in float32", 5, 8, edge=True), "float32"),
-        case("a layer without a bias", 5, 8, bias=False, edge=True),
-    ]
+def inputs(rng, out, d, bias=True):
+    gamma, beta = rng.uniform(0.5, 1.5, d) * rng.choice([-1, 1], d), rng.normal(0, 1, d)
+    return gamma, beta, rng.normal(0, 1, (out, d)), rng.normal(0, 1, out) if bias else None
 
 
 @exercise(
     number=3, level=2, minutes=10, chapter="03-layer-normalization",
     objective="say what gain and shift do, by moving them into the next layer",
-    cases=cases,
+    cases=drawn(inputs,
+        case("a layer from 8 features to 5", 5, 8),
+        case("a layer from 3 features to 7", 7, 3),
+        case("a square layer, (6, 6)", 6, 6),
+        case("a layer in float32", 5, 8, edge=True, dtype="float32"),
+        case("a layer without a bias", 5, 8, bias=False, edge=True),
+    ),
     facts=[
         ("the new weight is right",
          lambda y, gamma, beta, weight, bias, *, gain=0: np.allclose(y[0], weight * (gain + gamma))),
         ("the new bias is right", lambda y, gamma, beta, weight, bias: np.allclose(y[1], bias + weight @ beta)),
     ],
-    parameter="gain",
-    variants=[
+    parameter="gain", variants=[
         ("a gain of gamma", 0),
         ("a gain of 1 + gamma", 1, r"(\gamma \odot -> ((1 + \gamma) \odot", r"(\gamma_i -> ((1 + \gamma_i)",
          "array([[ 2., 30.]]) -> array([[ 3., 40.]])"),
@@ -50,8 +44,7 @@ def cases(rng):
         ("bias_lost", "shift + bias -> shift", "the old bias is lost; the new one is bias + weight @ beta."),
         ("beta_unseen", "weight @ beta -> beta",
          "beta is added to the bias as it is; the layer reads it through weight, as weight @ beta."),
-        ("no_gamma", "weight * (gain + gamma) -> weight",
-         "the weight is unchanged; its columns get {gain}."),
+        ("no_gamma", "weight * (gain + gamma) -> weight", "the weight is unchanged; its columns get {gain}."),
         ("divided", "weight * (gain -> weight / (gain",
          "weight is divided by the gain, which would undo it; the new layer has to apply it: multiply."),
         ("plus_one", "(gain + gamma) -> (1 + gain + gamma)",

@@ -1,25 +1,13 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.ex02._sentences import EPS_OUTSIDE, FLOAT16, NO_EPS, XHAT
-from subnorm.checks.exercise import exercise
-from subnorm.checks.shared import FIXED_EPS, in_dtype
+from subnorm.checks.ex02 import EPS_OUTSIDE, FLOAT16, NO_EPS, XHAT
+from subnorm.checks.shared import FIXED_EPS, case, drawn, exercise
 
 
-def cases(rng):
-    def case(name, shape, groups, scale=1, edge=False):
-        gamma, beta = rng.normal(1, 0.3, shape[1]), rng.normal(0, 0.5, shape[1])
-        eps = 1e-5 if scale > 0.1 else 3e-6
-        return Case(name, (rng.normal(0, scale, shape), groups, gamma, beta, eps), edge)
-
-    return [
-        case("2 examples of 6 channels and 4 positions, in 2 groups", (2, 6, 4), 2),
-        case("as many positions as channels, (2, 6, 6), in 3 groups", (2, 6, 6), 3),
-        case("one group", (2, 6, 4), 1),
-        case("as many groups as channels", (3, 4, 5), 4),
-        case("entries of deviation 2e-3, where eps matters", (2, 6, 4), 2, scale=2e-3),
-        in_dtype(case("a float16 input with entries near 400", (2, 6, 4), 2, scale=400, edge=True), "float16"),
-    ]
+def inputs(rng, shape, groups, scale=1):
+    gamma, beta = rng.normal(1, 0.3, shape[1]), rng.normal(0, 0.5, shape[1])
+    eps = 1e-5 if scale > 0.1 else 3e-6
+    return rng.normal(0, scale, shape), groups, gamma, beta, eps
 
 
 def has_mean_0(y, x, groups, gamma, beta, eps):
@@ -40,7 +28,14 @@ def over(axis):
 @exercise(
     number=4, level=2, minutes=15, chapter="03b-batch-group-instance",
     objective="write GroupNorm, and say which entries share a statistic",
-    cases=cases,
+    cases=drawn(inputs,
+        case("2 examples of 6 channels and 4 positions, in 2 groups", (2, 6, 4), 2),
+        case("as many positions as channels, (2, 6, 6), in 3 groups", (2, 6, 6), 3),
+        case("one group", (2, 6, 4), 1),
+        case("as many groups as channels", (3, 4, 5), 4),
+        case("entries of deviation 2e-3, where eps matters", (2, 6, 4), 2, scale=2e-3),
+        case("a float16 input with entries near 400", (2, 6, 4), 2, scale=400, edge=True, dtype="float16"),
+    ),
     facts=[
         ("(y - beta) / gamma has mean 0 in every group", has_mean_0),
         ("(y - beta) / gamma has variance var / (var + eps) in every group", has_its_variance),
@@ -68,14 +63,11 @@ def over(axis):
          "gamma and beta run along the last axis, the positions; they belong to the channels: gamma[:, None]."),
         ("ddof1", "v.var((2, 3), -> v.var((2, 3), ddof=1,",
          "your variance is unbiased; divide by the number of entries in a group, not by one less."),
-        ("eps_outside", "np.sqrt(var + eps) -> (np.sqrt(var) + eps)", EPS_OUTSIDE),
-        ("no_eps", "var + eps -> var", NO_EPS),
-        ("fixed_eps", "var + eps -> var + 1e-5", FIXED_EPS),
+        EPS_OUTSIDE, NO_EPS, FIXED_EPS,
         ("no_gain_no_shift", "gamma[:, None] * xhat + beta[:, None] -> xhat", XHAT),
         ("no_gamma", "gamma[:, None] * xhat -> xhat", "gamma is not used: it multiplies each channel."),
         ("no_beta", "+ beta[:, None] ->", "beta is not used: it is added to each channel."),
-        ("float16", "x.astype(np.promote_types(x.dtype, np.float32)) -> x",
-         FLOAT16, "neuroneural/brainchop-cli/pull/56"),
+        (*FLOAT16, "neuroneural/brainchop-cli/pull/56"),
     ],
 )
 def group_norm(x, groups, gamma, beta, eps):

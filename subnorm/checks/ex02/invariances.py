@@ -1,7 +1,6 @@
 import numpy as np
 
-from subnorm.checks.collect import Case, Norm
-from subnorm.checks.exercise import exercise
+from subnorm.checks.shared import Case, Norm, exercise
 
 
 def cases(rng):

@@ -1,29 +1,15 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.ex02._sentences import DDOF1, EPS_OUTSIDE, FLOAT16, NO_EPS, XHAT
-from subnorm.checks.exercise import exercise
-from subnorm.checks.shared import FIXED_EPS, NO_GAMMA, in_dtype
+from subnorm.checks.ex02 import DDOF1, EPS_OUTSIDE, FLOAT16, NO_EPS, XHAT
+from subnorm.checks.shared import FIXED_EPS, NO_BETA, case, drawn, exercise, of_shapes
 
 
-def cases(rng):
-    """Inputs on which each mistake has its own effect. The rows are short, so that d and d - 1 are far apart."""
-
-    def case(name, shape, scale=1, mean=0, edge=False):
-        d = shape[-1]
-        gamma, beta = rng.normal(1, 0.3, d), rng.normal(0, 0.5, d)
-        eps = 1e-5 if scale > 0.1 else 3e-6
-        return Case(name, (rng.normal(mean, scale, shape), gamma, beta, eps), edge)
-
-    return [
-        case("a (3, 8) batch", (3, 8)),
-        case("a square batch, (6, 6)", (6, 6)),
-        case("a (2, 5, 8) batch of sequences", (2, 5, 8)),
-        case("rows of deviation 2e-3, where eps matters", (3, 8), scale=2e-3),
-        case("one token, (8,)", (8,), edge=True),
-        in_dtype(case("a float16 batch with entries near 400", (3, 8), scale=400, edge=True), "float16"),
-        in_dtype(case("float32 rows of mean 1000 and deviation 1", (3, 8), mean=1000, edge=True), "float32"),
-    ]
+def inputs(rng, shape, scale=1, mean=0):
+    """Rows on which each mistake has its own effect. They are short, so that d and d - 1 are far apart."""
+    d = shape[-1]
+    gamma, beta = rng.normal(1, 0.3, d), rng.normal(0, 0.5, d)
+    eps = 1e-5 if scale > 0.1 else 3e-6
+    return rng.normal(mean, scale, shape), gamma, beta, eps
 
 
 def has_mean_0(y, x, gamma, beta, eps, *, gain=0):
@@ -42,19 +28,24 @@ def over(axis):
 @exercise(
     number=1, level=1, minutes=15, chapter="03-layer-normalization",
     objective="write LayerNorm from its formula, in NumPy",
-    cases=cases,
+    cases=drawn(inputs,
+        *of_shapes((3, 8), (6, 6), (2, 5, 8)),
+        case("rows of deviation 2e-3, where eps matters", (3, 8), scale=2e-3),
+        case("one token, (8,)", (8,), edge=True),
+        case("a float16 batch with entries near 400", (3, 8), scale=400, edge=True, dtype="float16"),
+        case("float32 rows of mean 1000 and deviation 1", (3, 8), mean=1000, edge=True, dtype="float32"),
+    ),
     facts=[
         ("(y - beta) / gain has mean 0 in every row", has_mean_0),
         ("(y - beta) / gain has variance var / (var + eps) in every row", has_its_variance),
     ],
-    parameter="gain",
-    variants=[
+    parameter="gain", variants=[
         ("a gain of gamma", 0),
         ("a gain of 1 + gamma", 1, r"y = \gamma -> y = (1 + \gamma)", "[-10.,  15.] -> [-11.,  16.]",
          "LayerNorm over the last axis; -> LayerNorm with the gain 1 + gamma;"),
     ],
     mistakes=[
-        ("ddof1", "x.var(-1, -> x.var(-1, ddof=1,", DDOF1, "harvardnlp/annotated-transformer/issues/122"),
+        (*DDOF1, "harvardnlp/annotated-transformer/issues/122"),
         ("axis0", over(0),
          "the statistics are taken over axis 0, the batch; LayerNorm takes them over the features, axis -1."),
         ("axis1", over(1),
@@ -71,8 +62,8 @@ def over(axis):
         ("keepdims", ("mean(-1, keepdims=True) -> mean(-1)", "var(-1, keepdims=True) -> var(-1)"),
          "without keepdims=True the mean loses its last axis, and is subtracted along the wrong one.",
          "jadore801120/attention-is-all-you-need-pytorch/pull/17"),
-        ("eps_outside", "np.sqrt(var + eps) -> (np.sqrt(var) + eps)", EPS_OUTSIDE, "codertimo/BERT-pytorch/issues/30"),
-        ("no_eps", "var + eps -> var", NO_EPS, "torchcvnn/torchcvnn/issues/32"),
+        (*EPS_OUTSIDE, "codertimo/BERT-pytorch/issues/30"),
+        (*NO_EPS, "torchcvnn/torchcvnn/issues/32"),
         ("no_root", "np.sqrt(var + eps) -> (var + eps)",
          "you divide by var + eps; the definition divides by its root."),
         ("square", "np.sqrt(var + eps) -> (var + eps) ** 2",
@@ -83,12 +74,11 @@ def over(axis):
          "szymanowiczs/viewset-diffusion/issues/1"),
         ("no_mean", "(x - mean) -> x", "the mean is not subtracted from x: that is a step of LayerNorm.",
          "keras-team/keras/issues/21234"),
-        ("fixed_eps", "var + eps -> var + 1e-5", FIXED_EPS),
+        FIXED_EPS,
         ("no_gain_no_shift", "(gain + gamma) * xhat + beta -> xhat", XHAT),
-        ("no_gamma", "(gain + gamma) * xhat -> xhat", NO_GAMMA),
-        ("no_beta", "+ beta ->", "beta is not used: it is added to each feature."),
-        ("float16", "x.astype(np.promote_types(x.dtype, np.float32)) -> x",
-         FLOAT16, "facebookresearch/ConvNeXt/issues/80"),
+        ("no_gamma", "(gain + gamma) * xhat -> xhat", "gamma is not used: it multiplies each feature."),
+        NO_BETA,
+        (*FLOAT16, "facebookresearch/ConvNeXt/issues/80"),
         ("one_pass", "x.var(-1, keepdims=True) -> (x * x).mean(-1, keepdims=True) - mean * mean",
          "mean(x²) − mean(x)² loses digits when the mean is large; subtract the mean first, then square.",
          "tracel-ai/burn/issues/5607"),

@@ -1,24 +1,12 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.ex02._sentences import DDOF1
-from subnorm.checks.exercise import exercise
-from subnorm.checks.shared import in_dtype
+from subnorm.checks.ex02 import DDOF1
+from subnorm.checks.shared import case, drawn, exercise, of_shapes
 
 
-def cases(rng):
-    def case(name, shape, scale=1, size=1, edge=False):
-        gamma = rng.uniform(0.5, 1.5, shape[-1])
-        return Case(name, (rng.normal(0.5 * size, size, shape), rng.normal(0, scale, shape), gamma, 1e-5), edge)
-
-    return [
-        case("a (3, 8) batch", (3, 8)),
-        case("a square batch, (6, 6)", (6, 6)),
-        case("a (2, 5, 8) batch of sequences", (2, 5, 8)),
-        case("rows of deviation 2e-3, where eps matters", (3, 8), scale=2e-3),
-        case("one token, (8,)", (8,), edge=True),
-        in_dtype(case("a float16 batch with entries near 400", (3, 8), scale=400, size=400, edge=True), "float16"),
-    ]
+def inputs(rng, shape, scale=1, size=1):
+    gamma = rng.uniform(0.5, 1.5, shape[-1])
+    return rng.normal(0.5 * size, size, shape), rng.normal(0, scale, shape), gamma, 1e-5
 
 
 def right(k):
@@ -34,15 +22,19 @@ def right(k):
 @exercise(
     number=6, level=3, minutes=25, chapter="03a-layer-norm-backward",
     objective="derive LayerNorm's backward pass, and write it in NumPy",
-    cases=cases,
+    cases=drawn(inputs,
+        *of_shapes((3, 8), (6, 6), (2, 5, 8)),
+        case("rows of deviation 2e-3, where eps matters", (3, 8), scale=2e-3),
+        case("one token, (8,)", (8,), edge=True),
+        case("a float16 batch with entries near 400", (3, 8), scale=400, size=400, edge=True, dtype="float16"),
+    ),
     facts=[
         ("every row of dx sums to 0", lambda y, dy, x, gamma, eps: np.allclose(y[0].sum(-1) * x.std(), 0, atol=1e-6)),
         ("dx is right", right(0)),
         ("dgamma is right", right(1)),
         ("dbeta is right", right(2)),
     ],
-    parameter="gain",
-    variants=[
+    parameter="gain", variants=[
         ("a gain of gamma", 0),
         ("a gain of 1 + gamma", 1, r"$y = \gamma -> $y = (1 + \gamma)",
          r"y \odot \gamma$ -> y \odot (1 + \gamma)$", "np.ones(4) -> np.zeros(4)",
@@ -52,10 +44,8 @@ def right(k):
         ("constants", "- shift - stretch ->",
          "mean and variance are treated as constants; they depend on x, and each subtracts a term from dxhat.",
          "facebookresearch/CrypTen/pull/143"),
-        ("no_stretch", "- stretch ->",
-         "the variance's term is missing: subtract xhat * mean(dxhat * xhat)."),
-        ("no_shift", "- shift ->",
-         "the mean's term is missing: subtract mean(dxhat), which only RMSNorm leaves out."),
+        ("no_stretch", "- stretch ->", "the variance's term is missing: subtract xhat * mean(dxhat * xhat)."),
+        ("no_shift", "- shift ->", "the mean's term is missing: subtract mean(dxhat), which only RMSNorm leaves out."),
         ("mean_twice", "- shift -> - 2 * shift", "mean(dxhat) is subtracted twice; subtract it once.",
          "tenstorrent/tt-metal/issues/53204"),
         ("no_gamma", "dy * (gain + gamma) -> dy",
@@ -82,7 +72,7 @@ def right(k):
         ("swapped", "dgamma, dbeta = -> dbeta, dgamma =",
          "dgamma and dbeta are swapped; the order is dx, dgamma, dbeta.", "Oneflow-Inc/oneflow/pull/6149"),
         ("no_eps", "+ eps ->", "eps is not used in rstd: it is 1 / sqrt(var + eps)."),
-        ("ddof1", "x.var(-1, -> x.var(-1, ddof=1,", DDOF1),
+        DDOF1,
         ("float16", "a.astype(np.promote_types(a.dtype, np.float32)) -> a",
          "float16 overflows in the squares; compute in float32, and give the results the dtype of the inputs."),
     ],

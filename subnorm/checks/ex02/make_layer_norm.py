@@ -1,25 +1,22 @@
-from subnorm.checks.collect import Case
-from subnorm.checks.exercise import exercise
+from subnorm.checks.shared import case, drawn, exercise
 
 
-def cases(rng):
-    def case(name, shape, eps):
-        d = shape[-1]
-        state = {"weight": rng.normal(1, 0.3, d).astype("float32"), "bias": rng.normal(0, 0.5, d).astype("float32")}
-        x, dy = (rng.normal(0, 1, shape).astype("float32") for _ in range(2))
-        return Case(name, (d, eps, state, x, dy))
-
-    return [
-        case("d = 8 and eps = 0.5, a (3, 8) batch", (3, 8), 0.5),
-        case("d = 6 and eps = 1e-5, a square batch", (6, 6), 1e-5),
-        case("d = 8 and eps = 1e-5, a (2, 5, 8) batch of sequences", (2, 5, 8), 1e-5),
-    ]
+def inputs(rng, shape, eps):
+    d = shape[-1]
+    state = {"weight": rng.normal(1, 0.3, d).astype("float32"), "bias": rng.normal(0, 0.5, d).astype("float32")}
+    x, dy = (rng.normal(0, 1, shape).astype("float32") for _ in range(2))
+    return d, eps, state, x, dy
 
 
 @exercise(
     number=5, level=2, minutes=15, chapter="03-layer-normalization",
     objective="write LayerNorm as a module, and check it against PyTorch's to the last digits",
-    cases=cases, way="module",
+    way="module",
+    cases=drawn(inputs,
+        case("d = 8 and eps = 0.5, a (3, 8) batch", (3, 8), 0.5),
+        case("d = 6 and eps = 1e-5, a square batch", (6, 6), 1e-5),
+        case("d = 8 and eps = 1e-5, a (2, 5, 8) batch of sequences", (2, 5, 8), 1e-5),
+    ),
     mistakes=[
         ("names", ("self.weight = -> self.gamma =", "self.bias = -> self.beta =",
                    "self.weight * xhat + self.bias -> self.gamma * xhat + self.beta"),

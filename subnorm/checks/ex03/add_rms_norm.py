@@ -1,26 +1,21 @@
-from functools import partial
-
 import numpy as np
 
-from subnorm.checks.ex03._inputs import norm_cases
-from subnorm.checks.ex03._sentences import EPS_OUTSIDE, FLOAT16, NO_EPS
-from subnorm.checks.exercise import exercise
+from subnorm.checks.ex03 import EPS_OUTSIDE, NO_EPS, norm_cases
+from subnorm.checks.shared import exercise
 
 
 @exercise(
     number=3, level=2, minutes=10, chapter="04-rmsnorm",
     objective="add a branch and normalise the sum in one step, as fused kernels do, and keep both results",
-    cases=partial(norm_cases, arrays=2),
-    parameter="order",
-    variants=[
+    cases=norm_cases(arrays=2),
+    parameter="order", variants=[
         ("the order (y, stream)", 1),
         ("the order (stream, y)", -1, "Return the pair `(y, stream)` -> Return the pair `(stream, y)`",
          "(array([0.2, 1.4]), array([1., 7.])) -> (array([1., 7.]), array([0.2, 1.4]))",
          "RMSNorm of x + branch, and x + branch itself. -> x + branch, and its RMSNorm."),
     ],
     mistakes=[
-        ("old_stream", "y, stream -> y, x",
-         "the stream is returned without the branch; it is x + branch.",
+        ("old_stream", "y, stream -> y, x", "the stream is returned without the branch; it is x + branch.",
          "UbiquitousLearning/mllm/pull/670"),
         ("normed_stream", "y, stream -> y, y",
          "the stream is returned normalised; return x + branch as it is before the norm, for the next addition.",
@@ -33,16 +28,14 @@ from subnorm.checks.exercise import exercise
          "the branch is added twice before the norm; y is the norm of x + branch."),
         ("norm_first", ("stream.astype -> branch.astype", "y, stream -> y, x + y"),
          "the branch is normalised, then added: that is another block. Add first, then normalise the sum."),
-        ("swapped", "y, stream -> stream, y",
-         "the two results are right, but swapped: return them in {order}."),
+        ("swapped", "y, stream -> stream, y", "the two results are right, but swapped: return them in {order}."),
         ("no_gamma", "gamma * ->", "gamma is not used: it multiplies each feature of y."),
-        ("eps_outside", "np.sqrt(mean + eps) -> (np.sqrt(mean) + eps)", EPS_OUTSIDE),
-        ("no_eps", "+ eps ->", NO_EPS),
+        EPS_OUTSIDE, NO_EPS,
         ("writes_to_x", "stream = x + -> stream = x; stream +=",
          "x itself is changed (an operator such as += writes into it), also for other code that uses x: make a new "
          "array."),
         ("float16", "stream.astype(np.promote_types(x.dtype, np.float32)) -> stream",
-         FLOAT16 + " Both results have the dtype of x."),
+         "float16 overflows in the squares: square in float32. Both results have the dtype of x."),
     ],
 )
 def add_rms_norm(x, branch, gamma, eps, *, order=1):

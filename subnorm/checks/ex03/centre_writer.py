@@ -1,25 +1,21 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.exercise import exercise
+from subnorm.checks.shared import case, drawn, exercise
 
 
-def cases(rng):
-    def case(name, inputs, d):
-        return Case(name, (rng.normal(0.3, 1, (inputs, d)), rng.normal(0.5, 1, d)))
-
-    return [
-        case("a (5, 8) weight", 5, 8),
-        case("a square weight, (6, 6)", 6, 6),
-        case("a (12, 4) weight", 12, 4),
-        case("a weight with one input, (1, 8)", 1, 8),
-    ]
+def inputs(rng, features_in, d):
+    return rng.normal(0.3, 1, (features_in, d)), rng.normal(0.5, 1, d)
 
 
 @exercise(
     number=6, level=2, minutes=10, chapter="04-rmsnorm",
     objective="turn a Pre-LN transformer into a Pre-RMSNorm transformer that computes the same function",
-    cases=cases,
+    cases=drawn(inputs,
+        case("a (5, 8) weight", 5, 8),
+        case("a square weight, (6, 6)", 6, 6),
+        case("a (12, 4) weight", 12, 4),
+        case("a weight with one input, (1, 8)", 1, 8),
+    ),
     facts=[
         ("each row of the weight sums to 0", lambda y, weight, bias: np.allclose(y[0].sum(-1), 0, atol=1e-9)),
         ("the bias sums to 0", lambda y, weight, bias: np.isclose(y[1].sum(), 0, atol=1e-9)),
@@ -29,14 +25,12 @@ def cases(rng):
          "the mean is taken over the inputs of the layer (axis 0); each row must sum to 0, over the features that "
          "the layer writes.", "spcl/QuaRot/issues/57"),
         ("one_mean", "-1 -> None", "the whole weight shares one mean; each of its rows has its own."),
-        ("keepdims", ", keepdims=True ->",
-         "without keepdims=True the means are subtracted along the wrong axis."),
+        ("keepdims", ", keepdims=True ->", "without keepdims=True the means are subtracted along the wrong axis."),
         ("weight_alone", "bias - mean -> bias",
          "the bias keeps its mean, and writes it into every token; centre it too."),
         ("bias_alone", "weight - means -> weight",
          "the weight keeps its means; centre each of its rows, as you do the bias."),
-        ("bias_lost", "bias - mean -> bias - bias",
-         "the bias is set to 0; subtract only its mean."),
+        ("bias_lost", "bias - mean -> bias - bias", "the bias is set to 0; subtract only its mean."),
         ("sums", ("weight.mean -> weight.sum", "bias.mean -> bias.sum"),
          "the sums are subtracted; C = I − 11ᵀ/d subtracts the means."),
         ("scaled", ("weight - means -> (weight - means) / weight.std(-1, keepdims=True)",

@@ -1,16 +1,13 @@
-from functools import partial
-
 import numpy as np
 
-from subnorm.checks.ex03._inputs import half_cases
-from subnorm.checks.ex03._sentences import CENTRED, EPS_OUTSIDE, FLOAT16, KEEPDIMS, NO_EPS, SUM, VARIANCE
-from subnorm.checks.exercise import exercise
+from subnorm.checks import ex03
+from subnorm.checks.shared import exercise
 
 
 @exercise(
     number=5, level=2, minutes=10, chapter="04-rmsnorm",
     objective="port a norm without changing its gain or its order of casts",
-    cases=partial(half_cases, offset=1),
+    cases=lambda rng: ex03.half_cases(rng, offset=1),
     mistakes=[
         ("gamma_alone", "1 + ->",
          "the result is multiplied by gamma; gamma stores the gain minus 1, so multiply by 1 + gamma.",
@@ -22,13 +19,7 @@ from subnorm.checks.exercise import exercise
          "vllm-project/vllm/pull/3653"),
         ("never_cast", ".astype(dtype) ->", "nothing is cast back: the result has the dtype of x."),
         ("no_gamma", "gain * ->", "gamma is not used: multiply by 1 + gamma."),
-        ("float16", "x.astype(np.promote_types(x.dtype, np.float32)) -> x", FLOAT16),
-        ("layer_norm", "mean = -> x = x - x.mean(-1, keepdims=True); mean =", CENTRED),
-        ("variance", "(x * x).mean( -> x.var(", VARIANCE),
-        ("sum", ".mean( -> .sum(", SUM),
-        ("eps_outside", "np.sqrt(mean + eps) -> (np.sqrt(mean) + eps)", EPS_OUTSIDE),
-        ("no_eps", "+ eps ->", NO_EPS),
-        ("keepdims", ", keepdims=True ->", KEEPDIMS),
+        ex03.FLOAT16, ex03.CENTRED, ex03.VARIANCE, ex03.SUM, ex03.EPS_OUTSIDE, ex03.NO_EPS, ex03.KEEPDIMS,
     ],
 )
 def gemma_rms_norm(x, gamma, eps):

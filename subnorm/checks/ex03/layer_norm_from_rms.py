@@ -1,26 +1,16 @@
-from subnorm.checks.collect import Case, Sublayer
-from subnorm.checks.ex03._inputs import gains, rows
-from subnorm.checks.exercise import exercise
-from subnorm.checks.shared import NO_GAMMA
+from subnorm.checks.ex03 import gains, rows
+from subnorm.checks.shared import NO_BETA, NO_GAMMA, Sublayer, drawn, exercise, of_shapes
 
 
-def cases(rng):
-    def case(name, shape):
-        d = shape[-1]
-        return Case(name, (rows(rng, shape), Sublayer("peak"), gains(rng, d), rng.normal(0.5, 0.5, d)))
-
-    return [
-        case("a (3, 8) batch", (3, 8)),
-        case("a square batch, (6, 6)", (6, 6)),
-        case("a (2, 5, 8) batch of sequences", (2, 5, 8)),
-        case("one token, (8,)", (8,)),
-    ]
+def inputs(rng, shape):
+    d = shape[-1]
+    return rows(rng, shape), Sublayer("peak"), gains(rng, d), rng.normal(0.5, 0.5, d)
 
 
 @exercise(
     number=2, level=1, minutes=10, chapter="04-rmsnorm",
     objective="name the one difference between RMSNorm and LayerNorm, and turn one into the other",
-    cases=cases,
+    cases=drawn(inputs, *of_shapes((3, 8), (6, 6), (2, 5, 8), (8,))),
     mistakes=[
         ("no_centre", "norm(centred) -> norm(x)",
          "the mean is not subtracted, which is LayerNorm's first step. RMSNorm with beta is not LayerNorm."),
@@ -33,8 +23,7 @@ def cases(rng):
         ("all_axes", "-1 -> None", "the whole array shares one mean; each token has its own, over axis -1."),
         ("keepdims", ", keepdims=True ->",
          "without keepdims=True the mean loses its last axis, and is subtracted along the wrong one."),
-        ("no_gamma", "gamma * ->", NO_GAMMA),
-        ("no_beta", "+ beta ->", "beta is not used: it is added to each feature."),
+        NO_GAMMA, NO_BETA,
         ("beta_first", "xhat + beta -> (xhat + beta)",
          "beta is added before the gain, which multiplies it; the definition is gamma * xhat + beta."),
         ("gain_first", ("gamma * ->", "norm(centred) -> norm(gamma * centred)"),

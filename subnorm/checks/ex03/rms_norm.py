@@ -1,67 +1,56 @@
-from functools import partial
-
 import numpy as np
 
-from subnorm.checks.ex03._inputs import norm_cases
-from subnorm.checks.ex03._sentences import AXIS_0, CENTRED, EPS_OUTSIDE, FLOAT16, GEMMA, KEEPDIMS, NO_EPS, SUM, VARIANCE
-from subnorm.checks.exercise import exercise
-from subnorm.checks.shared import FIXED_EPS, NO_GAMMA
-
-
-def has_its_size(y, x, gamma, eps):
-    return np.allclose(((y / gamma) ** 2).mean(-1), 1 - eps / ((x * x).mean(-1) + eps))
-
-
-def has_its_direction(y, x, gamma, eps):
-    return np.ptp(y / gamma / x, axis=-1).max() < 1e-6 * np.abs(y / gamma / x).max()
+from subnorm.checks import ex03
+from subnorm.checks.shared import FIXED_EPS, NO_GAMMA, exercise
 
 
 @exercise(
     number=1, level=1, minutes=10, chapter="04-rmsnorm",
     objective="write RMSNorm from its formula, in NumPy",
-    cases=partial(norm_cases, arrays=1),
+    cases=ex03.norm_cases(arrays=1),
     facts=[
-        ("y / gamma has mean square s / (s + eps) in every row, with s that of x", has_its_size),
-        ("each row of y / gamma is the row of x times one number", has_its_direction),
+        ("y / gamma has mean square s / (s + eps) in every row, with s that of x", ex03.has_its_size),
+        ("each row of y / gamma is the row of x times one number",
+         lambda y, x, gamma, eps: np.ptp(y / gamma / x, axis=-1).max() < 1e-6 * np.abs(y / gamma / x).max()),
     ],
     mistakes=[
-        ("layer_norm", "mean = -> x = x - x.mean(-1, keepdims=True); mean =", CENTRED, "ggml-org/llama.cpp/issues/173"),
-        ("variance", "(x * x).mean( -> x.var(", VARIANCE, "huggingface/pytorch-image-models/issues/2380"),
-        ("sum", ".mean( -> .sum(", SUM),
+        (*ex03.CENTRED, "ggml-org/llama.cpp/issues/173"),
+        (*ex03.VARIANCE, "huggingface/pytorch-image-models/issues/2380"),
+        ex03.SUM,
         ("d_upside_down", "np.sqrt(mean + eps) -> (np.sqrt(mean) * x.shape[-1])",
          "x divided by its length is then divided by sqrt(d); the length is sqrt(d) times the root mean square, so "
          "the factor is sqrt(d).", "kyegomez/zeta/issues/180"),
         ("sizes", "(x * x).mean(-1, keepdims=True) -> np.abs(x).mean(-1, keepdims=True) ** 2",
          "you take the mean of |x|; RMSNorm takes the mean of x², then the root."),
-        ("axis0", "-1 -> 0", AXIS_0),
+        ex03.AXIS_0,
         ("sequence", "-1 -> tuple(range(x.ndim))[-2:]",
          "a whole sequence shares one mean square; each token has its own, over axis -1.",
          "bkitano/llama-from-scratch/issues/4"),
-        ("all_axes", "-1 -> None",
-         "the whole array shares one mean square; each token has its own, over axis -1."),
-        ("keepdims", ", keepdims=True ->", KEEPDIMS),
-        ("eps_outside", "np.sqrt(mean + eps) -> (np.sqrt(mean) + eps)", EPS_OUTSIDE, "allenai/OLMo/issues/281"),
-        ("no_eps", "+ eps ->", NO_EPS),
+        ("all_axes", "-1 -> None", "the whole array shares one mean square; each token has its own, over axis -1."),
+        ex03.KEEPDIMS,
+        (*ex03.EPS_OUTSIDE, "allenai/OLMo/issues/281"),
+        ex03.NO_EPS,
         ("fixed_eps", "+ eps -> + 1e-6",
          "eps is always 1e-6; use the eps that the function is given.", "apache/tvm/pull/15856"),
-        ("fixed_eps_1e_5", "+ eps -> + 1e-5", FIXED_EPS),
-        ("one_plus_gamma", "gamma * -> (1 + gamma) *", GEMMA),
+        ("fixed_eps_1e_5", *FIXED_EPS[1:]),
+        ex03.ONE_PLUS_GAMMA,
         ("eps_in_sum", "+ eps -> + eps / x.shape[-1]",
          "eps is added to the sum of the squares; it belongs to their mean, where it counts d times as much.",
          "patrick-kidger/equinox/pull/545"),
-        ("no_root", "np.sqrt ->", "you divide by mean(x²) + eps; the definition divides by its root."),
+        ex03.NO_ROOT,
         ("two_roots", "(mean + eps) -> (np.sqrt(mean) + eps)",
          "the root is taken twice, sqrt(rms + eps); the definition has one, sqrt(mean(x²) + eps).",
          "pytorch/pytorch/issues/139274"),
         ("multiplied", "x / -> x *",
          "x is multiplied by the root, or divided by its reciprocal (rsqrt); RMSNorm divides x by the root.",
          "mosaicml/llm-foundry/issues/371"),
-        ("no_gamma", "gamma * ->", NO_GAMMA),
+        NO_GAMMA,
         ("writes_to_x", ("np.float32)) -> np.float32), copy=False)", "xhat = x / -> xhat = x; xhat /="),
          "x itself is changed (an operator such as /= writes into it), and other code that reads it gets the "
          "normalised one: make a new array.", "GeeeekExplorer/nano-vllm/issues/170"),
         ("float16", "x.astype(np.promote_types(x.dtype, np.float32)) -> x",
-         FLOAT16 + " The result has the dtype of x.", "pytorch/pytorch/pull/133085"),
+         "float16 overflows in the squares: square in float32. The result has the dtype of x.",
+         "pytorch/pytorch/pull/133085"),
     ],
 )
 def rms_norm(x, gamma, eps):

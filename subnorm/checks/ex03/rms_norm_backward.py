@@ -1,21 +1,11 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.ex03._inputs import gains, rows
-from subnorm.checks.exercise import exercise
+from subnorm.checks.ex03 import gains, rows
+from subnorm.checks.shared import case, drawn, exercise, of_shapes
 
 
-def cases(rng):
-    def case(name, shape, scale=1):
-        return Case(name, (rng.normal(0.5, 1, shape), rows(rng, shape, scale), gains(rng, shape[-1]), 1e-5))
-
-    return [
-        case("a (3, 8) batch", (3, 8)),
-        case("a square batch, (6, 6)", (6, 6)),
-        case("a (2, 5, 8) batch of sequences", (2, 5, 8)),
-        case("rows of size 2e-3, where eps matters", (3, 8), scale=2e-3),
-        case("one token, (8,)", (8,)),
-    ]
+def inputs(rng, shape, scale=1):
+    return rng.normal(0.5, 1, shape), rows(rng, shape, scale), gains(rng, shape[-1]), 1e-5
 
 
 def is_at_right_angles(y, dy, x, gamma, eps):
@@ -30,7 +20,11 @@ def has_dgamma(y, dy, x, gamma, eps):
 @exercise(
     number=7, level=3, minutes=20, chapter="04-rmsnorm",
     objective="derive the backward pass, and see which directions of the gradient the norm blocks",
-    cases=cases,
+    cases=drawn(inputs,
+        *of_shapes((3, 8), (6, 6), (2, 5, 8)),
+        case("rows of size 2e-3, where eps matters", (3, 8), scale=2e-3),
+        case("one token, (8,)", (8,)),
+    ),
     facts=[("dx is at right angles to x, but for eps", is_at_right_angles), ("dgamma is right", has_dgamma)],
     mistakes=[
         ("root_constant", "- stretch ->",
@@ -58,8 +52,7 @@ def has_dgamma(y, dy, x, gamma, eps):
          "dgamma is summed over the first axis only; sum over every axis but the last."),
         ("dgamma_mean", ".sum(rows) -> .mean(rows)",
          "dgamma is a mean over the tokens; gradients of a shared parameter add up."),
-        ("dgamma_of_x", "dy * xhat -> dy * x",
-         "dgamma is the sum of dy * x; gamma multiplies xhat, so sum dy * xhat."),
+        ("dgamma_of_x", "dy * xhat -> dy * x", "dgamma is the sum of dy * x; gamma multiplies xhat, so sum dy * xhat."),
         ("dgamma_of_dx", "dy * xhat -> dx * xhat",
          "dgamma is the sum of dx * xhat: dx overwrote dy. Sum dy * xhat.", "unslothai/unsloth/pull/4550"),
         ("dgamma_of_dxhat", "dy * xhat -> dxhat * xhat",

@@ -1,10 +1,7 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.ex03._inputs import gains, rows
-from subnorm.checks.ex03._sentences import NO_EPS, SUM
-from subnorm.checks.exercise import exercise
-from subnorm.checks.shared import NO_GAMMA
+from subnorm.checks.ex03 import NO_EPS, SUM, gains, rows
+from subnorm.checks.shared import NO_GAMMA, Case, exercise
 
 
 def cases(rng):
@@ -35,9 +32,8 @@ def cases(rng):
         ("eps_grown", "eps / m / m -> eps",
          "eps is added to the mean square of the scaled row, which makes it m² times too large; add eps / m².",
          "apple/coremltools/issues/2821"),
-        ("eps_by_m", "eps / m / m -> eps / m",
-         "eps is divided by m; it is added to squares, so divide it by m²."),
-        ("no_eps", "+ eps / m / m ->", NO_EPS),
+        ("eps_by_m", "eps / m / m -> eps / m", "eps is divided by m; it is added to squares, so divide it by m²."),
+        ("no_eps", "+ eps / m / m ->", NO_EPS[2]),
         ("zero_row", "np.where(m == 0, 1, m) -> m",
          "a row of zeros has a largest |x| of 0, and 0 / 0 is NaN; its result is 0.", "apple/coremltools/pull/2822"),
         ("one_maximum", "max(-1, keepdims=True) -> max()",
@@ -46,12 +42,10 @@ def cases(rng):
          "the largest entry is taken with its sign; a row of large negative entries needs the largest |x|."),
         ("clipped", "m = np.abs -> x = np.clip(x, -1e150, 1e150); m = np.abs",
          "large entries are clipped, and all become equal. Scale the row instead."),
-        ("root_of_scaled", "u / np -> x / np",
-         "x itself is divided by the root; divide the scaled row."),
+        ("root_of_scaled", "u / np -> x / np", "x itself is divided by the root; divide the scaled row."),
         ("scaled_twice", "u / np -> u / m / np",
          "the result is divided by m once more; m is in both numerator and root, and cancels."),
-        ("sum", ".mean( -> .sum(", SUM),
-        ("no_gamma", "gamma * ->", NO_GAMMA),
+        SUM, NO_GAMMA,
     ],
 )
 def safe_rms_norm(x, gamma, eps):

@@ -1,8 +1,7 @@
 import numpy as np
 
-from subnorm.checks.collect import Case, Sublayer
-from subnorm.checks.ex04._parts import D, branch, squash, stream
-from subnorm.checks.exercise import exercise
+from subnorm.checks.ex04 import D, branch, squash, stream
+from subnorm.checks.shared import Case, Sublayer, exercise
 
 
 def cases(rng):
@@ -51,8 +50,7 @@ def right(placement):
         ("parallel_in_a_row", "x + a(h) + f(h) -> (x := x + a(h)) + f(n[0](x))",
          'in "parallel" feed_forward reads the stream after attention; both must read the block\'s input.'),
         ("parallel_two_norms", "f(h) -> f(n[1](x))",
-         'in "parallel" each sublayer has its own norm; here one norm serves both.',
-         "EleutherAI/gpt-neox/pull/481"),
+         'in "parallel" each sublayer has its own norm; here one norm serves both.', "EleutherAI/gpt-neox/pull/481"),
         ("parallel_two_skips", "x + a(h) -> 2 * x + a(h)",
          'in "parallel" x is added twice, once for each sublayer; add it once.'),
         ("parallel_normed_skip", "x + a(h) -> h + a(h)",

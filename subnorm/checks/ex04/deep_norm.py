@@ -1,6 +1,5 @@
-from subnorm.checks.collect import Case, Sublayer
-from subnorm.checks.ex04._parts import D, branch, peaks_at_one, squash, stream
-from subnorm.checks.exercise import exercise
+from subnorm.checks.ex04 import D, branch, peaks_at_one, squash, stream
+from subnorm.checks.shared import Case, Sublayer, exercise
 
 
 def cases(rng):
@@ -20,8 +19,7 @@ def cases(rng):
     objective="say what DeepNorm changes, and write it",
     cases=cases,
     facts=[("the rows of the result are normalised", peaks_at_one)],
-    parameter="sublayers",
-    variants=[
+    parameter="sublayers", variants=[
         ("alpha = (2 N) ** 0.25", 2),
         ("alpha = (3 N) ** 0.25", 3,
          "a single stack (an {term}`encoder` or a {term}`decoder`) of -> a {term}`decoder` that reads an encoder, of",

@@ -1,5 +1,5 @@
-from subnorm.checks.ex04._parts import peaks_at_one, sublayer_cases
-from subnorm.checks.exercise import exercise
+from subnorm.checks.ex04 import peaks_at_one, sublayer_cases
+from subnorm.checks.shared import exercise
 
 
 @exercise(

@@ -1,5 +1,5 @@
-from subnorm.checks.ex04._parts import silent_is_identity, sublayer_cases
-from subnorm.checks.exercise import exercise
+from subnorm.checks.ex04 import silent_is_identity, sublayer_cases
+from subnorm.checks.shared import exercise
 
 
 @exercise(

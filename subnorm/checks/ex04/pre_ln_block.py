@@ -1,26 +1,22 @@
-from subnorm.checks.collect import Case, Sublayer
-from subnorm.checks.ex04._parts import SKIPS_OF_A_BLOCK, branch, silent, silent_is_identity, squash, stream
-from subnorm.checks.exercise import exercise
+from subnorm.checks.ex04 import SKIPS_OF_A_BLOCK, branch, silent, silent_is_identity, squash, stream
+from subnorm.checks.shared import Sublayer, case, drawn, exercise
 
 
-def cases(rng):
-    def case(name, *shape, zeros=False, order=1):
-        branches = branch(rng, "tanh"), branch(rng, "relu")
-        norms = [Sublayer("peak"), squash(rng)][::order]
-        return Case(name, (stream(rng, *shape), *((silent(), silent()) if zeros else branches), *norms))
-
-    return [
-        case("a (3, 6) batch", 3),
-        case("a (2, 4, 6) batch of sequences", 2, 4, order=-1),
-        case("one token, (6,)"),
-        case("sublayers that output zeros", 3, zeros=True),
-    ]
+def inputs(rng, *shape, zeros=False, order=1):
+    branches = branch(rng, "tanh"), branch(rng, "relu")
+    norms = [Sublayer("peak"), squash(rng)][::order]
+    return stream(rng, *shape), *((silent(), silent()) if zeros else branches), *norms
 
 
 @exercise(
     number=3, level=2, minutes=12, chapter="06-the-block-assembled",
     objective="write a Pre-LN transformer block in two lines",
-    cases=cases,
+    cases=drawn(inputs,
+        case("a (3, 6) batch", 3),
+        case("a (2, 4, 6) batch of sequences", 2, 4, order=-1),
+        case("one token, (6,)"),
+        case("sublayers that output zeros", 3, zeros=True),
+    ),
     facts=[("if both sublayers output zeros, x comes out", silent_is_identity)],
     mistakes=[
         ("post_ln", lambda x, a, f, norm1, norm2: norm2((h := norm1(x + a(x))) + f(h)),
@@ -31,8 +27,7 @@ def cases(rng):
          "Howuhh/faster-trajectory-transformer/issues/3"),
         ("second_skip_normed", lambda x, a, f, norm1, norm2: (h := norm2(x + a(norm1(x)))) + f(h),
          "the second skip path starts after norm2; it must carry the raw stream, and only feed_forward reads norm2's "
-         "output.",
-         "Project-MONAI/MONAI/pull/9011"),
+         "output.", "Project-MONAI/MONAI/pull/9011"),
         *SKIPS_OF_A_BLOCK,
         ("parallel", "norm2(h) -> norm2(x)",
          "both sublayers read the block's input; feed_forward must read the stream after attention."),

@@ -1,6 +1,5 @@
-from subnorm.checks.collect import Case, Sublayer
-from subnorm.checks.ex04._parts import branch, peaks_at_one, squash, stream
-from subnorm.checks.exercise import exercise
+from subnorm.checks.ex04 import branch, peaks_at_one, squash, stream
+from subnorm.checks.shared import Case, Sublayer, exercise
 
 
 def cases(rng):
@@ -36,8 +35,7 @@ def cases(rng):
          "every step starts from the stack's input, so only the last one counts; the stream must go through all.",
          "Atcold/NYU-DLSP20/issues/270"),
         ("one_sublayer", "in sublayers -> in sublayers[:1] * len(sublayers)",
-         "the first sublayer is used at every step; each step has its own sublayer.",
-         "espnet/espnet/issues/1278"),
+         "the first sublayer is used at every step; each step has its own sublayer.", "espnet/espnet/issues/1278"),
         ("last_left_out", "in sublayers -> in sublayers[:-1]",
          "the last sublayer is left out.", "LukasHedegaard/continual-inference/pull/70"),
         ("from_the_bottom", "h + -> x +",

@@ -1,46 +1,37 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.exercise import exercise
-from subnorm.checks.shared import FIXED_EPS
+from subnorm.checks.ex03 import NO_EPS
+from subnorm.checks.shared import FIXED_EPS, case, drawn, exercise
 
 
-def cases(rng):
+def inputs(rng, queries, keys, heads, width, batch=(), scale=1, eps=1e-5):
     """The heads of a token are of different sizes, so that it shows which of them share a norm."""
-
-    def case(name, queries, keys, heads, width, batch=(), scale=1, eps=1e-5, edge=False):
-        sizes = np.repeat(rng.permutation(np.geomspace(0.4, 2.5, heads)), width) * scale
-        q, k = (rng.normal(0.4, 1, (*batch, n, heads * width)) * sizes for n in (queries, keys))
-        return Case(name, (q, k, heads, rng.normal(1, 0.3, width), rng.normal(1.5, 0.3, width), eps), edge)
-
-    return [
-        case("5 tokens, 2 heads of 3 features", 5, 5, 2, 3),
-        case("3 queries and 5 keys, 2 heads of 4 features", 3, 5, 2, 4),
-        case("4 tokens, 4 heads of 4 features", 4, 4, 4, 4),
-        case("a batch of 2, 3 tokens, 3 heads of 2 features", 3, 3, 3, 2, batch=(2,)),
-        case("rows of size 2e-3, where eps matters", 4, 4, 2, 3, scale=2e-3, eps=4e-6),
-        case("a single head of 5 features", 3, 4, 1, 5, edge=True),
-    ]
+    sizes = np.repeat(rng.permutation(np.geomspace(0.4, 2.5, heads)), width) * scale
+    q, k = (rng.normal(0.4, 1, (*batch, n, heads * width)) * sizes for n in (queries, keys))
+    return q, k, heads, rng.normal(1, 0.3, width), rng.normal(1.5, 0.3, width), eps
 
 
 def has_its_shape(y, q, k, heads, gamma_q, gamma_k, eps, *, axes=-3):
     return np.moveaxis(y, axes, -3).shape == (*q.shape[:-2], heads, q.shape[-2], k.shape[-2])
 
 
-def is_bounded(y, q, k, heads, gamma_q, gamma_k, eps):
-    return np.abs(y).max() <= np.sqrt(len(gamma_q)) * np.abs(gamma_q * gamma_k).max()
-
-
 @exercise(
     number=8, level=2, minutes=15, chapter="06a-attention-sublayer",
     objective="put a norm on queries and keys, head by head, and say what bounds the scores then",
-    cases=cases,
+    cases=drawn(inputs,
+        case("5 tokens, 2 heads of 3 features", 5, 5, 2, 3),
+        case("3 queries and 5 keys, 2 heads of 4 features", 3, 5, 2, 4),
+        case("4 tokens, 4 heads of 4 features", 4, 4, 4, 4),
+        case("a batch of 2, 3 tokens, 3 heads of 2 features", 3, 3, 3, 2, batch=(2,)),
+        case("rows of size 2e-3, where eps matters", 4, 4, 2, 3, scale=2e-3, eps=4e-6),
+        case("a single head of 5 features", 3, 4, 1, 5, edge=True),
+    ),
     facts=[
         ("there is one score for each head, query and key", has_its_shape),
-        ("no score is above sqrt(d_head) times the largest gamma_q * gamma_k", is_bounded),
+        ("no score is above sqrt(d_head) times the largest gamma_q * gamma_k",
+         lambda y, q, k, heads, g, h, eps: np.abs(y).max() <= np.sqrt(len(g)) * np.abs(g * h).max()),
     ],
-    parameter="axes",
-    variants=[
+    parameter="axes", variants=[
         ("scores of shape (..., heads, n, m)", -3),
         ("scores of shape (..., n, heads, m)", -2, "`(..., heads, n, m)` -> `(..., n, heads, m)`"),
     ],
@@ -87,8 +78,8 @@ def is_bounded(y, q, k, heads, gamma_q, gamma_k, eps):
         ("eps_outside", "np.sqrt((x * x).mean(-1, keepdims=True) + eps) -> "
                         "(np.sqrt((x * x).mean(-1, keepdims=True)) + eps)",
          "eps is added outside the root, sqrt(mean) + eps; the definition is sqrt(mean + eps)."),
-        ("no_eps", "+ eps ->", "the given eps is not used; the definition divides by sqrt(mean(x²) + eps)."),
-        ("fixed_eps", "+ eps -> + 1e-5", FIXED_EPS, "Wenyueh/MinivLLM/pull/82"),
+        NO_EPS,
+        (*FIXED_EPS, "Wenyueh/MinivLLM/pull/82"),
     ],
 )
 def qk_norm(q, k, heads, gamma_q, gamma_k, eps, *, axes=-3):

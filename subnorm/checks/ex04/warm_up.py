@@ -1,7 +1,6 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.exercise import exercise
+from subnorm.checks.shared import Case, exercise
 
 
 def cases(rng):
@@ -31,8 +30,7 @@ def right(side):
     objective="say what warm-up changes, and write the schedule of the first transformer",
     cases=cases,
     facts=[("the rise", right(1)), ("the end of the warm-up", right(0)), ("the fall", right(-1))],
-    parameter="factor",
-    variants=[
+    parameter="factor", variants=[
         ("a factor of 1", 1),
         ("a factor of 2", 2, r"\eta(t) = \frac{1} -> \eta(t) = \frac{2}", "0.015625 -> 0.03125"),
         ("a factor of 0.5", 0.5, r"\eta(t) = \frac{1} -> \eta(t) = 0.5 \cdot \frac{1}", "0.015625 -> 0.0078125"),

@@ -1,7 +1,6 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.exercise import exercise
+from subnorm.checks.shared import Case, exercise
 
 
 def cases(rng):
@@ -27,8 +26,7 @@ def cases(rng):
          lambda r, rows, d, itemsize, norm: 0 <= r - 2 * rows * d * itemsize < 2 * (2 * d + rows) * itemsize),
         ("it is a whole number of items", lambda r, rows, d, itemsize, norm: r % itemsize == 0),
     ],
-    parameter="kept",
-    variants=[
+    parameter="kept", variants=[
         ("a forward pass alone", 0),
         ("a forward pass in training", 1,
          "it keeps nothing for a backward pass. -> it writes the rstd of each row, and LayerNorm also its mean.",
@@ -36,8 +34,7 @@ def cases(rng):
     ],
     mistakes=[
         ("elements", "* itemsize ->", "these are numbers, not bytes: each takes itemsize bytes."),
-        ("four_bytes", "* itemsize -> * 4", "each number counts as 4 bytes; use itemsize.",
-         "pytorch/FBGEMM/pull/5622"),
+        ("four_bytes", "* itemsize -> * 4", "each number counts as 4 bytes; use itemsize.", "pytorch/FBGEMM/pull/5622"),
         ("bits", "* itemsize -> * itemsize / 8", "itemsize is in bytes already; do not divide it by 8."),
         ("no_write", "2 * rows -> rows", "only x is counted; y has to be written as well.",
          "flashinfer-ai/flashinfer/pull/3411"),

@@ -1,7 +1,6 @@
 import statistics
 
-from subnorm.checks.collect import Case
-from subnorm.checks.exercise import exercise
+from subnorm.checks.shared import Case, exercise
 
 #: Times of the rounds, as multiples of the median
 ROUNDS = {

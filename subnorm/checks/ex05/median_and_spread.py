@@ -1,24 +1,13 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.exercise import exercise
+from subnorm.checks.shared import case, drawn, exercise
 
 
-def cases(rng):
+def inputs(rng, rounds, slow=1):
     """Times near 40 µs, unsorted; some cases have one slow round."""
-
-    def case(name, rounds, slow=1):
-        times = rng.normal(40, 4, rounds)
-        times[rounds // 3] *= slow
-        return Case(name, (times,))
-
-    return [
-        case("nine rounds", 9),
-        case("eight rounds, an even number", 8),
-        case("eleven rounds, one of them slow", 11, slow=8),
-        case("ten rounds, one of them slow", 10, slow=5),
-        case("six rounds", 6),
-    ]
+    times = rng.normal(40, 4, rounds)
+    times[rounds // 3] *= slow
+    return (times,)
 
 
 def is_right(k):
@@ -28,7 +17,13 @@ def is_right(k):
 @exercise(
     number=1, level=1, minutes=10, chapter="08-how-fast-can-a-norm-be",
     objective="report a timing as its median with the interquartile range",
-    cases=cases,
+    cases=drawn(inputs,
+        case("nine rounds", 9),
+        case("eight rounds, an even number", 8),
+        case("eleven rounds, one of them slow", 11, slow=8),
+        case("ten rounds, one of them slow", 10, slow=5),
+        case("six rounds", 6),
+    ),
     facts=[
         ("the first number is the median", is_right(0)),
         ("the second is the interquartile range", is_right(1)),
@@ -57,9 +52,8 @@ def is_right(k):
          "np.percentile counts from 0 to 100, so 0.25 is nearly the fastest round; "
          "use np.quantile, or 25 and 75.", "byu-dml/metalearn/issues/67"),
         ("exclusive", '(0.25, 0.75) -> (0.25, 0.75), method="weibull"',
-         "these are the exclusive quartiles, the default of statistics.quantiles; "
-         "the task asks for those of np.quantile, which are called inclusive.",
-         "https://codewithsundeep.com/discussion/solution/61135376"),
+         "these are the exclusive quartiles, the default of statistics.quantiles; the task asks for those of "
+         "np.quantile, which are called inclusive.", "https://codewithsundeep.com/discussion/solution/61135376"),
         ("halves", ("(0.25, 0.75)) -> (0.25, 0.75)); half = len(times) // 2",
                     "q3 - q1 -> np.median(np.sort(times)[-half:]) - np.median(np.sort(times)[:half])"),
          "your quartiles are medians of the lower and the upper half; "

@@ -1,7 +1,6 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.exercise import exercise
+from subnorm.checks.shared import Case, exercise
 
 
 def cases(rng):

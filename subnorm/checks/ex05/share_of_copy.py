@@ -1,25 +1,15 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.exercise import exercise
+from subnorm.checks.shared import case, drawn, exercise
 
 
-def cases(rng):
+def inputs(rng, rounds, share):
     """Norm and copy slow down together, round by round; the copied array has another size."""
-
-    def case(name, rounds, share):
-        size, moved = (int(n) for n in rng.integers(10_000_000, 90_000_000, 2))
-        together = rng.uniform(1, 2, rounds)
-        copy = 2 * size / 2e10 * together * rng.uniform(0.9, 1.1, rounds)
-        norm = moved / 2e10 / share * together * rng.uniform(0.9, 1.1, rounds)
-        return Case(name, (norm, moved, copy, size))
-
-    return [
-        case("nine rounds of a fast norm", 9, 0.9),
-        case("seven rounds of a slow norm", 7, 0.2),
-        case("eight rounds", 8, 0.6),
-        case("eleven rounds of a norm that seems faster than the copy", 11, 1.3),
-    ]
+    size, moved = (int(n) for n in rng.integers(10_000_000, 90_000_000, 2))
+    together = rng.uniform(1, 2, rounds)
+    copy = 2 * size / 2e10 * together * rng.uniform(0.9, 1.1, rounds)
+    norm = moved / 2e10 / share * together * rng.uniform(0.9, 1.1, rounds)
+    return norm, moved, copy, size
 
 
 def first(middle):
@@ -30,9 +20,13 @@ def first(middle):
 @exercise(
     number=4, level=2, minutes=10, chapter="08-how-fast-can-a-norm-be",
     objective="compare a norm with a copy, in bytes per second and round by round",
-    cases=cases,
-    parameter="unit",
-    variants=[
+    cases=drawn(inputs,
+        case("nine rounds of a fast norm", 9, 0.9),
+        case("seven rounds of a slow norm", 7, 0.2),
+        case("eight rounds", 8, 0.6),
+        case("eleven rounds of a norm that seems faster than the copy", 11, 1.3),
+    ),
+    parameter="unit", variants=[
         ("a fraction", 1),
         ("percent", 100, "as it is. -> as it is, in percent: 50 for a half.", "0.5 -> 50.0",
          "over the copy's rate. -> over the copy's rate, in percent."),
@@ -47,9 +41,8 @@ def first(middle):
          "the share is too large by a factor of 2: a copy of size bytes reads and writes them, which is 2 * size; "
          "use moved as it is.", "flashinfer-ai/flashinfer/pull/3411"),
         ("ratio_of_medians", first("np.median"),
-         "you take the two medians first and then divide; "
-         "divide round by round, where a slow moment affects both, and take the median of the shares.",
-         "orieg/php-judy/pull/91"),
+         "you take the two medians first and then divide; divide round by round, where a slow moment affects both, and "
+         "take the median of the shares.", "orieg/php-judy/pull/91"),
         ("ratio_of_totals", first("np.mean"),
          "you add up or average all rounds before you divide; divide round by round."),
         ("mean_of_shares", "np.median -> np.mean", "you take the mean of the shares; the task asks for their median."),

@@ -1,23 +1,13 @@
 import numpy as np
 
-from subnorm.checks.collect import Case, Device
-from subnorm.checks.exercise import exercise
+from subnorm.checks.shared import Device, case, drawn, exercise
 
 
-def cases(rng):
+def inputs(rng, warm_up, rounds):
     """The work takes a different time in each of eleven runs, which reveals the runs that were timed."""
-
-    def case(name, warm_up, rounds):
-        work = [float(seconds) for seconds in rng.uniform(0.02, 0.05, 11)]
-        device = Device(float(rng.uniform(0.004, 0.006)), work, float(rng.uniform(2, 3)))
-        return Case(name, (device, warm_up, rounds))
-
-    return [
-        case("a device with 2 warm-up runs and 6 rounds", 2, 6),
-        case("a device with 3 warm-up runs and 5 rounds", 3, 5),
-        case("a device with 1 warm-up run and 4 rounds", 1, 4),
-        case("a device without warm-up, 4 rounds", 0, 4),
-    ]
+    work = [float(seconds) for seconds in rng.uniform(0.02, 0.05, 11)]
+    device = Device(float(rng.uniform(0.004, 0.006)), work, float(rng.uniform(2, 3)))
+    return device, warm_up, rounds
 
 
 NO_SYNC = "device.synchronize()  # the round is done ->"
@@ -27,10 +17,14 @@ ONE_START = ("start = device.clock() ->", "seconds = [] -> seconds, start = [], 
 @exercise(
     number=2, level=2, minutes=15, chapter="08-how-fast-can-a-norm-be",
     objective="time work on a device that runs asynchronously",
-    cases=cases,
+    cases=drawn(inputs,
+        case("a device with 2 warm-up runs and 6 rounds", 2, 6),
+        case("a device with 3 warm-up runs and 5 rounds", 3, 5),
+        case("a device with 1 warm-up run and 4 rounds", 1, 4),
+        case("a device without warm-up, 4 rounds", 0, 4),
+    ),
     facts=[("there is one time for each round", lambda r, device, warm_up, rounds: np.shape(r) == (rounds,))],
-    parameter="unit",
-    variants=[
+    parameter="unit", variants=[
         ("seconds", 1),
         ("milliseconds", 1000, "runs in seconds -> runs in milliseconds", "3) -> 0)", "[3.5, 3.5] -> [3500., 3500.]",
          "Seconds of each round -> Milliseconds of each round"),
@@ -48,8 +42,7 @@ ONE_START = ("start = device.clock() ->", "seconds = [] -> seconds, start = [], 
         ("one_warm_up", "range(warm_up) -> range(1)",
          "there is always one run before the clock starts; make warm_up runs.", "samyama-ai/samyama-graph/issues/752"),
         ("warm_up_counted", ("range(warm_up) -> range(0)", "range(rounds) -> range(warm_up + rounds)"),
-         "the results include the warm-up runs; only the rounds count.",
-         "ROCm/rocm-libraries/pull/5089"),
+         "the results include the warm-up runs; only the rounds count.", "ROCm/rocm-libraries/pull/5089"),
         ("warm_up_within", ("range(warm_up) -> range(0)", "np.array(seconds) -> np.array(seconds[warm_up:])"),
          "the warm-up runs are taken from the rounds, which leaves fewer rounds; "
          "make warm_up runs, and then as many as rounds says."),

@@ -1,32 +1,13 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.exercise import exercise
+from subnorm.checks.shared import case, drawn, exercise
 from subnorm.checks.speech import speech
 
 
-def cases(rng):
+def inputs(rng, tokens, width, scale=1.5):
     """Scores large enough that the weights differ a lot, and values far from mean 0."""
-
-    def case(name, tokens, width, scale=1.5, edge=False):
-        q, k = (rng.normal(0, scale, (tokens, width)) for _ in range(2))
-        return Case(name, (q, k, rng.normal(1, 1, (tokens, width))), edge)
-
-    return [
-        case("5 tokens, 3 features", 5, 3),
-        case("4 tokens, 4 features", 4, 4),
-        case("3 tokens, 8 features", 3, 8, scale=1),
-        case("one token, 4 features", 1, 4),
-        case("6 tokens with scores in the thousands", 6, 4, scale=60, edge=True),
-    ]
-
-
-def first_sees_itself(y, q, k, v):
-    return np.allclose(y[0], v[0])
-
-
-def is_a_mean(y, q, k, v):
-    return np.all(y <= v.max(0) + 1e-9) and np.all(y >= v.min(0) - 1e-9)
+    q, k = (rng.normal(0, scale, (tokens, width)) for _ in range(2))
+    return q, k, rng.normal(1, 1, (tokens, width))
 
 
 def later_change_nothing(y, q, k, v):
@@ -36,11 +17,17 @@ def later_change_nothing(y, q, k, v):
 @exercise(
     number=2, level=3, minutes=18, chapter="01a-attention-in-twenty-lines",
     objective="write a causal attention head, and say what a forgotten mask does to a trained model",
-    cases=cases,
-    speaks=speech,
+    speaks=speech, cases=drawn(inputs,
+        case("5 tokens, 3 features", 5, 3),
+        case("4 tokens, 4 features", 4, 4),
+        case("3 tokens, 8 features", 3, 8, scale=1),
+        case("one token, 4 features", 1, 4),
+        case("6 tokens with scores in the thousands", 6, 4, scale=60, edge=True),
+    ),
     facts=[
-        ("the first token sees itself alone, so its value comes out", first_sees_itself),
-        ("no entry is outside the values of its feature", is_a_mean),
+        ("the first token sees itself alone, so its value comes out", lambda y, q, k, v: np.allclose(y[0], v[0])),
+        ("no entry is outside the values of its feature",
+         lambda y, q, k, v: np.all(y <= v.max(0) + 1e-9) and np.all(y >= v.min(0) - 1e-9)),
         ("the first two tokens do not depend on later ones", later_change_nothing),
     ],
     mistakes=[

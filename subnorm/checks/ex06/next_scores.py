@@ -1,29 +1,24 @@
 import numpy as np
 
-from subnorm.checks.collect import Case, Sublayer
-from subnorm.checks.ex04._parts import D, stream
-from subnorm.checks.exercise import exercise
+from subnorm.checks.ex04 import D, stream
+from subnorm.checks.shared import Sublayer, case, drawn, exercise
 from subnorm.checks.speech import speech
 
 
-def cases(rng):
-    def case(name, tokens, vocabulary):
-        gamma = rng.uniform(0.5, 2, D)
-        return Case(name, (stream(rng, tokens), Sublayer("peak"), gamma, rng.normal(0.3, 1, (vocabulary, D))))
-
-    return [
-        case("4 tokens, a vocabulary of 9", 4, 9),
-        case("5 tokens, a vocabulary of 6, as many as features", 5, 6),
-        case("2 tokens, a vocabulary of 3", 2, 3),
-        case("one token, a vocabulary of 5", 1, 5),
-    ]
+def inputs(rng, tokens, vocabulary):
+    gamma = rng.uniform(0.5, 2, D)
+    return stream(rng, tokens), Sublayer("peak"), gamma, rng.normal(0.3, 1, (vocabulary, D))
 
 
 @exercise(
     number=5, level=2, minutes=10, chapter="05-pre-ln-or-post-ln",
     objective="end a Pre-LN stack with its final norm, and read the scores of the next token",
-    cases=cases,
-    speaks=speech,
+    speaks=speech, cases=drawn(inputs,
+        case("4 tokens, a vocabulary of 9", 4, 9),
+        case("5 tokens, a vocabulary of 6, as many as features", 5, 6),
+        case("2 tokens, a vocabulary of 3", 2, 3),
+        case("one token, a vocabulary of 5", 1, 5),
+    ),
     mistakes=[
         ("no_final_norm", "norm(x[-1], gamma) -> x[-1]",
          "the final norm is missing: you multiply the raw stream by the embedding.", "awslabs/keys_values/issues/139"),
@@ -32,11 +27,9 @@ def cases(rng):
          "the stream is multiplied by gamma, but not normalised; write norm(x, gamma)."),
         ("norm_twice", "norm(x[-1], gamma) -> norm(norm(x[-1], gamma), gamma)",
          "the final norm is called twice, so the gain acts twice; call it once.", "ggml-org/llama.cpp/pull/1925"),
-        ("first_token", "x[-1] -> x[0]",
-         "these are the scores after the first token; use the last one, x[-1].",
+        ("first_token", "x[-1] -> x[0]", "these are the scores after the first token; use the last one, x[-1].",
          "vllm-project/tpu-inference/pull/125"),
-        ("mean_token", "x[-1] -> x.mean(0)",
-         "you average the tokens first; use the last one, x[-1]."),
+        ("mean_token", "x[-1] -> x.mean(0)", "you average the tokens first; use the last one, x[-1]."),
         ("all_tokens", "embedding @ norm(x[-1], gamma) -> norm(x, gamma) @ embedding.T",
          "there is a row of scores for each token; return those of the last token alone."),
         ("matrix_normed", "embedding @ norm(x[-1], gamma) -> norm(embedding, gamma) @ x[-1]",

@@ -1,30 +1,25 @@
 import numpy as np
 
-from subnorm.checks.collect import Case, Sublayer
-from subnorm.checks.ex04._parts import SKIPS_OF_A_BLOCK, D, branch, silent, silent_is_identity, stream
-from subnorm.checks.exercise import exercise
+from subnorm.checks.ex04 import SKIPS_OF_A_BLOCK, D, branch, silent, silent_is_identity, stream
+from subnorm.checks.shared import Sublayer, case, drawn, exercise
 from subnorm.checks.speech import speech
 
 
-def cases(rng):
-    def case(name, tokens, zeros=False):
-        branches = (silent(), silent()) if zeros else (branch(rng, "tanh"), branch(rng, "relu"))
-        gains = rng.normal(1, 0.3, (2, D)) * np.array([[2.0], [0.7]])
-        return Case(name, (stream(rng, tokens), *branches, Sublayer("peak"), gains))
-
-    return [
-        case("3 tokens, 6 features", 3),
-        case("6 tokens, 6 features", 6),
-        case("one token, 6 features", 1),
-        case("sublayers that output zeros", 3, zeros=True),
-    ]
+def inputs(rng, tokens, zeros=False):
+    branches = (silent(), silent()) if zeros else (branch(rng, "tanh"), branch(rng, "relu"))
+    gains = rng.normal(1, 0.3, (2, D)) * np.array([[2.0], [0.7]])
+    return stream(rng, tokens), *branches, Sublayer("peak"), gains
 
 
 @exercise(
     number=4, level=2, minutes=12, chapter="06-the-block-assembled",
     objective="carry a residual stream through a block whose norms share a formula, but not a gain",
-    cases=cases,
-    speaks=speech,
+    speaks=speech, cases=drawn(inputs,
+        case("3 tokens, 6 features", 3),
+        case("6 tokens, 6 features", 6),
+        case("one token, 6 features", 1),
+        case("sublayers that output zeros", 3, zeros=True),
+    ),
     facts=[("if both sublayers output zeros, x comes out", silent_is_identity)],
     mistakes=[
         ("post_ln", lambda x, a, f, norm, gains: norm((h := norm(x + a(x), gains[0])) + f(h), gains[1]),
@@ -33,8 +28,7 @@ def cases(rng):
         ("normed_skip", lambda x, a, f, norm, gains: (h := norm((h := norm(x, gains[0])) + a(h), gains[1])) + f(h),
          "both skip paths start after a norm; they must carry the raw stream, and only the sublayers read the norms.",
          "Howuhh/faster-trajectory-transformer/issues/3"),
-        ("norm_after_branch",
-         lambda x, a, f, norm, gains: (h := x + norm(a(x), gains[0])) + norm(f(h), gains[1]),
+        ("norm_after_branch", lambda x, a, f, norm, gains: (h := x + norm(a(x), gains[0])) + norm(f(h), gains[1]),
          "the norms act on the outputs of the sublayers; in Pre-LN they act on their inputs.",
          "harvardnlp/annotated-transformer/issues/110"),
         *SKIPS_OF_A_BLOCK,

@@ -1,37 +1,31 @@
 import numpy as np
 
-from subnorm.checks.collect import Case
-from subnorm.checks.exercise import exercise
+from subnorm.checks.shared import case, drawn, exercise
 from subnorm.checks.speech import speech
 
 
-def cases(rng):
-    def case(name, tokens, width, hidden, scale=2, edge=False):
-        h = rng.normal(0, scale, (tokens, width))
-        gate, up = (rng.normal(0, 1 / np.sqrt(width), (hidden, width)) for _ in range(2))
-        return Case(name, (h, gate, up, rng.normal(0, 1 / np.sqrt(hidden), (width, hidden))), edge)
-
-    return [
-        case("3 tokens, 4 features, 7 hidden", 3, 4, 7),
-        case("2 tokens, 6 features, 10 hidden", 2, 6, 10),
-        case("5 tokens, 5 features, 5 hidden", 5, 5, 5),
-        case("gates in the thousands", 3, 4, 7, scale=4000, edge=True),
-    ]
+def inputs(rng, tokens, width, hidden, scale=2):
+    h = rng.normal(0, scale, (tokens, width))
+    gate, up = (rng.normal(0, 1 / np.sqrt(width), (hidden, width)) for _ in range(2))
+    return h, gate, up, rng.normal(0, 1 / np.sqrt(hidden), (width, hidden))
 
 
 @exercise(
     number=3, level=2, minutes=10, chapter="06-the-block-assembled",
     objective="write SwiGLU, the feed-forward of today's models, from its formula",
-    cases=cases,
-    speaks=speech,
+    speaks=speech, cases=drawn(inputs,
+        case("3 tokens, 4 features, 7 hidden", 3, 4, 7),
+        case("2 tokens, 6 features, 10 hidden", 2, 6, 10),
+        case("5 tokens, 5 features, 5 hidden", 5, 5, 5),
+        case("gates in the thousands", 3, 4, 7, scale=4000, edge=True),
+    ),
     mistakes=[
         ("gate_and_up_swapped", ("h @ gate.T -> h @ up.T", "(h @ up.T) -> (h @ gate.T)"),
          "silu acts on the up projection; it must act on the gate.", "ml-explore/mlx-lm/pull/767"),
         ("no_up", "* (h @ up.T) ->",
          "up is not used: this is a plain feed-forward with silu; the activated gate multiplies the up projection.",
          "google-research/timesfm/issues/493"),
-        ("no_activation", "/ (1 + np.exp(-a)) ->",
-         "the gate is not activated: silu(a) is a / (1 + exp(-a))."),
+        ("no_activation", "/ (1 + np.exp(-a)) ->", "the gate is not activated: silu(a) is a / (1 + exp(-a))."),
         ("sigmoid", "silu = a / -> silu = 1 /",
          "the gate is activated by the sigmoid alone; silu(a) is a times the sigmoid of a."),
         ("relu", "a / (1 + np.exp(-a)) -> np.maximum(a, 0)", "the gate is activated by relu; SwiGLU takes silu."),

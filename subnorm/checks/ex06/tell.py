@@ -1,7 +1,6 @@
 import numpy as np
 
-from subnorm.checks.collect import Case, Scores
-from subnorm.checks.exercise import exercise
+from subnorm.checks.shared import Case, Scores, exercise
 from subnorm.checks.speech import speech
 
 END = 1
@@ -32,20 +31,14 @@ def cases(rng):
     ]
 
 
-def keeps_to_count(story, scores, tokens, count, end):
-    return len(story) <= count
-
-
-def without_end(story, scores, tokens, count, end):
-    return end not in story
-
-
 @exercise(
     number=6, level=2, minutes=12, chapter="06-the-block-assembled",
     objective="write the loop that turns scores into a story",
-    cases=cases,
-    speaks=speech,
-    facts=[("there are no more than count tokens", keeps_to_count), ("end is not among them", without_end)],
+    cases=cases, speaks=speech,
+    facts=[
+        ("there are no more than count tokens", lambda story, scores, tokens, count, end: len(story) <= count),
+        ("end is not among them", lambda story, scores, tokens, count, end: end not in story),
+    ],
     mistakes=[
         ("only_last", "next_scores(tokens + story) -> next_scores((tokens + story)[-1:])",
          "the model reads only the last token; it needs the whole text so far."),
