@@ -1,5 +1,5 @@
 """``python -m subnorm.classroom release ex01`` makes a student's sheet; ``grade ex01 work/`` grades submissions;
-``similar`` lists the hand-ins that share unusual code; ``mark`` sets a mark by hand; ``handback`` makes the files for
+``similar`` lists the hand-ins that share unusual code; ``mark`` sets marks by hand; ``handback`` makes the files for
 the learning platform; ``overview`` shows what the class has not understood.
 """
 
@@ -54,12 +54,13 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     to_compare.add_argument("set", help="ex01, ex02, …")
     to_compare.add_argument("submissions", type=Path, help="a folder, or the zip of a learning platform")
     to_compare.add_argument("-o", "--out", type=Path, default=Path("grades"), help="output folder (default: grades)")
-    to_mark = commands.add_parser("mark", help="set a mark by hand; grade keeps it")
+    to_mark = commands.add_parser("mark", help="set marks by hand; grade keeps them")
     to_mark.add_argument("grades", type=Path, help="the folder that grade wrote")
-    to_mark.add_argument("student", help="a name in totals.csv")
-    to_mark.add_argument("exercise", help="the name of the exercise, or all")
-    to_mark.add_argument("points", help="from 0 to the maximum of the exercise")
-    to_mark.add_argument("--reason", required=True, help="a sentence; the student reads it")
+    to_mark.add_argument("student", nargs="?", help="a name in totals.csv")
+    to_mark.add_argument("exercise", nargs="?", help="the name of the exercise, or all")
+    to_mark.add_argument("points", nargs="?", help="from 0 to the maximum of the exercise")
+    to_mark.add_argument("--reason", help="a sentence; the student reads it")
+    to_mark.add_argument("--file", type=Path, help="many marks: a CSV file with student,exercise,points,reason")
     to_hand_back = commands.add_parser("handback", help="make the files that a learning platform takes back")
     to_hand_back.add_argument("grades", type=Path, help="the folder that grade wrote")
     to_hand_back.add_argument("--to", required=True, choices=["moodle", "canvas", "nbgrader"], help="the platform")
@@ -81,6 +82,11 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
             parser.error(f"there is no set {name!r}; the sets are {', '.join(checks.SETS)}")
     if options.command == "release" and options.variants and (len(wanted) != 1 or options.check or options.nbgrader):
         parser.error("--variants needs the name of one set, and goes with neither --check nor --nbgrader")
+    if options.command == "mark":
+        one = [options.student, options.exercise, options.points, options.reason]
+        if any(cell is not None for cell in one) if options.file else None in one:
+            parser.error("mark takes a student, an exercise, points and --reason; or only --file, with a row for each")
+        options.given = options.file or one
     if options.command == "grade":
         if options.seed is not None and options.seed < 0:
             parser.error(f"--seed must be 0 or more; got {options.seed}")
@@ -114,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
     if options.command == "mark":
         from subnorm.classroom import marks
 
-        return marks.mark(options.grades, options.student, options.exercise, options.points, options.reason)
+        return marks.mark(options.grades, options.given)
     if options.command == "handback":
         from subnorm.classroom import handback
 

@@ -9,7 +9,7 @@ import io
 import math
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from subnorm.classroom.results import (
     as_lines,
     as_totals,
     feedback,
+    from_cell,
+    points,
     read_json,
     write,
 )
@@ -30,33 +32,41 @@ COLUMNS = ["student", "exercise", "points", "reason"]
 Marks = dict[tuple[str, str], tuple[float, str]]  # (points, reason) by student and exercise
 
 
-def mark(out: Path, student: str, exercise: str, points: str, reason: str) -> int:
-    """Set a mark by hand, and write the tables and feedback again; return 0 when done, 1 if refused.
+class NoStudent(Refused):
+    """Nobody has this name."""
+
+
+def mark(out: Path, given: Sequence[str] | Path) -> int:
+    """Set marks by hand, and write the tables and feedback again; return 0 when done, 1 if refused.
+
+    One wrong mark refuses all: then nothing is written.
 
     Args:
         out: folder of the grades.
-        student: as in totals.csv; the platform's number may be left out.
-        exercise: its name, or "all".
-        points: from 0 to the maximum of the exercise.
-        reason: a sentence for the student.
+        given: student, exercise, points, reason; or a CSV file with these columns, for many marks.
     """
+    path = out / "marks.csv"
     try:
         name, records = finished(out)
-        student = one_of(student, [record["student"] for record in records.values()])
-        results = next(record["results"] for record in records.values() if record["student"] == student)
-        chosen = [r["exercise"] for r in results] if exercise == "all" else [exercise]
-        new = {(student, ex): checked([student, ex, points, reason], records.values()) for ex in chosen}
-        marks = read_marks(out, records.values())
-        names = (student, as_cell(student))
-        rows = [row for row in rows_of(out / "marks.csv") if row[0] not in names or row[1].strip() not in chosen]
-        rows += [[as_cell(student), ex, f"{value:g}", as_cell(why)] for (_, ex), (value, why) in new.items()]
-        write(out / "marks.csv", as_lines([COLUMNS, *rows]))
-        publish(out, name, records, marks | new)
+        if isinstance(given, Path):
+            if not given.exists():
+                raise Refused(f"there is no file {given}; make one with the columns {', '.join(COLUMNS)}")
+            new = marks_in(given, records.values())
+        else:
+            new = marks_of(given, by_name(records.values()))
+        gone: list[list[str]] = []
+        marks = marks_in(path, records.values(), gone) | new
+        rows = [[as_cell(student), ex, f"{value:g}", as_cell(why)] for (student, ex), (value, why) in marks.items()]
+        write(path, as_lines([COLUMNS, *gone, *rows]))
+        final = publish(out, name, records, marks)
     except Refused as error:
         print(f"mark: {error}", file=sys.stderr)
         return 1
-    for (_, ex), (value, _) in new.items():
-        print(f"{student}: {ex} {value:g}, set by hand in {out / 'marks.csv'}")
+    for record in final:
+        if mine := [f"{ex} {value:g}" for (student, ex), (value, _) in new.items() if student == record["student"]]:
+            total, most = points(record)
+            print(f"{record['student']}: {', '.join(mine)}; now {total:g} of {most:g} points")
+    print(f"{len(new)} mark{'s' * (len(new) != 1)} set by hand in {path}")
     return 0
 
 
@@ -97,38 +107,45 @@ def marked(record: Record, marks: Marks) -> Record:
 
 
 def read_marks(out: Path, records: Iterable[Record]) -> Marks:
-    """The marks set by hand; Refused with its line if one is wrong. A student who is not there is reported.
+    """The marks set by hand in a folder of grades; Refused with its row if one is wrong.
+
+    A student who is not there is reported: they may have withdrawn.
+    """
+    return marks_in(out / "marks.csv", records, [])
+
+
+def marks_in(path: Path, records: Iterable[Record], gone: list[list[str]] | None = None) -> Marks:
+    """The marks in a file; Refused with its row if one is wrong.
 
     Args:
-        out: folder of the grades.
+        path: of the file; none has no marks.
         records: of all students.
+        gone: gets the rows of students who are not there, who are then reported; None refuses such a row.
     """
-    path, records = out / "marks.csv", list(records)
-    students = {
-        name: record["student"] for record in records for name in (record["student"], as_cell(record["student"]))
-    }
     marks: Marks = {}
-    for number, row in enumerate(rows_of(path), 2):
+    students = by_name(records)
+    for number, row in rows_of(path).items():
         where = f"row {number} of {path}"
-        if len(row) != len(COLUMNS):
-            raise Refused(f"{where} must have {len(COLUMNS)} cells; it has {len(row)}")
-        if row[0] not in students:
-            print(f"{where}: there is no student {row[0]} here; the mark is not used", file=sys.stderr)
-            continue
-        student, exercise = students[row[0]], row[1].strip()
-        if (student, exercise) in marks:
-            raise Refused(f"{where} sets {exercise} of {student} a second time; remove one of the two")
         try:
-            marks[student, exercise] = checked([student, exercise, *row[2:]], records)
+            new = marks_of(row, students)
+            if twice := [f"{ex} of {student}" for student, ex in new if (student, ex) in marks]:
+                raise Refused(f"it sets {twice[0]} a second time; remove one of the two")
+        except NoStudent as error:
+            if gone is None:
+                raise Refused(f"{where}: {error}") from None
+            print(f"{where}: {error}. The mark is not used", file=sys.stderr)
+            gone.append(row)
         except Refused as error:
             raise Refused(f"{where}: {error}") from None
+        else:
+            marks |= new
     return marks
 
 
-def rows_of(path: Path) -> list[list[str]]:
-    """The rows of a file of marks, as a spreadsheet may have saved it; none if there is no file."""
+def rows_of(path: Path) -> dict[int, list[str]]:
+    """The rows of a file of marks, by the numbers that a spreadsheet shows; none if there is no file."""
     if not path.exists():
-        return []
+        return {}
     try:
         text = path.read_bytes().decode("utf-8-sig")
         first = text.split("\n")[0]
@@ -139,29 +156,45 @@ def rows_of(path: Path) -> list[list[str]]:
         raise Refused(f"{path} is not a CSV file in UTF-8: {error}. Save it as one") from error
     if not rows or [name.strip().lower() for name in rows[0]] != COLUMNS:
         raise Refused(f"the first row of {path} must be {','.join(COLUMNS)}")
-    return [row for row in rows[1:] if any(cell.strip() for cell in row)]
+    return {number: row for number, row in enumerate(rows[1:], 2) if any(cell.strip() for cell in row)}
 
 
-def checked(row: Sequence[str], records: Iterable[Record]) -> tuple[float, str]:
-    """(points, reason) of a mark; Refused if the exercise, the points or the reason is wrong."""
-    student, exercise, points, reason = row
-    results = next(record["results"] for record in records if record["student"] == student)
-    most = {r["exercise"]: r["max_points"] for r in results}
-    if exercise not in most:
-        raise Refused(f"there is no exercise {exercise!r}; the exercises are {', '.join(most)}")
+def by_name(records: Iterable[Record]) -> dict[str, Record]:
+    return {record["student"]: record for record in records}
+
+
+def marks_of(row: Sequence[str], students: dict[str, Record]) -> Marks:
+    """The marks of one row; Refused if the student, the exercise, the points or the reason is wrong.
+
+    Args:
+        row: student, exercise, points, reason. The student is as in totals.csv, where the platform's number may be
+            left out; the exercise may be "all".
+        students: the record of each.
+    """
+    if len(row) != len(COLUMNS):
+        raise Refused(f"it must have {len(COLUMNS)} cells; it has {len(row)}")
+    student, exercise = one_of(from_cell(row[0]), students), row[1].strip()
+    most = {r["exercise"]: r["max_points"] for r in students[student]["results"]}
+    if exercise not in [*most, "all"]:
+        raise Refused(f"there is no exercise {exercise!r}; the exercises are {', '.join(most)}, or all of them: all")
+    reason = from_cell(" ".join(row[3].split()))
+    if not reason:
+        raise Refused("a mark set by hand needs a reason; the student reads it")
+    return {(student, ex): (checked(ex, row[2], most[ex]), reason) for ex in most if exercise in (ex, "all")}
+
+
+def checked(exercise: str, points: str, most: float) -> float:
+    """The points of an exercise; Refused if they are no number up to its maximum."""
     try:
         value = float(points.replace(",", "."))
     except ValueError:
         value = math.nan
-    if not 0 <= value <= most[exercise]:
-        raise Refused(f"points of {exercise} must be a number from 0 to {most[exercise]}; got {points!r}")
-    reason = " ".join(reason.split())
-    if not reason:
-        raise Refused("a mark set by hand needs a reason; the student reads it")
-    return round(value, 2), reason.removeprefix("'") if as_cell(reason[1:]) == reason else reason
+    if not 0 <= value <= most:
+        raise Refused(f"points of {exercise} must be a number from 0 to {most}; got {points!r}")
+    return round(value, 2)
 
 
-def one_of(name: str, students: Sequence[str]) -> str:
+def one_of(name: str, students: Collection[str]) -> str:
     """The student of a name, with or without the platform's number; Refused unless exactly one has it."""
     if name in students:
         return name
@@ -170,7 +203,9 @@ def one_of(name: str, students: Sequence[str]) -> str:
         return found[0]
     near = found or difflib.get_close_matches(name, students, 5, 0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else "totals.csv lists the students"
-    raise Refused(f"{'several students are' if found else 'there is no student'} called {name!r}; {hint}")
+    if found:
+        raise Refused(f"several students are called {name!r}; {hint}")
+    raise NoStudent(f"there is no student called {name!r}; {hint}")
 
 
 def changes(old: Record, new: Record, marks: Marks) -> list[str]:

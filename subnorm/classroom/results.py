@@ -103,6 +103,12 @@ def as_cell(text: str) -> str:
     return f"'{text}" if begins and begins in "=+-@" else text
 
 
+def from_cell(text: str) -> str:
+    """The text of a cell that `as_cell` made."""
+    bare = text.removeprefix("'")
+    return bare if as_cell(bare) == text else text
+
+
 def as_json(value: Any) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
@@ -117,10 +123,14 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Write a file atomically."""
+    """Write a file atomically, unless it already has this content."""
+    data = content.encode() if isinstance(content, str) else content
+    with contextlib.suppress(OSError):
+        if path.read_bytes() == data:
+            return
     with writes_to(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _files.write(path, content)
+        _files.write(path, data)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Marks set by hand: in the file, in the tables, in the feedback, and kept."""
 
 import csv
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -26,7 +27,9 @@ def totals(out):
 def test_a_mark_is_in_the_file_the_tables_and_the_feedback(tmp_path, capsys):
     out = desk(tmp_path / "grades", ADA, BO)
     assert set_mark(out, "Ada", "stream", "2.5") == 0
-    assert capsys.readouterr().out == f"Ada: stream 2.5, set by hand in {out / 'marks.csv'}\n"
+    assert capsys.readouterr().out == (
+        f"Ada: stream 2.5; now 6.5 of 7 points\n1 mark set by hand in {out / 'marks.csv'}\n"
+    )
     assert (out / "marks.csv").read_text("utf-8") == (
         "student,exercise,points,reason\nAda,stream,2.5,you explained it well\n"
     )
@@ -46,7 +49,7 @@ def test_a_later_mark_replaces_an_earlier_one_and_keeps_the_others(tmp_path):
     for arguments in (["Ada", "stream", "1"], ["Bo L", "paths", "0"], ["Ada", "stream", "3"]):
         assert set_mark(out, *arguments) == 0
     lines = (out / "marks.csv").read_text("utf-8").splitlines()[1:]
-    assert [line.rsplit(",", 1)[0] for line in lines] == ["Gone,stream,1", "Bo L_12,paths,0", "Ada,stream,3"]
+    assert [line.rsplit(",", 1)[0] for line in lines] == ["Gone,stream,1", "Ada,stream,3", "Bo L_12,paths,0"]
     assert totals(out) == {"Ada": ("7", "stream"), "Bo L_12": ("2", "paths")}
 
 
@@ -79,6 +82,73 @@ def test_a_wrong_mark_is_refused_and_changes_nothing(arguments, reason, message,
     assert not (out / "marks.csv").exists()
 
 
+TABLE = "student,exercise,points,reason\n"
+
+
+def test_a_file_sets_many_marks(tmp_path, capsys):
+    out, table = desk(tmp_path / "grades", ADA, BO), tmp_path / "zeros.csv"
+    assert set_mark(out, "Ada", "paths", "1") == 0
+    table.write_text(f"{TABLE}Bo L,all,0,no file\n\nAda,stream,2.5,fair\n", "utf-8")
+    capsys.readouterr()
+    assert command_line.main(["mark", str(out), "--file", str(table)]) == 0
+    assert capsys.readouterr().out == (
+        "Ada: stream 2.5; now 3.5 of 7 points\nBo L_12: stream 0, paths 0; now 0 of 7 points\n"
+        f"3 marks set by hand in {out / 'marks.csv'}\n"
+    )
+    assert totals(out) == {"Ada": ("3.5", "stream, paths"), "Bo L_12": ("0", "stream, paths")}
+    kept = (out / "marks.csv").read_text("utf-8")
+    assert kept == (
+        f"{TABLE}Ada,paths,1,you explained it well\nBo L_12,stream,0,no file\nBo L_12,paths,0,no file\n"
+        "Ada,stream,2.5,fair\n"
+    )
+    assert command_line.main(["mark", str(out), "--file", str(out / "marks.csv")]) == 0
+    assert (out / "marks.csv").read_text("utf-8") == kept
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("Bo,stream,1,b", "row 4 of .*zeros.csv: there is no student called 'Bo'"),
+        ("Max,stream,1,b", "row 4 of .*: several students are called 'Max'; did you mean Max_1 or Max_2?"),
+        ("Ada,streams,1,b", "row 4 of .*: there is no exercise 'streams'"),
+        ("Ada,stream,4,b", "row 4 of .*: points of stream must be a number from 0 to 3; got '4'"),
+        ("Ada,all,4,b", "row 4 of .*: points of stream must be"),
+        ("Max_1,all,1,b", "row 4 of .*: it sets stream of Max_1 a second time"),
+        ("Ada,stream,1", "row 4 of .*: it must have 4 cells; it has 3"),
+        ("Ada,stream,1, ", "row 4 of .*: a mark set by hand needs a reason"),
+    ],
+)
+def test_one_wrong_row_of_a_file_refuses_all(row, message, tmp_path, capsys):
+    out, table = desk(tmp_path / "grades", ADA, BO, record("Max_1"), record("Max_2")), tmp_path / "zeros.csv"
+    table.write_text(f"{TABLE}Max_1,stream,1,a\n\n{row}\n", "utf-8")
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert command_line.main(["mark", str(out), "--file", str(table)]) == 1
+    assert re.search(f"^mark: {message}", capsys.readouterr().err)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "words", ["Ada stream 1", "Ada stream --reason x", "Ada --file t.csv", "--file t.csv --reason x", ""]
+)
+def test_a_mark_is_one_or_a_file_of_them(words, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        command_line.main(["mark", str(tmp_path), *words.split()])
+    assert "mark takes a student, an exercise, points and --reason; or only --file" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_is_no_empty_one(tmp_path, capsys):
+    assert command_line.main(["mark", str(desk(tmp_path / "grades", ADA)), "--file", str(tmp_path / "t.csv")]) == 1
+    assert "mark: there is no file" in capsys.readouterr().err
+
+
+def test_only_the_files_that_change_are_written(tmp_path):
+    out = desk(tmp_path / "grades", ADA, BO)
+    before = {path: path.stat().st_ino for path in out.rglob("*.*")}  # a written file is a new one
+    assert set_mark(out, "Ada", "stream", "2.5") == 0
+    changed = {path.relative_to(out).as_posix() for path, inode in before.items() if path.stat().st_ino != inode}
+    assert changed == {"grades.csv", "totals.csv", "feedback/0.md", "feedback/0.html"}
+
+
 def test_marks_need_grades(tmp_path, capsys):
     assert set_mark(tmp_path, "Ada", "stream", "1") == 1
     assert set_mark(desk(tmp_path / "grades", ADA, finished=False), "Ada", "stream", "1") == 1
@@ -95,7 +165,9 @@ def test_the_file_may_come_from_a_spreadsheet(tmp_path, capsys):
     text = "\ufeffstudent;exercise;points;reason\r\nAda;stream;2,5;\"two\nlines\"\r\n;;;\r\n'=1+1;paths;0;'=x\r\n"
     text += "No;a;1;b\r\n"
     assert edited(tmp_path, text) == {("Ada", "stream"): (2.5, "two lines"), ("=1+1", "paths"): (0, "=x")}
-    assert "there is no student No here; the mark is not used" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith("row 5 of ")  # the first one is the titles, and the empty one counts
+    assert "there is no student called 'No'; totals.csv lists the students. The mark is not used" in said
 
 
 @pytest.mark.parametrize(
@@ -103,10 +175,10 @@ def test_the_file_may_come_from_a_spreadsheet(tmp_path, capsys):
     [
         ("student,exercise,points\nAda,stream,1\n", "the first row of .* must be student,exercise,points,reason"),
         ("", "the first row of"),
-        ("student,exercise,points,reason\nAda,stream,1\n", "row 2 of .* must have 4 cells; it has 3"),
+        ("student,exercise,points,reason\nAda,stream,1\n", "row 2 of .*: it must have 4 cells; it has 3"),
         (
             "student,exercise,points,reason\nAda,stream,1,a\nAda,stream,2,b\n",
-            "row 3 .* sets stream of Ada a second time",
+            "row 3 of .*: it sets stream of Ada a second time",
         ),
         ("student,exercise,points,reason\nAda,stream,9,a\n", "row 2 of .*: points of stream must be"),
         ("student,exercise,points,reason\nAda,stream,1,\n", "row 2 of .*: a mark set by hand needs a reason"),
