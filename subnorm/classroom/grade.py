@@ -30,12 +30,12 @@ import numpy as np
 
 import subnorm
 from subnorm.checks import SETS
-from subnorm.checks.exercise import Exercise
+from subnorm.checks.exercise import OTHER, Exercise
 from subnorm.classroom import canary
 from subnorm.classroom.behaviour import traces
 from subnorm.classroom.cells import BrokenNotebook, Cell, cells_of, flags_of, solution_of
-from subnorm.classroom.marks import Marks, changes, one_of, publish, read_marks, records_in
-from subnorm.classroom.results import Record, Refused, as_json, digest, read_json, write, writes_to
+from subnorm.classroom.marks import Marks, changes, one_of, publish, read_marks, records_in, worth
+from subnorm.classroom.results import Record, Refused, as_json, counted, digest, read_json, write, writes_to
 from subnorm.classroom.running import Elsewhere, Lost, draw, run
 from subnorm.classroom.sandbox import PACKAGE, Limits, NoSandbox, Sandbox
 from subnorm.classroom.submissions import NoSubmissions, Submission, file_names, read_all
@@ -244,7 +244,7 @@ class Grading:
         if not lines:
             return
         verb = "change" if self.accept else "would change"
-        print(f"grade: {len(lines)} marks of notebooks that are as before {verb}:", file=sys.stderr)
+        print(f"grade: {counted(len(lines), 'mark')} of notebooks that are as before {verb}:", file=sys.stderr)
         print(*(f"  {line}" for line in lines), sep="\n", file=sys.stderr)
         if not self.accept:
             print("All marks and feedback are still the old ones. To take the new, add --accept.", file=sys.stderr)
@@ -267,7 +267,19 @@ class Grading:
         return gone
 
     def summary(self, records: Sequence[Record]) -> None:
-        counts = Counter(r["diagnosis"] for record in records if not record["problem"] for r in record["results"])
+        """Print what needs the teacher's attention; of one student who was graded again, the marks."""
+        if self.only:
+            results = next(record["results"] for record in records if record["student"] == self.only)
+            print(f"{self.only}: {', '.join(r['exercise'] + ' ' + worth(r) for r in results)}")
+            return
+        named = {(ex.name, mistake.tag) for ex in self.exercises for mistake in ex.mistakes}
+        judged = [r for record in records if not record["problem"] for r in record["results"]]
+        counts = Counter(
+            "a named mistake"
+            if (r["exercise"], r["diagnosis"]) in named or r["diagnosis"].startswith(OTHER)
+            else r["diagnosis"]
+            for r in judged
+        )
         print(f"{len(records)} submissions of {self.name}: {self.out / 'grades.csv'}")
         if counts:
             print("  answers: " + ", ".join(f"{tag} {many}" for tag, many in counts.most_common()))
@@ -275,11 +287,11 @@ class Grading:
             more = f", and {len(problems) - 20} more in totals.csv" if len(problems) > 20 else ""
             print(f"  {len(problems)} without a notebook to grade: {', '.join(problems[:20])}{more}")
         if flagged := [record["student"] for record in records if record["flags"]]:
-            print(f"  {len(flagged)} flagged for review: see flags in {self.out / 'log.json'}")
+            print(f"  {len(flagged)} flagged for review: see flags in {self.out / 'totals.csv'}")
         if late := sum(bool(record["late"]) for record in records):
             print(f"  {late} late: see late in {self.out / 'totals.csv'}")
         if by_hand := sum("by_hand" in r for record in records for r in record["results"]):
-            print(f"  {by_hand} marks set by hand: see {self.out / 'marks.csv'}")
+            print(f"  {counted(by_hand, 'mark')} set by hand: see {self.out / 'marks.csv'}")
 
     def student(self, submission: Submission) -> None:
         """Grade one student, unless an earlier run has, and write the record."""

@@ -64,7 +64,7 @@ def hand_back(out: Path, to: str, gradebook: Path | None, column: str | None, sc
         return 1
     if problems:
         print(f"handback: {len(problems)} to look after by hand:", file=sys.stderr)
-        print(*(f"  {line}" for line in problems), sep="\n", file=sys.stderr)
+        print(*(f"  {line}" for line in sorted(problems)), sep="\n", file=sys.stderr)
     return 1 if problems else 0
 
 

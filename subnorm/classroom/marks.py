@@ -21,6 +21,7 @@ from subnorm.classroom.results import (
     as_csv,
     as_lines,
     as_totals,
+    counted,
     feedback,
     from_cell,
     points,
@@ -66,7 +67,7 @@ def mark(out: Path, given: Sequence[str] | Path) -> int:
         if mine := [f"{ex} {value:g}" for (student, ex), (value, _) in new.items() if student == record["student"]]:
             total, most = points(record)
             print(f"{record['student']}: {', '.join(mine)}; now {total:g} of {most:g} points")
-    print(f"{len(new)} mark{'s' * (len(new) != 1)} set by hand in {path}")
+    print(f"{counted(len(new), 'mark')} set by hand in {path}")
     return 0
 
 
@@ -216,7 +217,12 @@ def changes(old: Record, new: Record, marks: Marks) -> list[str]:
         before = was.pop(r["exercise"], None)
         if before and (before["points"], before["max_points"]) == (r["points"], r["max_points"]):
             continue
-        old_mark = f"{before['points']:g} ({before['diagnosis']})" if before else "none"
+        old_mark = worth(before) if before else "none"
         kept = ", but it is set by hand" if (new["student"], r["exercise"]) in marks else ""
-        lines.append(f"{new['student']}: {r['exercise']} {old_mark} → {r['points']:g} ({r['diagnosis']}){kept}")
+        lines.append(f"{new['student']}: {r['exercise']} {old_mark} → {worth(r)}{kept}")
     return lines + [f"{new['student']}: {name} is no longer in the set" for name in was]
+
+
+def worth(r: Record) -> str:
+    """The mark of a result, and the reason for it."""
+    return f"{r['points']:g} of {r['max_points']:g} ({'by hand' if 'by_hand' in r else r['diagnosis']})"

@@ -21,7 +21,7 @@ from subnorm.classroom.behaviour import Trace, alike
 from subnorm.classroom.beliefs import Belief
 from subnorm.classroom.gradebook import PLATFORMS, Gradebook, Unmatched
 from subnorm.classroom.marks import finished, marked, read_marks
-from subnorm.classroom.results import Record, Refused, read_json, write
+from subnorm.classroom.results import Record, Refused, points, read_json, write
 from subnorm.classroom.sandbox import PACKAGE
 from subnorm.classroom.verdict import OURS, SAYS, UNKNOWN
 
@@ -246,8 +246,8 @@ def questions_of(sheet: Sheet) -> list[Question]:
 
 
 def counts(record: Record, result: Record) -> bool:
-    """Whether a result is somebody's answer, or decided by hand."""
-    return not record["problem"] or "by_hand" in result
+    """Whether a result is somebody's answer, or a teacher has found some of a hand-in right and decided it by hand."""
+    return not record["problem"] or ("by_hand" in result and points(record)[0] > 0)
 
 
 def count(question: Question, r: Record, seed: int, record: Record) -> None:

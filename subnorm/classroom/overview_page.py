@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from subnorm.classroom.beliefs import anchor
 from subnorm.classroom.overview import Answers, Question, Sheet, Topic
 from subnorm.classroom.page import code, document
+from subnorm.classroom.results import counted
 
 TOPICS = 3
 PRINTED = {"named": 3, "unknown": 1, "none": 1}  # rows of each kind that are printed; a screen shows all
@@ -104,8 +105,8 @@ def page(
         parts += ['<div class="exercises">', *map(exercise, questions[sheet.name]), "</div>"]
     parts.append(
         '<p class="quiet">Marks set by hand count as you set them. Hand-ins without a notebook to grade count in no '
-        "exercise unless you marked them. Unknown wrong answers are one group if their results agree on all inputs of "
-        "the check.</p>"
+        "exercise unless you gave them points. Unknown wrong answers are one group if their results agree on all "
+        "inputs of the check.</p>"
     )
     return document(title, STYLE, "\n".join(parts))
 
@@ -113,25 +114,25 @@ def page(
 def handed_in(sheet: Sheet, questions: Sequence[Question]) -> str:
     """Who handed in, in numbers."""
     many, problems = len(sheet.records), sheet.problems
-    says = [f"{sheet.name}: {number(many, 'hand-in')}"]
+    says = [f"{sheet.name}: {counted(many, 'hand-in')}"]
     if problems:
         reasons = ", ".join(f"{tag} {k}" for tag, k in sorted(problems.items()))
         says.append(f"{problems.total()} without a notebook to grade ({reasons})")
     if sheet.late:
         says.append(f"{sheet.late} late")
     if by_hand := sum(question.by_hand for question in questions):
-        says.append(f"{number(by_hand, 'mark')} set by hand")
+        says.append(f"{counted(by_hand, 'mark')} set by hand")
     if sheet.absent is not None:
-        says.append(f"{number(sheet.absent, 'student')} of the gradebook did not hand in")
+        says.append(f"{counted(sheet.absent, 'student')} of the gradebook did not hand in")
     if sheet.strangers:
         says.append(
-            f"{number(sheet.strangers, 'hand-in')} matched no row of it, so up to {sheet.strangers} fewer are missing"
+            f"{counted(sheet.strangers, 'hand-in')} matched no row of it, so up to {sheet.strangers} fewer are missing"
         )
     if unjudged := sum(question.unjudged for question in questions):
-        says.append(f"{number(unjudged, 'answer')} could not be judged by the grader: repair it, and grade again")
+        says.append(f"{counted(unjudged, 'answer')} could not be judged by the grader: repair it, and grade again")
     text = "; ".join(says) + "."
     if sheet.judged < FEW:
-        text += f" With {number(sheet.judged, 'notebook')}, a percentage here is a matter of single students."
+        text += f" With {counted(sheet.judged, 'notebook')}, a percentage here is a matter of single students."
     return f"<p>{text}</p>"
 
 
@@ -271,10 +272,6 @@ def of(many: float, whole: float) -> str:
 
 def percent(many: float, whole: float) -> str:
     return f"<span>({many / whole:.0%})</span>".replace("%", "\N{NO-BREAK SPACE}%") if whole else ""
-
-
-def number(many: int, noun: str) -> str:
-    return f"{many} {noun}{'' if many == 1 else 's'}"
 
 
 def g(value: float) -> str:

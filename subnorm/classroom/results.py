@@ -83,11 +83,12 @@ def as_csv(records: Sequence[Record]) -> str:
 
 def as_totals(records: Sequence[Record]) -> str:
     """One line for each student."""
-    rows: list[list[Any]] = [["student", "points", "max_points", "problem", "late", "by_hand"]]
+    rows: list[list[Any]] = [["student", "points", "max_points", "problem", "late", "by_hand", "flags"]]
     for record in records:
         by_hand = ", ".join(r["exercise"] for r in record["results"] if "by_hand" in r)
         sums = [f"{sum_:g}" for sum_ in points(record)]
-        rows.append([as_cell(record["student"]), *sums, record["problem"], record.get("late", ""), by_hand])
+        notes = [record["problem"], record.get("late", ""), by_hand, as_cell("; ".join(record["flags"]))]
+        rows.append([as_cell(record["student"]), *sums, *notes])
     return as_lines(rows)
 
 
@@ -107,6 +108,10 @@ def from_cell(text: str) -> str:
     """The text of a cell that `as_cell` made."""
     bare = text.removeprefix("'")
     return bare if as_cell(bare) == text else text
+
+
+def counted(many: int, noun: str) -> str:
+    return f"{many} {noun}{'' if many == 1 else 's'}"
 
 
 def as_json(value: Any) -> str:

@@ -71,7 +71,7 @@ def page(set_name: str, hand_ins: Sequence[HandIn], pairs: Sequence[Pair], left_
     body = BODY.format(
         set_name=set_name, count=len(hand_ins), gram=GRAM, sure=GRAM + WINDOW - 1, least=LEAST,
         most=still_unusual(len(hand_ins)), short=sum(len(hand_in.own) < LEAST for hand_in in hand_ins),
-        left_out=f"<p>Not compared: {names}.</p>\n" if names else "",
+        left_out=f"<details><summary>Not compared: {len(left_out)}</summary>{names}</details>\n" if names else "",
         pairs=listed(pairs) if pairs else "<p>No pair reaches that score.</p>",
     )  # fmt: skip
     return document(f"{set_name}: hand-ins that share unusual code", STYLE, body)

@@ -303,7 +303,7 @@ def without_common_folder(files: list[File], stem: str) -> list[File]:
     if MOODLE.match(top) or len(students) < 2:
         return files
     print(
-        f"grade: all files are in the folder {clean(top)}: treated as the class, not as one student",
+        f"All files are in the folder {clean(top)}: treated as the class, not as one student.",
         file=sys.stderr,
     )
     return inside

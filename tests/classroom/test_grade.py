@@ -78,10 +78,10 @@ def test_the_round_trip(quick_set, room, tmp_path, capsys):
     )
     assert capsys.readouterr().out.splitlines() == [
         f"3 submissions of quick: {tmp_path / 'grades/grades.csv'}",
-        "  answers: right 2, ddof1 1, not_done 1, missing 1, no_function 1",
+        "  answers: right 2, a named mistake 1, not_done 1, missing 1, no_function 1",
     ]
     totals = (tmp_path / "grades/totals.csv").read_text(encoding="utf-8")
-    assert totals == "student,points,max_points,problem,late,by_hand\nAda,3,3,,,\nBo,0,3,,,\nCy,0,3,,,\n"
+    assert totals == "student,points,max_points,problem,late,by_hand,flags\nAda,3,3,,,,\nBo,0,3,,,,\nCy,0,3,,,,\n"
     log = json.loads((tmp_path / "grades/log.json").read_text(encoding="utf-8"))
     assert log["finished"] is True
     assert log["isolated"] is True
@@ -98,7 +98,7 @@ def test_a_hand_in_without_a_notebook_is_named_once(quick_set, tmp_path, capsys)
         "# Al: quick\n\n0 of 3 points.\n\n`no_notebook`: no notebook was handed in; hand in the file whose name ends "
         "in .ipynb.\n\nHanded in: Al/my\\_sheet.html\n"
     )
-    assert (tmp_path / "grades/totals.csv").read_text(encoding="utf-8").endswith("\nAl,0,3,no_notebook,,\n")
+    assert (tmp_path / "grades/totals.csv").read_text(encoding="utf-8").endswith("\nAl,0,3,no_notebook,,,\n")
 
 
 def test_a_run_stopped_from_the_keyboard_says_how_to_go_on(quick_set, room, tmp_path, monkeypatch, capsys):

@@ -198,8 +198,8 @@ def test_what_a_new_check_would_change_is_listed():
         changes(ADA, {**ADA, "results": [result(says="other words", diagnosis="shape"), ADA["results"][1]]}, {}) == []
     )
     assert changes(ADA, new, {("Ada", "stream"): (1, "x")}) == [
-        "Ada: stream 2 (value) → 3 (right), but it is set by hand",
-        "Ada: more none → 0 (missing)",
+        "Ada: stream 2 of 3 (value) → 3 of 3 (right), but it is set by hand",
+        "Ada: more none → 0 of 1 (missing)",
         "Ada: paths is no longer in the set",
     ]
 

@@ -198,6 +198,17 @@ def test_hand_ins_without_a_notebook_and_answers_that_we_could_not_judge(tmp_pat
     assert "no_notebook" not in page.split("<h3>", 1)[1]
 
 
+def test_zeros_for_a_file_that_is_no_notebook_are_no_misunderstanding(tmp_path):
+    lost = [answer(ex, "no_notebook") for ex in checks.SETS["ex02"]]
+    more = {name: record(name, f"{name}/x.pdf", results=lost, problem="no_notebook") for name in ("Zed", "Zoe")}
+    out = graded(tmp_path / "ex02", "ex02", 2, {"layer_norm": {"ddof1": 1}}, **more)
+    marks = "student,exercise,points,reason\nZed,all,0,no file\nZoe,all,0,on paper\n"
+    (out / "marks.csv").write_text(marks, "utf-8")
+    assert "layer_norm: 1 of 2" in looked_at(tmp_path, out)[1]
+    (out / "marks.csv").write_text(marks.replace("Zoe,all,0", "Zoe,all,1"), "utf-8")
+    assert "layer_norm: 2 of 3" in looked_at(tmp_path, out)[1]
+
+
 @pytest.mark.parametrize(
     ("book", "handed_in", "absent", "strangers"),
     [

@@ -20,10 +20,12 @@ def test_a_record_that_is_none_is_empty(tmp_path):
 def test_the_totals_are_sums():
     results = [{"points": 2, "max_points": 3}, {"points": 4, "max_points": 4}]
     records = [
-        {"student": "Ada", "results": results, "problem": ""},
-        {"student": "=Bo", "results": [], "problem": "empty"},
+        {"student": "Ada", "results": results, "problem": "", "flags": ["imports os", "x"]},
+        {"student": "=Bo", "results": [], "problem": "empty", "flags": []},
     ]
-    assert as_totals(records) == ("student,points,max_points,problem,late,by_hand\nAda,6,7,,,\n'=Bo,0,0,empty,,\n")
+    assert as_totals(records) == (
+        "student,points,max_points,problem,late,by_hand,flags\nAda,6,7,,,,imports os; x\n'=Bo,0,0,empty,,,\n"
+    )
 
 
 def test_two_files_go_into_one_folder(tmp_path):
