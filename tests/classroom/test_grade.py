@@ -452,7 +452,8 @@ def test_very_many_files_of_one_student_are_this_student_s_problem(tmp_path):
 def test_a_folder_around_the_whole_class_may_have_any_name(inside, students, tmp_path, capsys):
     write_zip(tmp_path / "download.zip", [(f"Grades 2026/{name}", b"1") for name in inside])
     assert [one.student for one in read_all(tmp_path / "download.zip")] == students
-    assert ("folder Grades 2026: treated as the class" in capsys.readouterr().err) == (len(students) > 1)
+    said = "All files are in the folder Grades 2026: treated as the class, not as one student.\n"
+    assert capsys.readouterr().err == said * (len(students) > 1)
 
 
 def test_the_only_student_on_moodle_is_no_folder_of_a_class(tmp_path):
@@ -599,6 +600,7 @@ def test_what_the_sheet_itself_has_is_not_flagged(quick_set, tmp_path, monkeypat
     (tmp_path / "class/Ada.ipynb").write_bytes(sheet(f"import os, sys\n{LAYER_NORM}"))
     assert run(tmp_path / "class", tmp_path / "grades") == 0
     assert json.loads((tmp_path / "grades/log.json").read_text())["students"]["Ada"]["flags"] == ["imports sys"]
+    assert (tmp_path / "grades/totals.csv").read_text("utf-8").endswith("imports sys\n")
 
 
 def test_the_cells_of_a_notebook():
