@@ -84,8 +84,7 @@ def grade(
         limits: of time, memory and processes.
     """
     try:
-        exercises = SETS.get(set_name)
-        if exercises is None:
+        if set_name not in SETS:
             raise Refused(f"a set is one of {', '.join(SETS)}; got {set_name}")
         if not source.exists():
             raise Refused(f"submissions must be a folder or a zip file; there is no {source}")
@@ -99,7 +98,7 @@ def grade(
             out.mkdir(parents=True, exist_ok=True)
         hidden = [source, out]
         with cluster(scheduler, limits, hidden) if scheduler else Sandbox(sandbox, limits, hidden) as box:
-            done = Grading(set_name, exercises, source, out, seed, box, student, accept, deadline, release).run(jobs)
+            done = Grading(set_name, source, out, seed, box, student, accept, deadline, release).run(jobs)
     except (Refused, NoSandbox, NoSubmissions) as error:
         print(f"grade: {error}", file=sys.stderr)
         return 1
@@ -127,7 +126,6 @@ class Grading:
     def __init__(
         self,
         name: str,
-        exercises: Sequence[Exercise],
         source: Path,
         out: Path,
         seed: int | None,
@@ -137,7 +135,7 @@ class Grading:
         deadline: datetime | None,
         release: Path | None,
     ) -> None:
-        self.name, self.exercises, self.out, self.box, self.accept = name, list(exercises), out, box, accept
+        self.name, self.exercises, self.out, self.box, self.accept = name, list(SETS[name]), out, box, accept
         self.submissions = read_all(source)
         self.only = one_of(only, [submission.student for submission in self.submissions]) if only else None
         self.log = read_json(out / "log.json")
@@ -154,7 +152,7 @@ class Grading:
         self.seed: int = seed if seed is not None else secrets.randbits(64) if kept is None else kept
         self.deadline = deadline.astimezone().isoformat() if deadline else self.log.get("deadline")
         self.pending: list[tuple[Record, Record]] = []  # (old, new) records of one notebook, with other marks
-        self.cases = {ex.name: draw(ex, self.seed) for ex in exercises}
+        self.cases = {ex.name: draw(ex, self.seed) for ex in self.exercises}
         self.take_release(release)
         self.version = versions()
         self.solved = solution_of(name)
@@ -280,7 +278,7 @@ class Grading:
             else r["diagnosis"]
             for r in judged
         )
-        print(f"{len(records)} submissions of {self.name}: {self.out / 'grades.csv'}")
+        print(f"{counted(len(records), 'submission')} of {self.name}: {self.out / 'grades.csv'}")
         if counts:
             print("  answers: " + ", ".join(f"{tag} {many}" for tag, many in counts.most_common()))
         if problems := [f"{record['student']} ({record['problem']})" for record in records if record["problem"]]:

@@ -38,6 +38,7 @@ pre { font-size: .85rem; line-height: 1.4; border: 1px solid var(--line); margin
 pre { overflow-x: auto; overflow-wrap: normal; }
 mark { background: var(--mark); color: inherit; }
 a { color: inherit; }
+details { margin: 0 0 1rem; }
 """
 
 BODY = """\

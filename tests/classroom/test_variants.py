@@ -246,7 +246,7 @@ def test_a_release_that_changes_marks_needs_consent(room, capsys):
     default, other = (next(seed for seed in labels if labels[seed] == label) for label in (one.label, two.label))
     assert graded(room, release=released(room, "Ada", seed=default)) == 0
     assert graded(room, release=released(room, "Ada", seed=other)) == 1
-    assert "Ada: layer_norm 1 (right) → 0 (variant_a_gain_of_gamma)" in capsys.readouterr().err
+    assert "Ada: layer_norm 1 of 1 (right) → 0 of 1 (variant_a_gain_of_gamma)" in capsys.readouterr().err
     assert graded(room, release=released(room, "Ada", seed=other), accept=True) == 0
     assert graded(room, release=released(room, "Ada", seed=default), student="Ada") == 1
     assert "to change that, grade everybody, without --student" in capsys.readouterr().err
