@@ -187,12 +187,15 @@ class SubnormPython {
 
 // What the workbenches of a page share: one Python, one script of the editor, and one run at a time.
 class SubnormDesk {
-  // `lost` says what a reader has to do when Python ends; `unkept` is called when the browser does not keep what they type.
-  constructor(settings, { lost = "", unkept = () => {} } = {}) {
-    Object.assign(this, { settings, lost, unkept, benches: [], busy: null });
+  // `lost` says what a reader has to do when Python ends.
+  constructor(settings, { lost = "" } = {}) {
+    Object.assign(this, { settings, lost, benches: [], busy: null });
     this.python = new SubnormPython(settings, (done, total) => this.busy?.loading(done, total));
-    if (!subnormStore((store) => { store.setItem("subnorm.try", ""); store.removeItem("subnorm.try"); return true; })) unkept();
+    if (!subnormStore((store) => { store.setItem("subnorm.try", ""); store.removeItem("subnorm.try"); return true; })) this.unkept();
   }
+
+  // The browser does not keep what the reader types: the page shows a sentence that says so, at editors that open later, too.
+  unkept() { document.documentElement.classList.add("keeps-nothing"); }
 
   // Put the editor into the place of all fields, now and later. Without it, the fields go on.
   loadEditor() {
@@ -321,7 +324,6 @@ const subnormSheet = document.querySelector("[data-in-page]");
 if (subnormSheet) {
   const desk = new SubnormDesk(JSON.parse(subnormSheet.dataset.inPage), {
     lost: "Your definitions are gone: rerun the cells that you need.",
-    unkept: () => { subnormSheet.querySelector("[data-unkept]").hidden = false; },
   });
 
   // A student's own sheet gives a code for this page's address, #variant=…: for each exercise a digit, its variant.

@@ -87,6 +87,5 @@
     }
   }
 
-  const unkept = () => { box.querySelector("[data-state]").textContent = "This browser does not keep your code: download it before you leave the page."; };
-  new Playground(new SubnormDesk({ more: {}, ...python }, { unkept }), Object.keys(starters));
+  new Playground(new SubnormDesk({ more: {}, ...python }), Object.keys(starters));
 }

@@ -192,8 +192,7 @@ HEAD = """\
 <p><strong>You can work on this page.</strong> The first <em>Run</em> or <em>Check</em> loads Python with NumPy
 {numpy} ({size:.1f} MB, once). Your code stays in this browser, and the notebook to hand in is made from it.
 Ctrl+Enter runs, Shift+Enter checks, and Tab leaves the editor.</p>
-<p data-unkept hidden>This browser does not keep your code: download the notebook before you leave the page.</p>
-<p data-own hidden><span role="status"></span> <button type="button">Use this page's tasks</button></p>
+{unkept}<p data-own hidden><span role="status"></span> <button type="button">Use this page's tasks</button></p>
 <p>"""
 BENCH = """\
 <div class="workbench"{attributes}>
@@ -208,6 +207,8 @@ autocapitalize="off" autocomplete="off" autocorrect="off">
 <div data-output tabindex="0" role="group" aria-label="Output"></div>
 {more}</div>
 """
+#: The page shows it once the browser has refused to keep what the reader types.
+UNKEPT = "<p data-unkept>This browser does not keep your code: {}.</p>\n"
 ASKS = "<p data-asks></p>\n"  # what the student's own sheet asks for
 CHECK = '<button type="button" data-check>Check</button>'
 VERDICT = '<div data-verdict role="status"></div>\n'
@@ -224,6 +225,7 @@ def editor(label, code="", **slots):
 def visit_head(translator, node):
     about = settings(translator.builder.srcdir, **node["settings"])
     filled = {"settings": escape(json.dumps(about)), "numpy": about["versions"]["numpy"], "size": megabytes(about)}
+    filled["unkept"] = UNKEPT.format("download the notebook before you leave the page")
     translator.body.append(HEAD.format(**filled))
 
 

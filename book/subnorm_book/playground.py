@@ -27,6 +27,7 @@ HEAD = '<div class="playground" data-playground="{settings}">\n'
 CHOICE = '<button type="button" data-starter="{name}" aria-pressed="false">{title}</button>\n'
 QUESTION = '<p data-question aria-live="polite">{question}</p>\n'
 BUTTONS = '<button type="button" data-download>Download</button><button type="button" data-link>Link</button>'
+UNKEPT = in_page.UNKEPT.format("download it before you leave the page")
 
 
 class playground(nodes.Element):
@@ -78,7 +79,7 @@ def visit(translator, node):
         translator.body.append(f'<div class="starters" role="group" aria-label="Starters">\n{choices}</div>\n')
         translator.body.append(QUESTION.format(question=escape(first["question"])))
     cost = in_page.COST.format(in_page.megabytes(about))
-    translator.body.append(in_page.editor("Your code", first["code"], cost=cost, last=BUTTONS))
+    translator.body.append(in_page.editor("Your code", first["code"], cost=cost, last=BUTTONS, before=UNKEPT))
     translator.body.append("</div>\n")
     raise nodes.SkipNode
 

@@ -146,13 +146,14 @@ BUTTON = (
 )
 EDITOR = '<template data-try-page="{page}" data-script="in-page.js?{version}">{bench}</template>\n'
 CLOSE = '<button type="button" data-close>Close</button>'
+UNKEPT = in_page.UNKEPT.format("copy it before you close the editor or leave the page")
 STORED = '<div data-stored tabindex="0" role="group" aria-label="Output in the book"></div>\n'
 
 
 def visit(translator, node):
     translator.body.append(BUTTON.format(cell=node["cell"]))
     if "page" in node:
-        bench = in_page.editor("Code of this cell", last=CLOSE, more=STORED)
+        bench = in_page.editor("Code of this cell", before=UNKEPT, last=CLOSE, more=STORED)
         version = hashlib.sha256(Path(translator.builder.srcdir, SCRIPT).read_bytes()).hexdigest()[:12]
         translator.body.append(EDITOR.format(page=node["page"], version=version, bench=bench))
     raise nodes.SkipNode

@@ -9,7 +9,7 @@ import pytest
 from classroom.test_variants import answer_to
 from helpers.look import accessible
 from helpers.parts import need
-from helpers.visit import DESK, PHONE, POLICY_HOLDS, opened, strictly
+from helpers.visit import DESK, KEEPS_NOTHING, PHONE, POLICY_HOLDS, opened, strictly
 
 from subnorm import checks
 from subnorm.checks.collect import NEEDS
@@ -424,9 +424,7 @@ def test_a_browser_that_keeps_nothing_says_so(browser, server):
     with opened(browser, server, [], viewport=DESK) as page:
         page.goto(address(server, "ex02"))
         assert not page.locator("[data-unkept]").is_visible()
-        page.add_init_script(
-            "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError') } })"
-        )
+        page.add_init_script(KEEPS_NOTHING)
         page.reload()
         assert page.locator("[data-unkept]").is_visible()
         assert "unbiased" in Bench(page, "layer_norm").does("check", DDOF1).verdict

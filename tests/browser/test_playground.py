@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 from helpers.look import ACCESSIBLE, AXE
-from helpers.visit import DESK, PHONE, opened
+from helpers.visit import DESK, KEEPS_NOTHING, PHONE, opened
 from subnorm_book.playground import starters
 
 from tools import course
@@ -103,6 +103,17 @@ def test_each_starter_keeps_its_own_text(visit, tmp_path):
     assert (tmp_path / "a.py").read_text("utf-8") == "print('mine')"
     page.click("[data-reset]")
     assert editor.code == STARTERS["shift"]["code"]
+
+
+def test_a_browser_that_keeps_nothing_says_so(browser, server):
+    with opened(browser, server, [], viewport=PHONE) as page:  # the theme's own scripts fail there
+        page.goto(f"{server}book/playground.html")
+        assert not page.locator("[data-unkept]").is_visible()
+        page.add_init_script(KEEPS_NOTHING)
+        page.reload()
+        page.click("[data-starter=shift]")
+        assert Editor(page).run() != ""
+        assert "download it before" in page.locator("[data-unkept]").inner_text()
 
 
 def test_a_link_carries_the_code_and_runs_nothing(visit, server):

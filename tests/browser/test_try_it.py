@@ -3,7 +3,7 @@
 import json
 
 from helpers.look import accessible
-from helpers.visit import DESK, PHONE, POLICY_HOLDS, opened, strictly
+from helpers.visit import DESK, KEEPS_NOTHING, PHONE, POLICY_HOLDS, opened, strictly
 
 from tools import course
 from tools.in_page.measure import RUN
@@ -13,6 +13,7 @@ OPEN = """() => {
   document.querySelectorAll(".predict .skip").forEach((button) => button.click());
   document.querySelectorAll("details").forEach((fold) => { fold.open = true; });
 }"""
+FULL = "() => { Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError') } }"
 FOREVER = "while True:\n    pass"
 
 # One Python for the cells of all notebooks: in the page each notebook has its own.
@@ -214,6 +215,23 @@ def test_on_a_phone_nothing_is_too_wide_and_axe_finds_nothing(browser, server):
         Cell(page, "cell-18").runs(f"1 / 0  # {'long ' * 40}")
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         assert accessible(page, "light", "dark") == []
+
+
+def test_a_browser_that_keeps_nothing_says_so_at_every_editor(browser, server):
+    """From the first, or once there is no more room for it."""
+    with opened(browser, server, [], viewport=PHONE) as page:
+        visit(page, server + PAGE)
+        first, later = Cell(page, "cell-18"), Cell(page, "cell-24")
+        first.tries()
+        assert not first.box.locator("[data-unkept]").is_visible()
+        page.evaluate(FULL)
+        first.runs("print('mine')")
+        later.tries()
+        assert [cell.box.locator("[data-unkept]").is_visible() for cell in (first, later)] == [True, True]
+        page.add_init_script(KEEPS_NOTHING)
+        visit(page, server + PAGE)
+        assert first.tries() == "Same as in the book."
+        assert "copy it before" in first.box.locator("[data-unkept]").inner_text()
 
 
 def test_a_strict_policy_allows_it(browser, server):

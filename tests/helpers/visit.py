@@ -8,6 +8,9 @@ POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; worker-src 'self'; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:"
 )
+KEEPS_NOTHING = (
+    "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError') } })"
+)
 # A script in the page's text does not run.
 POLICY_HOLDS = """() => new Promise((done) => {
   globalThis.ran = false;
