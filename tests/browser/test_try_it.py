@@ -1,12 +1,10 @@
 """Try it at the cells of the chapters, as a reader meets it; and every such cell, run in the page."""
 
-import json
-
 from helpers.look import accessible
 from helpers.visit import DESK, KEEPS_NOTHING, PHONE, POLICY_HOLDS, opened, strictly
 
 from tools import course
-from tools.in_page.measure import RUN
+from tools.in_page.measure import Chromium, tried
 
 PAGE = "notebooks/01a-attention-in-twenty-lines.html"
 OPEN = """() => {
@@ -16,44 +14,14 @@ OPEN = """() => {
 FULL = "() => { Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError') } }"
 FOREVER = "while True:\n    pass"
 
-# One Python for the cells of all notebooks: in the page each notebook has its own.
-ALL = """
-import json
-from subnorm_book.page_cells import Cells
-
-def outputs(cells, tries):
-    session, found = Cells(cells), {}
-    for name, then in tries:
-        sent = []
-        error = json.loads(session.run(name, "{}", json.dumps(then), sent.append))["error"]
-        found[name] = ["".join(sent).rstrip(), error]
-    return found
-"""
-
 
 def test_every_cell_prints_in_the_page_what_it_prints_in_the_book(browser, server):
-    """Character by character; of an error, its message. A hidden cell that ran after another is not run once more."""
-    files = sorted((course.PAGES / "_static/try").glob("*.json"))
-    notebooks = {path.stem: json.loads(path.read_text("utf-8")) for path in files}
-    settings = notebooks.pop("settings")
-    count = 0
+    """Character by character; of an error, its message."""
     with opened(browser, server, []) as page:
-        page.goto(f"{server}notebooks/exercises/ex02-layer-norm.html")
-        page.evaluate(f"document.querySelector('[data-in-page]').dataset.inPage = {json.dumps(json.dumps(settings))}")
-        page.evaluate(RUN, ALL)
-        for notebook, about in notebooks.items():
-            shown = {name for one in about["tries"].values() for name in one["then"]}
-            run = {name: one for name, one in about["tries"].items() if name not in shown}
-            names = [[name, one["then"]] for name, one in run.items()]
-            call = f"print(json.dumps(outputs({json.dumps(about['cells'])!r}, {names!r})))"
-            found = json.loads(page.evaluate(RUN, call))
-            for name, (text, error) in found.items():
-                said = run[name]["said"]
-                if error:
-                    text, said = text + error.split("\n")[-1].partition(": ")[2], said.partition(": ")[2]
-                assert text == said, f"{notebook}, {name}"
-            count += len(found)
-    assert count > 130
+        found = list(tried(Chromium(page, browser.version), server))
+    assert len(found) > 130
+    for cell, printed, said in found:
+        assert printed == said, cell
 
 
 def visit(page, address):
@@ -231,7 +199,7 @@ def test_a_browser_that_keeps_nothing_says_so_at_every_editor(browser, server):
         page.add_init_script(KEEPS_NOTHING)
         visit(page, server + PAGE)
         assert first.tries() == "Same as in the book."
-        assert "copy it before" in first.box.locator("[data-unkept]").inner_text()
+        assert first.box.locator("[data-unkept]", has_text="copy it before").is_visible()
 
 
 def test_a_strict_policy_allows_it(browser, server):

@@ -2,7 +2,8 @@
 
 It opens a sheet from a local server, then over 10 Mbit/s, and prints what is loaded and how long a result takes. Then
 it runs the right answer and every named mistake of all exercises in that browser, compares what the checks say with
-what they say here, and reads the story that the model tells. `python3 course.py speed in-page` stores the times.
+what they say here, and reads the story that the model tells. It runs every cell of the chapters that has *Try it*, too,
+and compares what it prints with the book. `python3 course.py speed in-page` stores the times.
 
 Chromium needs Playwright. Firefox needs only itself; FIREFOX may name its command. WebKit is Safari's engine: on Debian
 it comes with `apt install webkit2gtk-driver xvfb`. Safari itself needs a Mac, and is not driven.
@@ -90,6 +91,25 @@ def verdicts(name):
 STORY = """
 from subnorm import checks
 checks.story(**{exercise.name: exercise.reference for exercise in checks.SETS["ex06"]})
+"""
+
+#: A Python with what the cells of all chapters need.
+ALL = """async (settings) => {
+  globalThis.python = new SubnormPython(JSON.parse(settings), () => {});
+  return true;
+}"""
+#: One Python for the cells of all chapters: in the page each chapter has its own.
+OUTPUTS = """
+import json
+from subnorm_book.page_cells import Cells
+
+def outputs(cells, tries):
+    session, found = Cells(cells), {}
+    for name, then in tries:
+        sent = []
+        error = json.loads(session.run(name, "{}", json.dumps(then), sent.append))["error"]
+        found[name] = ["".join(sent).rstrip(), error]
+    return found
 """
 
 
@@ -347,6 +367,39 @@ def compared(tab: Tab, base: str) -> bool:
     return not different and told
 
 
+def tried(tab: Tab, base: str) -> Iterator[tuple[str, str, str]]:
+    """Each cell that has *Try it*: its name, what it prints in the page, and in the book; of an error, the message.
+
+    A hidden cell that runs after another one is not run once more.
+    """
+    books = {path.stem: path.read_text("utf-8") for path in sorted((course.PAGES / "_static" / "try").glob("*.json"))}
+    tab.open(base + PAGE)
+    tab.evaluate(ALL, books.pop("settings"))
+    tab.evaluate(RUN, OUTPUTS)
+    for chapter, about in ((name, json.loads(text)) for name, text in books.items()):
+        after = {name for one in about["tries"].values() for name in one["then"]}
+        tries = {name: one for name, one in about["tries"].items() if name not in after}
+        names = [[name, one["then"]] for name, one in tries.items()]
+        call = f"print(json.dumps(outputs({json.dumps(about['cells'])!r}, {names!r})))"
+        for name, (printed, error) in json.loads(tab.evaluate(RUN, call)).items():
+            said = tries[name]["said"]
+            if error:
+                printed, said = printed + error.split("\n")[-1].partition(": ")[2], said.partition(": ")[2]
+            yield f"{chapter}, {name}", printed, said
+
+
+def as_in_the_book(tab: Tab, base: str) -> bool:
+    """Whether all cells that have *Try it* print in the browser what they print in the book."""
+    found = list(tried(tab, base))
+    different = [(cell, printed, said) for cell, printed, said in found if printed != said]
+    for cell, printed, said in different:
+        print(f"  {cell}:\n{printed}\n  but in the book\n{said}")
+    print(
+        f"  {len(found)} cells of the chapters, {len(found) - len(different)} as in the book, {len(different)} others"
+    )
+    return not different
+
+
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("browsers", nargs="*", choices=[*BROWSERS, []], default=["chromium"])
@@ -362,7 +415,7 @@ def main(words: list[str]) -> int:
             print(f"  {name:16}{shown:>10}" + (f"  {row['bytes'] / 1e6:.2f} MB" if "bytes" in row else ""), flush=True)
         Counting.rate = float("inf")
         with served() as base, BROWSERS[browser]() as tab:
-            same &= compared(tab, base)
+            same &= compared(tab, base) & as_in_the_book(tab, base)
     return 0 if same else 1
 
 
