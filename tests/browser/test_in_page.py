@@ -479,7 +479,7 @@ def test_the_code_of_an_own_sheet_makes_the_page_ask_for_its_variants(browser, s
         assert not note.is_visible()
         page.goto(address(server, "ex01") + "#variant=0001200")
         assert "what your own sheet asks for (0001200)" in note.inner_text()
-        page.goto(server)
+        page.goto("about:blank")
         page.goto(address(server, "ex01"))
         bench = Bench(page, "scaled_stream")
         labels = "the factor 1 / sqrt(2 N)", "the factor 1 / sqrt(N)"

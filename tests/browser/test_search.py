@@ -142,7 +142,9 @@ def test_a_result_is_quoted_in_prose(browser, server, query):
     assert faults == []
 
 
-MARKED = """() => {
+# Sphinx sets a timer of 10 ms once the page is parsed; one of 50 ms that is set later ends after it.
+MARKED = """async () => {
+  await new Promise((done) => setTimeout(done, 50));
   const seen = (e) => getComputedStyle(e).backgroundColor !== "rgba(0, 0, 0, 0)";
   const all = [...document.querySelectorAll(".highlighted")].filter(seen);
   const text = all.filter((e) => e.closest(".bd-article, #search-results"));
@@ -152,7 +154,7 @@ MARKED = """() => {
 
 def marked(page):
     """How many words are highlighted in the text of a page, and around it."""
-    page.wait_for_timeout(100)  # Sphinx waits, too
+    page.wait_for_load_state("load")
     return page.evaluate(MARKED)
 
 
