@@ -62,13 +62,13 @@
         this.output.textContent = same && !error ? "" : aligned(text);
         this.stored.textContent = same ? "" : aligned(this.said) || "Nothing.";
         const edited = this.code !== this.stub;
-        const above = changed.length ? " It ran with your change above." : "";
+        const more = (changed.length ? " It ran with your change above." : "") + (this.drawn && edited ? " Figures stay as in the book." : "");
         const warning = this.warns && !edited ? ", but for the warning: Python in a page gives none" : "";
-        if (same && edited) return `Your change leaves the output the same as in the book.${above}`;
-        if (same && text) return `Same as in the book${warning}.${above}`;
-        if (same) return `It ran and, as in the book, printed nothing. Add a line that shows a value.${above}`;
-        if (error) return `An error, in the output below.${above}`;
-        return (edited ? "Compare your output with the book’s." : "Not the same as in the book.") + above;
+        if (same && edited) return `Your change leaves the output the same as in the book.${more}`;
+        if (same && text) return `Same as in the book${warning}.${more}`;
+        if (same) return `It ran and, as in the book, printed nothing. Add a line that shows a value.${more}`;
+        if (error) return `An error, in the output below.${more}`;
+        return (edited ? "Compare your output with the book’s." : "Not the same as in the book.") + more;
       }
     }
 

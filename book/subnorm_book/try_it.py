@@ -57,13 +57,14 @@ class Tries(SphinxTransform):
 def page(cells, root):
     """What the page of a notebook with these cells has to know; "tries" has the cells with a button."""
     sections = list(accumulate(cell["cell_type"] == "markdown" and "\n#" in f"\n{source(cell)}" for cell in cells))
-    code = [(cell, section) for cell, section in zip(cells, sections, strict=True) if cell["cell_type"] == "code"]
+    code = [(cell, section) for cell, section in zip(cells, sections, strict=False) if cell["cell_type"] == "code"]
     cells = [cell for cell, _ in code]
     modules = Modules(root)
     raising = [k for k, cell in enumerate(cells) if raises(cell)]
     needs = Needs(map(source, cells), modules.alone, raising)
     before = {k: needs.before(k) for k in range(len(cells)) if "checked" not in tags(cells[k])}
     before = {k: numbers for k, numbers in before.items() if numbers is not None}
+    drawn = [set(needs.before(k, strict=False)) for k, cell in enumerate(cells) if draws(cell)]
     tries = {}
     for k in before:
         then = [j for j in shown_by(k, cells, needs, before) if code[j][1] == code[k][1]]
@@ -74,6 +75,7 @@ def page(cells, root):
             "then": [cells[j]["id"] for j in then],
             "said": "\n".join(filter(None, (text for text, _ in said))),
             "warns": any(warns for _, warns in said),
+            "drawn": any(numbers.intersection(needs.of_cell[k]) for numbers in drawn),
         }
     run = {n for k, numbers in before.items() if cells[k]["id"] in tries for n in (*numbers, *needs.of_cell[k])}
     imports = {module for n in run for module in needs.all[n].imports}
@@ -123,6 +125,11 @@ def tags(cell):
 
 def raises(cell):
     return any(output["output_type"] == "error" for output in cell["outputs"])
+
+
+def draws(cell):
+    """Whether a cell draws a figure. No page draws it again: that would take Matplotlib."""
+    return any(kind.startswith("image/") for output in cell["outputs"] for kind in output.get("data", ()))
 
 
 def text_of(cell):

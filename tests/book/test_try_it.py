@@ -65,7 +65,12 @@ def test_a_button_for_a_cell_that_is_shown_and_for_a_hidden_one_that_prints():
     ],
 )
 def test_what_a_cell_said_is_its_text(outputs, said, warns):
-    assert tries(code("a", "print(np.ones(1))", *outputs))["a"] == {"then": [], "said": said, "warns": warns}
+    assert tries(code("a", "print(np.ones(1))", *outputs))["a"] == {
+        "then": [],
+        "said": said,
+        "warns": warns,
+        "drawn": False,
+    }
 
 
 def test_the_hidden_cells_that_show_a_result_run_with_it():
@@ -74,8 +79,15 @@ def test_the_hidden_cells_that_show_a_result_run_with_it():
     check = code("check", "assert x == 3", tags=["checked"])
     plot = code("plot", "figures.show(x)", shows("an alternative text"), tags=["hide-input"])
     found = tries(code("x", "x = 3"), check, plot, other, table, code("more", "z = 4"), {**table, "id": "late"})
-    assert found["x"] == {"then": ["table"], "said": "3", "warns": False}
+    assert found["x"] == {"then": ["table"], "said": "3", "warns": False, "drawn": False}
     assert tries(code("x", "x = 3"), HEADING, table)["x"]["then"] == []
+
+
+def test_a_cell_that_a_figure_shows_is_told_from_others():
+    picture = {"output_type": "display_data", "data": {"image/svg+xml": "<svg/>"}, "metadata": {}}
+    plot = code("plot", "figures.show(x)", picture, tags=["hide-input"])
+    found = tries(code("early", "x = 1"), code("x", "x = 3"), code("y", "y = 3"), plot, code("late", "x"))
+    assert {name: one["drawn"] for name, one in found.items()} == {"early": False, "x": True, "y": False, "late": False}
 
 
 def test_a_page_loads_the_packs_that_its_cells_import(caplog):
