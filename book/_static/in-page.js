@@ -427,10 +427,9 @@ if (subnormSheet) {
   addEventListener("hashchange", () => own.take());
 
   // The students' notebook, with what is written here in its answer cells: the grader takes no other form.
-  const link = subnormSheet.querySelector("a.download");
-  link?.addEventListener("click", async (event) => {
+  for (const link of document.querySelectorAll(".in-page-head a.download, .hand-in a")) link.addEventListener("click", async (event) => {
     event.preventDefault();
-    const note = subnormSheet.querySelector("[data-note]");
+    const note = link.parentElement.querySelector("[data-note]");
     note.textContent = "";
     try {
       const book = await (await fetch(link.href)).json();

@@ -66,7 +66,7 @@ class together(nodes.Element):
 
 
 class checked(nodes.Element):
-    """What `checks.progress()` prints."""
+    """What `checks.progress()` prints, and the notebook to hand in."""
 
 
 class Workbenches(SphinxTransform):
@@ -96,11 +96,11 @@ class Workbenches(SphinxTransform):
         for cell in list(self.document.findall(nodes.container)):
             code = cell_code(cell)
             if code == "checks.progress()":
-                replaced(cell, checked())
+                replaced(cell, checked("", notebook(book.name, DOWNLOAD)))
             elif code.startswith("checks.story("):
                 replaced(cell, together(stub=code, packs=packs))
         names = [ex.name for ex in exercises if ex.way not in NEEDS]
-        link = notebook(book.name, "Download this sheet as a notebook")
+        link = notebook(book.name, DOWNLOAD)
         variants = {ex.name: [k, *(one.label for one in ex.variants)] for k, ex in enumerate(exercises) if ex.variants}
         about = {"packs": packs, "setup": stubs["setup"], "exercises": names}
         about |= {"variants": variants, "count": len(exercises)}  # of each exercise: its place, and the labels
@@ -212,6 +212,8 @@ UNKEPT = "<p data-unkept>This browser does not keep your code: {}.</p>\n"
 ASKS = "<p data-asks></p>\n"  # what the student's own sheet asks for
 CHECK = '<button type="button" data-check>Check</button>'
 VERDICT = '<div data-verdict role="status"></div>\n'
+DOWNLOAD = "Download this sheet as a notebook"
+NOTE = ' <span data-note role="status"></span>'  # why there was no download
 NOTHING_CHECKED = "0 of 0 exercises that you have checked are right."  # as the script says it: nothing moves
 COST = " <span data-cost>loads {:.1f} MB</span>"  # what a run loads first; the script keeps it true
 
@@ -243,7 +245,7 @@ def visit_together(translator, node):
 
 def visit_checked(translator, node):
     translator.body.append(f'<div class="checked-here" data-checked role="status">{NOTHING_CHECKED}</div>\n')
-    raise nodes.SkipNode
+    translator.body.append('<p class="hand-in">')
 
 
 def visit_section(translator, node):
@@ -272,10 +274,10 @@ def write_packs(app, error):
 def setup(app):
     app.add_transform(Workbenches)
     app.add_node(nodes.section, override=True, html=(visit_section, depart_section))
-    app.add_node(in_page_head, html=(visit_head, writes(' <span data-note role="status"></span></p>\n</div>\n')))
+    app.add_node(in_page_head, html=(visit_head, writes(f"{NOTE}</p>\n</div>\n")))
+    app.add_node(checked, html=(visit_checked, writes(f"{NOTE}</p>\n")))
     add_html_only(app, workbench, visit_bench)
     add_html_only(app, together, visit_together)
-    add_html_only(app, checked, visit_checked)
     app.connect("html-page-context", add_script)
     app.connect("build-finished", write_packs)
     return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

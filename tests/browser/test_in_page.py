@@ -430,9 +430,9 @@ def test_a_browser_that_keeps_nothing_says_so(browser, server):
         assert "unbiased" in Bench(page, "layer_norm").does("check", DDOF1).verdict
 
 
-def downloaded(page, folder):
+def downloaded(page, folder, place=".in-page-head"):
     with page.expect_download() as download:
-        page.locator(".in-page-head a").click()
+        page.locator(f"{place} a").click()
     path = folder / download.value.suggested_filename
     download.value.save_as(path)
     return path
@@ -455,7 +455,8 @@ def test_the_grader_takes_the_download(browser, server, tmp_path):
             Bench(page, name).write(right[name])
         Bench(page, names[-2]).write(f"def {names[-2]}(*inputs):\n    return 'σ “quoted” \\\\'")
         (tmp_path / "class").mkdir()
-        downloaded(page, tmp_path / "class")
+        path = downloaded(page, tmp_path / "class", ".hand-in")  # at the end of the page, as at its beginning
+        assert path.read_bytes() == downloaded(page, tmp_path).read_bytes()
     assert grade.grade("ex01", tmp_path / "class", tmp_path / "grades") == 0
     with (tmp_path / "grades/grades.csv").open(encoding="utf-8", newline="") as file:
         found = {row["exercise"]: row["diagnosis"] for row in csv.DictReader(file)}
