@@ -165,6 +165,14 @@ def test_cosmic_ray_makes_the_faults(small):
 
 
 @needs_cosmic_ray
+def test_an_exception_of_a_module_stops_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(mutants.course, "ROOT", tmp_path)
+    (tmp_path / "small.py").write_text("try:\n    x = 1 + 2\nexcept (ValueError, csv.Error):\n    x = 0\n")
+    found = {mutant.now for mutant in mutants.mutants("small.py")}
+    assert {"x = 1 - 2", "except (CosmicRayTestingException, csv.Error):"} <= found
+
+
+@needs_cosmic_ray
 def test_a_fault_is_found_again_after_other_lines_have_moved(tmp_path, monkeypatch):
     monkeypatch.setattr(mutants.course, "ROOT", tmp_path)
     (tmp_path / "small.py").write_text(SMALL)

@@ -4,6 +4,7 @@ import io
 import json
 import zipfile
 
+import nbformat
 import pytest
 from classroom.desk import desk, record, result
 from classroom.hand_ins import PATIENT, SET, sheet, write_zip
@@ -40,7 +41,7 @@ def of_moodle(name, participant, **more):
 
 
 def test_moodle_gets_a_folder_for_each_participant_and_its_worksheet(tmp_path, capsys):
-    out = desk(tmp_path / "grades", of_moodle("Ada ONeil the 1st", 4711), of_moodle("Bo Li", 4712))
+    out = desk(tmp_path / "grades", of_moodle("Ada ONeil the 1st", 4711), of_moodle("Bo_Li", 4712))
     assert hand_back(out, "moodle", MOODLE) == 0
     pages = returned(out, "moodle")
     assert set(pages) == {f"Participant_{number}_assignfeedback_file/feedback.html" for number in (4711, 4712)}
@@ -48,6 +49,8 @@ def test_moodle_gets_a_folder_for_each_participant_and_its_worksheet(tmp_path, c
     assert points(out) == MOODLE.replace('- ",,,,20', '- ",,,17.00,20').replace('"5.00"', '"17.00"')
     said = capsys.readouterr().out
     assert "points of 2 of 2 students" in said
+    size = (out / "handback/feedback-ex01-moodle.zip").stat().st_size
+    assert f"feedback-ex01-moodle.zip: 2 files, {size / 1000:.0f} kB" in said
     assert "some versions of Moodle do not take a 0" in said
 
 
@@ -70,12 +73,20 @@ def test_those_who_do_not_match_are_listed_and_the_others_handed_back(tmp_path, 
     assert {name.split("_")[1] for name in returned(out, "moodle")} == {"4711", "4713"}
 
 
-def test_two_submissions_of_one_number_are_nobody_s(tmp_path, capsys):
-    out = desk(tmp_path / "grades", of_moodle("Ada ONeil the 1st", 4711), of_moodle("Ada O'Neil, the 1st", 4711))
+@pytest.mark.parametrize(
+    ("twice", "once", "row"),
+    [
+        (("Ada ONeil the 1st", "Ada O'Neil, the 1st", 4711), ("Bo Li", 4712), ('"5.00"', '"17.00"')),
+        (("Bo Li", "Bo_Li", 4712), ("Ada ONeil the 1st", 4711), ('- ",,,,20', '- ",,,17.00,20')),
+    ],
+)
+def test_two_submissions_of_one_number_are_nobody_s(twice, once, row, tmp_path, capsys):
+    *names, participant = twice
+    out = desk(tmp_path / "grades", *(of_moodle(name, participant) for name in names), of_moodle(*once))
     assert hand_back(out, "moodle", MOODLE) == 1
     assert "submissions of one number; only one can be right" in capsys.readouterr().err
-    assert points(out) == MOODLE
-    assert returned(out, "moodle") == {}
+    assert points(out) == MOODLE.replace(*row)
+    assert set(returned(out, "moodle")) == {f"Participant_{once[1]}_assignfeedback_file/feedback.html"}
 
 
 def test_points_that_nobody_gave_are_not_written(tmp_path, capsys):
@@ -97,14 +108,15 @@ def test_points_that_nobody_gave_are_not_written(tmp_path, capsys):
     assert points(out) == MOODLE.replace('- ",,,,20', '- ",,,11.00,20').replace('"5.00"', '"11.00"')
 
 
-def test_another_maximum_is_refused_or_converted(tmp_path, capsys):
+@pytest.mark.parametrize(("most", "scaled"), [("100", "85.00"), ("33", "28.05"), ("10", "8.50")])
+def test_another_maximum_is_refused_or_converted(most, scaled, tmp_path, capsys):
     out = desk(tmp_path / "grades", of_moodle("Ada ONeil the 1st", 4711))
-    hundred = MOODLE.replace("20.00", "100.00")
-    assert hand_back(out, "moodle", hundred) == 1
-    assert "the maximum in the gradebook is 100, that of the sheet 20: change" in capsys.readouterr().err
+    other = MOODLE.replace("20.00", f"{most}.00")
+    assert hand_back(out, "moodle", other) == 1
+    assert f"the maximum in the gradebook is {most}, that of the sheet 20: change" in capsys.readouterr().err
     assert not (out / "handback").exists()
-    assert hand_back(out, "moodle", hundred, "--scale") == 0
-    assert points(out) == hundred.replace('- ",,,,100', '- ",,,85.00,100')
+    assert hand_back(out, "moodle", other, "--scale") == 0
+    assert points(out) == other.replace(f'- ",,,,{most}', f'- ",,,{scaled},{most}')
 
 
 def test_moodle_needs_its_worksheet_and_no_file_is_overwritten(tmp_path, capsys):
@@ -136,6 +148,8 @@ def test_canvas_gets_its_own_file_names_and_kinds_back(tmp_path, capsys):
         with archive.open(given[1]) as inner, zipfile.ZipFile(inner) as pages:
             assert pages.namelist() == ["feedback.html"]
         assert archive.read(given[2]).startswith(b"<!DOCTYPE html>")
+    nbformat.validate(book)
+    assert (book["nbformat"], book["nbformat_minor"]) == (4, 5)  # from 4.5 on, a cell has an id
     assert "17 of 20 points." in book["cells"][0]["source"]
     said = capsys.readouterr().err
     assert all(name in said for name in lost)

@@ -112,9 +112,12 @@ def test_a_file_sets_many_marks(tmp_path, capsys):
         ("Max,stream,1,b", "row 4 of .*: several students are called 'Max'; did you mean Max_1 or Max_2?"),
         ("Ada,streams,1,b", "row 4 of .*: there is no exercise 'streams'"),
         ("Ada,stream,4,b", "row 4 of .*: points of stream must be a number from 0 to 3; got '4'"),
+        ("Ada,stream,-0.5,b", "row 4 of .*: points of stream must be a number from 0 to 3; got '-0.5'"),
+        ("Ada,stream,one,b", "row 4 of .*: points of stream must be a number from 0 to 3; got 'one'"),
         ("Ada,all,4,b", "row 4 of .*: points of stream must be"),
         ("Max_1,all,1,b", "row 4 of .*: it sets stream of Max_1 a second time"),
         ("Ada,stream,1", "row 4 of .*: it must have 4 cells; it has 3"),
+        ("Ada,stream,1,5,b", "row 4 of .*: it must have 4 cells; it has 5"),
         ("Ada,stream,1, ", "row 4 of .*: a mark set by hand needs a reason"),
     ],
 )
@@ -174,12 +177,14 @@ def test_the_file_may_come_from_a_spreadsheet(tmp_path, capsys):
     ("content", "message"),
     [
         ("student,exercise,points\nAda,stream,1\n", "the first row of .* must be student,exercise,points,reason"),
+        ("who,exercise,points,reason\nAda,stream,1,a\n", "the first row of"),
         ("", "the first row of"),
         ("student,exercise,points,reason\nAda,stream,1\n", "row 2 of .*: it must have 4 cells; it has 3"),
         (
             "student,exercise,points,reason\nAda,stream,1,a\nAda,stream,2,b\n",
             "row 3 of .*: it sets stream of Ada a second time",
         ),
+        ("student,exercise,points,reason\nAda,all,1,a\nAda,all,2,b\n", "it sets stream of Ada a second time"),
         ("student,exercise,points,reason\nAda,stream,9,a\n", "row 2 of .*: points of stream must be"),
         ("student,exercise,points,reason\nAda,stream,1,\n", "row 2 of .*: a mark set by hand needs a reason"),
         ('student,exercise,points,reason\nAda,"stream,1,a\n', "is not a CSV file in UTF-8"),
@@ -191,12 +196,24 @@ def test_a_wrong_line_in_the_file_is_named(content, message, tmp_path):
         edited(tmp_path, content)
 
 
+def test_points_have_two_decimals(tmp_path):
+    assert edited(tmp_path, f"{TABLE}Ada,stream,2.456,a\n") == {("Ada", "stream"): (2.46, "a")}
+
+
+def test_a_file_that_is_no_record_is_not_graded(tmp_path):
+    out = desk(tmp_path / "grades", ADA)
+    (out / "students/my notes.json").write_text('{"student": "Ada", "key": "k"}', "utf-8")
+    assert set(finished(out)[1]) == {"0"}
+
+
 def test_what_a_new_check_would_change_is_listed():
     new = {**ADA, "results": [result(points=3, diagnosis="right"), result("more", 0, 1, "missing")]}
     assert changes(ADA, ADA, {}) == []
     assert (
         changes(ADA, {**ADA, "results": [result(says="other words", diagnosis="shape"), ADA["results"][1]]}, {}) == []
     )
+    fewer = {**ADA, "results": [result(points=1), ADA["results"][1]]}
+    assert changes(ADA, fewer, {}) == ["Ada: stream 2 of 3 (value) → 1 of 3 (value)"]
     assert changes(ADA, new, {("Ada", "stream"): (1, "x")}) == [
         "Ada: stream 2 of 3 (value) → 3 of 3 (right), but it is set by hand",
         "Ada: more none → 0 of 1 (missing)",
