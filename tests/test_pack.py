@@ -200,7 +200,7 @@ def test_a_page_without_a_place_for_its_link_is_refused(small):
 
 def test_without_chromium_it_says_what_to_install(small, monkeypatch):
     monkeypatch.setattr(browser, "chromium_path", lambda: None)
-    with pytest.raises(SystemExit, match="needs Chromium: apt install chromium, or set CHROMIUM"):
+    with pytest.raises(SystemExit, match="needs Chromium: apt install chromium-headless-shell, or set CHROMIUM"):
         pack.pack(small, CONTENTS, "Small")
     assert not pack.PACK.exists()
 

@@ -28,6 +28,12 @@ def test_the_environment_names_a_browser(monkeypatch):
     assert parts.need("chromium") == "/opt/chrome"
 
 
+def test_chromium_without_its_window_comes_first(monkeypatch):
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    monkeypatch.setattr(parts.shutil, "which", "/usr/bin/{}".format)
+    assert parts.need("chromium") == "/usr/bin/chromium-headless-shell"
+
+
 def test_a_machine_without_triton_has_no_path(monkeypatch):
     monkeypatch.setattr(parts.importlib.util, "find_spec", lambda name: None)
     assert parts.triton_path() is None
