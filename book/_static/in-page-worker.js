@@ -14,18 +14,32 @@ const part = (name) => {
   return parts[name];
 };
 
-// Write the files of a tar.
-const unpack = (FS, buffer) => {
+// The files of a tar: their paths and bytes.
+const filesIn = function* (buffer) {
   const bytes = new Uint8Array(buffer);
   const text = (from, size) => new TextDecoder().decode(bytes.subarray(from, from + size)).replace(/\0.*/s, "");
   for (let at = 0; bytes[at]; ) {
     const path = `${SITE}/${[text(at + 345, 155), text(at, 100)].filter(Boolean).join("/")}`;
     const size = parseInt(text(at + 124, 12), 8);
-    FS.mkdirTree(path.slice(0, path.lastIndexOf("/")));
-    FS.writeFile(path, bytes.subarray(at + 512, at + 512 + size));
+    yield [path, bytes.subarray(at + 512, at + 512 + size)];
     at += 512 + Math.ceil(size / 512) * 512;
   }
 };
+const unpack = (FS, buffer) => {
+  for (const [path, bytes] of filesIn(buffer)) {
+    FS.mkdirTree(path.slice(0, path.lastIndexOf("/")));
+    FS.writeFile(path, bytes);
+  }
+};
+
+// NumPy's own WebAssembly is compiled while the interpreter starts: WebKit takes a second more for it afterwards. Python
+// then asks for each module by its bytes, and no two have the same size.
+const compiled = new Map();
+const compile = (buffer) => Promise.all([...filesIn(buffer)].filter(([path]) => path.endsWith(".so"))
+  .map(async ([, bytes]) => { compiled.set(bytes.length, await WebAssembly.compile(bytes)); }));
+WebAssembly.Module = new Proxy(WebAssembly.Module, {
+  construct: (Module, [bytes]) => compiled.get(bytes.byteLength) ?? new Module(bytes),
+});
 
 let pyodide;
 const begin = async ({ versions, packs, setup, exercises, cells }) => {
@@ -40,11 +54,13 @@ const begin = async ({ versions, packs, setup, exercises, cells }) => {
     if (name === "pyodide.asm.wasm") return new Response();
     throw new TypeError("a page can fetch nothing");
   };
+  const compiling = packs.map((name) => part(name).promise.then(compile));
   pyodide = await loadPyodide({ indexURL: new URL("python/", location.href).href });
   for (const name of packs) {
     unpack(pyodide.FS, await part(name).promise);
     delete parts[name];
   }
+  await Promise.all(compiling);
   if (cells) return pyodide.pyimport("subnorm_book.page_cells").Cells(cells);
   return pyodide.pyimport("subnorm_book.page_session").Session(setup, exercises);
 };

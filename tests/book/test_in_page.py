@@ -55,6 +55,13 @@ def test_the_stored_parts_are_those_of_their_list():
         assert about == {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}, name
 
 
+def test_numpys_modules_have_different_sizes():
+    """The page's worker compiles them before Python starts, and finds each by its size."""
+    with tarfile.open(STORED / "numpy.tar.gz") as archive:
+        sizes = [entry.size for entry in archive if entry.name.endswith(".so")]
+    assert len(sizes) == len(set(sizes)) > 10, sizes
+
+
 def test_every_stored_file_has_a_licence_that_lies_beside_it():
     about = course.ROOT / "tools/in_page/README.md"
     text = about.read_text("utf-8")
