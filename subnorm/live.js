@@ -242,7 +242,7 @@ globalThis.subnormLive ??= (() => {
     const [next, after, plus, out, middle, into, fork, end] =
       [0, 0.19, 0.36, 0.48, 0.63, 0.78, 0.89, 1].map((part) => y + 52 + part * (h - 68));
     const centres = { post: [stem, after], branch: [branch, out], pre: [branch, into], none: [branch, end] };
-    const [bw, bh] = [82, 26];
+    const [bw, bh] = [82, h < 250 ? 22 : 26];
     const box = ([cx, cy], look) => `<rect x="${fixed(cx - bw / 2)}" y="${fixed(cy - bh / 2)}" width="${bw}" height="${bh}" rx="4" ${look}/>`;
     const way = (points, look) => `<polyline fill="none" ${look} points="${points.map((at) => at.map(fixed)).join(" ")}"/>`;
     const tip = (cx, cy, dx, dy) => way([[cx - 5 * dx - 4 * dy, cy - 5 * dy - 4 * dx], [cx, cy],
@@ -290,31 +290,35 @@ globalThis.subnormLive ??= (() => {
 
   const PANELS = { lines: linesPanel, heat: heatPanel, bars: barsPanel, block: blockPanel };
 
-  /** A panel's height on a phone, where `n` are stacked and all have to fit above the controls. */
+  /** A panel's height on a phone, where `n` are stacked and all have to fit above the controls, if it is `low` in a low window. */
   const LOW = {
-    lines: (panel, n) => Math.max(150, 420 / n),
-    heat: ({ rows }) => 26 + 24 * rows.length + SIDE.bottom,
-    bars: ({ height }) => height,
-    block: () => 250,
+    lines: (panel, n, low) => (low ? Math.max(143, 378 / n) : Math.max(150, 420 / n)),
+    heat: ({ rows }, n, low) => Math.min(26 + 24 * rows.length + SIDE.bottom, low ? 438 / n : Infinity),
+    bars: ({ height }, n, low) => (low ? height - 6 : height),
+    block: (panel, n, low) => (low ? 220 : 250),
   };
 
   const chart = {
-    height: (spec, narrow) => chart.places(spec, 0, narrow).reduce((most, { y, h }) => Math.max(most, y + h), 0),
+    height: (spec, tight) => chart.places(spec, 0, tight).reduce((most, { y, h }) => Math.max(most, y + h), 0),
 
     /** The box of each panel. `below` it a panel may have the same horizontal axis, which is then labelled only there. */
-    places({ panels, side }, w, narrow) {
-      const [across, gap] = [narrow ? Math.ceil(side / 3) : side, 18];
-      const wide = (w - gap * (across - 1)) / across;
-      const tall = (panel) => (narrow ? Math.min(panel.height, LOW[panel.kind](panel, panels.length / across)) : panel.height);
-      const rowOf = (k) => Math.floor(k / across);
-      const heights = panels.map((_, r) => Math.max(0, ...panels.filter((_, k) => !narrow || rowOf(k) === r).map(tall)));
-      return panels.map((panel, k) => ({
-        x: (k % across) * (wide + gap),
-        y: heights.slice(0, rowOf(k)).reduce((sum, h) => sum + h, 0),
-        w: wide,
-        h: heights[rowOf(k)],
-        below: narrow && panel.x !== undefined && panels[k + across]?.x?.label === panel.x.label,
-      }));
+    places({ panels, side }, w, tight) {
+      const [across, gap] = [tight ? Math.ceil(side / 3) : side, 18];
+      const beside = tight === 2 && panels[0].kind === "block"; // the second panel shares the row of the first
+      const rowOf = (k) => (beside ? Math.max(k - 1, 0) : Math.floor(k / across));
+      const tall = (panel) => (tight ? Math.min(panel.height, LOW[panel.kind](panel, panels.length / across, tight === 2)) : panel.height);
+      const heights = panels.map((_, r) => Math.max(0, ...panels.filter((_, k) => !tight || rowOf(k) === r).map(tall)));
+      return panels.map((panel, k) => {
+        const [many, place] = beside ? [k < 2 ? 2 : 1, k === 1 ? 1 : 0] : [across, k % across];
+        const wide = (w - gap * (many - 1)) / many;
+        return {
+          x: place * (wide + gap),
+          y: heights.slice(0, rowOf(k)).reduce((sum, h) => sum + h, 0),
+          w: wide,
+          h: heights[rowOf(k)],
+          below: tight > 0 && panel.x !== undefined && many === across && panels[k + across]?.x?.label === panel.x.label,
+        };
+      });
     },
 
     /** The row of the table for a state of the controls. */
@@ -331,10 +335,14 @@ globalThis.subnormLive ??= (() => {
       return Object.fromEntries(Object.keys(to[k]).map((name) => [name, between(from[k][name], to[k][name], part, log)]));
     }),
 
-    draw(spec, state, panels, w, narrow, seen) {
-      const places = chart.places(spec, w, narrow);
-      const keys = spec.panels.map((panel, k) => panel.curves && curveLegend(panel, panels[k], places[k]));
-      const rows = narrow || spec.side === 1 ? 0 : Math.max(...keys.map((key) => key?.rows ?? 0));
+    draw(spec, state, panels, w, tight, seen) {
+      const places = chart.places(spec, w, tight);
+      const names = ({ curves }, data) => curves?.filter(({ name }) => data[name]).map(({ label }) => label).join();
+      // of stacked panels with the same curves the first has the legend
+      const repeats = (k) => tight > 0 && k > 0 && names(spec.panels[k], panels[k]) === names(spec.panels[k - 1], panels[k - 1]);
+      const keys = spec.panels.map((panel, k) =>
+        panel.curves && (repeats(k) ? { svg: "", rows: 0 } : curveLegend(panel, panels[k], places[k])));
+      const rows = tight || spec.side === 1 ? 0 : Math.max(...keys.map((key) => key?.rows ?? 0));
       const drawn = spec.panels.map((panel, k) => PANELS[panel.kind](panel, panels[k], places[k], keys[k], rows, seen));
       return drawn.join("");
     },
@@ -347,11 +355,17 @@ globalThis.subnormLive ??= (() => {
   };
 
   const REACH = 14; // limit of a feature's bar and of its slider
-  const rowHeight = (narrow) => (narrow ? 122 : 190); // px
+  const ROWS = [190, 122, 108]; // px, the height of a row of bars
   const NAMES = { layer: "LayerNorm", rms: "RMSNorm" };
 
   const norms = {
-    height: (spec, narrow) => spec.rows.length * (narrow ? 2 * rowHeight(narrow) - ROW : rowHeight(narrow)) + 6,
+    /** In a low window several norms have no line for the name. */
+    room: (spec, tight) => (tight < 2 || spec.rows.length === 1 ? { ch: ROWS[Math.min(tight, 1)], head: ROW } : { ch: ROWS[2], head: 0 }),
+
+    height(spec, tight) {
+      const { ch, head } = norms.room(spec, tight);
+      return spec.rows.length * (tight ? 2 * (ch - ROW) + head : ch) + 6;
+    },
 
     numbers(spec, state) {
       const drawn = spec.x.map((_, k) => state[`x${k + 1}`]);
@@ -362,9 +376,10 @@ globalThis.subnormLive ??= (() => {
       return { x, drawn, rows: each(x), ghosts: each(drawn) };
     },
 
-    draw(spec, state, { x, drawn, rows, ghosts }, w, narrow) {
-      const across = narrow ? 2 : 4;
-      const [cw, ch] = [w / across, rowHeight(narrow)];
+    draw(spec, state, { x, drawn, rows, ghosts }, w, tight) {
+      const across = tight ? 2 : 4;
+      const { ch, head } = norms.room(spec, tight);
+      const [cw, tall] = [w / across, tight ? 2 * (ch - ROW) + head : ch];
       const reach = { raw: REACH, out: 3 };
       return spec.rows.map((norm, r) => {
         const { centred, xhat, y } = rows[norm];
@@ -375,10 +390,11 @@ globalThis.subnormLive ??= (() => {
           { title: "times rstd", bars: xhat, ghost: ghost.xhat, reach: reach.out },
           { title: norm === "layer" ? "gamma, beta" : "gamma", bars: y, ghost: ghost.y, reach: reach.out },
         ];
+        if (!head) parts[0].title = `${NAMES[norm]}: ${parts[0].title}`;
         return parts.map((part, k) => bars({ ...part, norm }, {
           x: (k % across) * cw, w: cw - 6, h: ch,
-          y: r * (narrow ? 2 * ch - ROW : ch) + (k < across ? 0 : ch - ROW), // only the first row is under a name
-        }, k === 0 ? NAMES[norm] : "")).join("");
+          y: r * tall + head - ROW + (k < across ? 0 : ch - ROW), // only the first row is under a name
+        }, k === 0 && head ? NAMES[norm] : "")).join("");
       }).join("");
     },
 
@@ -553,16 +569,19 @@ globalThis.subnormLive ??= (() => {
   const NEAR = 30; // px from a point at which a pointer sees its value
   const GLIDE = 200; // ms from one state to the next
 
-  /** The picture of a figure in a state, `w` pixels wide; `part` of the way to it if it comes `from` other numbers. */
-  function picture(spec, state = start(spec), w = STILL, from = undefined, part = 1) {
-    const narrow = w < NARROW;
+  /**
+   * The picture of a figure in a state, `w` pixels wide, with room for `h`; `part` of the way to it if it comes `from` other numbers.
+   * It is `tight` on a phone (1: panels are stacked), and more so in a low window (2: they are lower, too).
+   */
+  function picture(spec, state = start(spec), w = STILL, h = Infinity, from = undefined, part = 1) {
     const kind = KINDS[spec.kind];
+    const tight = w >= NARROW ? 0 : h >= kind.height(spec, 1) ? 1 : 2;
     const numbers = kind.numbers(spec, state);
     const say = kind.say(spec, state, numbers);
     const shown = part === 1 ? numbers : (kind.between ?? ((_, ...way) => between(...way)))(spec, from, numbers, part);
     const points = []; // a chart's, each with its value in words
-    const svg = `<svg viewBox="0 0 ${w} ${kind.height(spec, narrow)}" role="img" aria-label="${escape(seen(spec, state, say))}">` +
-      `${kind.draw(spec, state, shown, w, narrow, points)}</svg>`;
+    const svg = `<svg viewBox="0 0 ${w} ${kind.height(spec, tight)}" role="img" aria-label="${escape(seen(spec, state, say))}">` +
+      `${kind.draw(spec, state, shown, w, tight, points)}</svg>`;
     return { svg, say, numbers, shown, points };
   }
 
@@ -606,7 +625,7 @@ globalThis.subnormLive ??= (() => {
     const controls = (more) => spec.controls.filter((control) => Boolean(control.more) === more)
       .map((control) => controlMarkup(control, spec.name)).join("");
     // the caption is first, so that a page of which only a part has arrived does not jump
-    return `<figcaption>${escape(spec.title)}</figcaption><div class="live-picture" style="--wide:${kind.height(spec, false)}px;--narrow:${kind.height(spec, true)}px">${svg}</div>` +
+    return `<figcaption>${escape(spec.title)}</figcaption><div class="live-picture" style="${["wide", "narrow", "low"].map((name, tight) => `--${name}:${kind.height(spec, tight)}px`).join(";")}">${svg}</div>` +
       `<div class="live-bar"><div class="live-controls" role="group" aria-label="${escape(spec.title)}: controls">${controls(false)}` +
       (spec.more ? `<details><summary>${escape(spec.more)}</summary><div>${controls(true)}</div></details>` : "") +
       `<div class="live-buttons">${spec.controls.some(({ play }) => play) ? '<button type="button" class="live-play">Play</button>' : ""}` +
@@ -628,6 +647,8 @@ globalThis.subnormLive ??= (() => {
     if (event.target.closest(".drag:not(.turn)")) event.preventDefault();
   }
 
+  const roomOf = ({ clientWidth, clientHeight }) => ({ w: Math.round(clientWidth), h: Math.round(clientHeight) });
+
   function mount(figure) {
     const spec = JSON.parse(figure.querySelector("script").textContent);
     const [holder, panel, said, heard] = ["picture", "controls", "say", "heard"]
@@ -641,7 +662,7 @@ globalThis.subnormLive ??= (() => {
 
     let shown; // the numbers in the picture, perhaps on their way to those of the state
     let points = []; // in the picture, each with its value in words
-    let wide; // px, of the picture
+    let size = {}; // of the picture, in px
     let frame; // the request for the next picture of the way
 
     /** Show the state: at once, or gliding from what is shown. A `hand` holds the handle. */
@@ -653,8 +674,8 @@ globalThis.subnormLive ??= (() => {
       const jump = !glides || drawn || !from || matchMedia("(prefers-reduced-motion: reduce)").matches;
       const paint = (now) => {
         const part = jump ? 1 : Math.min(Math.max(now - begun, 0) / GLIDE, 1);
-        wide = Math.round(holder.clientWidth) || STILL;
-        const seen = picture(spec, { ...state, compared }, wide, from, part);
+        size = roomOf(holder);
+        const seen = picture(spec, { ...state, compared }, size.w || STILL, size.h, from, part);
         holder.innerHTML = seen.svg;
         holder.firstChild.addEventListener("touchstart", keep, { passive: false });
         const handle = holder.querySelector(".handle");
@@ -817,12 +838,15 @@ globalThis.subnormLive ??= (() => {
     });
 
     place(); // a reload may restore old positions
-    // Draw when the reader comes near, and again at every change of width. A ResizeObserver that starts at once could
+    // Draw when the reader comes near, and again at every change of size. A ResizeObserver that starts at once could
     // miss the size of a part of the page that is not laid out yet.
     const near = new IntersectionObserver((entries) => {
       if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
       near.disconnect();
-      new ResizeObserver(() => Math.round(holder.clientWidth) === wide || draw(false)).observe(holder);
+      new ResizeObserver(() => {
+        const now = roomOf(holder);
+        if (now.w !== size.w || now.h !== size.h) draw(false);
+      }).observe(holder);
     }, { rootMargin: "50%" });
     near.observe(figure);
   }

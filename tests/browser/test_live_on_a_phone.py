@@ -1,14 +1,18 @@
-"""On a phone the reader sees a live figure's picture, its controls and its sentence at the same time."""
+"""On a phone, even a low one, you see a live figure's picture, controls and sentence at the same time."""
 
 import pytest
 from helpers.visit import PHONE, opened
+
+LOW = {"width": 390, "height": 667}  # a phone whose browser shows its bars
 
 PAGES = [
     "01-why-depth-breaks",
     "02-residual-connections",
     "03-layer-normalization",
+    "03a-layer-norm-backward",
     "04-rmsnorm",
     "05-pre-ln-or-post-ln",
+    "05c-rank-collapse",
     "06-the-block-assembled",
     "07-after-pre-ln",
     "08-how-fast-can-a-norm-be",
@@ -42,6 +46,8 @@ def test_picture_controls_and_sentence_are_seen_together(browser, server, name):
     with opened(browser, server, [], viewport=PHONE, reduced_motion="reduce") as page:
         page.goto(f"{server}notebooks/{name}.html")
         assert page.locator("figure[data-live]").count() > 0
+        assert page.evaluate(HIDDEN) == []
+        page.set_viewport_size(LOW)
         assert page.evaluate(HIDDEN) == []
 
 
