@@ -1,5 +1,6 @@
 """Unknown wrong answers are alike if their results are, but for rounding."""
 
+import hashlib
 import json
 
 import numpy as np
@@ -54,6 +55,44 @@ def test_other_results(one, other):
     assert not same(one, other)
 
 
+def test_a_trace_has_the_form_the_size_and_one_projection_of_a_result():
+    values, weights = np.array([3.0, -4.0, np.nan, np.inf]), np.cos([1, 2, 3, 4])
+    kept = np.array([3.0, -4.0, 0, 0])  # what is not finite counts, and adds nothing
+    kind, missing, size, projection = trace(values)
+    assert (kind, missing) == ("float64 (4,)", 2)
+    assert [size, projection] == pytest.approx([np.sqrt((kept**2).mean()), (kept * weights).mean()], rel=1e-5)
+    assert trace(np.zeros(3)) == ["float64 (3,)", 0, 0, 0]
+    assert trace(np.full(2, 3e200))[2] == 3e200  # its square would not be finite
+    assert trace("pre") == ["text", hashlib.sha256(b"pre").hexdigest()[:16]]
+    number = trace(1.5)
+    assert trace([[1.5, [1.5, [1.5]]]]) == ["1 results", ["2 results", number, ["2 results"]]]
+    assert trace([1.5] * 30) == ["30 results", *[number] * 20]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (["float64 (4,)", 0, 10, 3], ["float64 (4,)", 0, 10.009, 3], True),
+        (["float64 (4,)", 0, 10, 3], ["float64 (4,)", 0, 10.011, 3], False),
+        (["float64 (4,)", 0, 10, 3], ["float64 (4,)", 0, 10, 3.011], False),  # relative to the size
+        (["float64 (4,)", 0, 10, 300], ["float64 (4,)", 0, 10, 300.2], False),
+        (["float64 (4,)", 500, 10, 3], ["float64 (4,)", 500, 10, 3.2], False),
+        (["float16 (4,)", 0, 10, 3], ["float16 (4,)", 0, 10, 3.19], True),
+        (["float16 (4,)", 0, 10, 3], ["float16 (4,)", 0, 10, 3.21], False),
+        (["float64 (4,)", 0, 10, 3], ["float64 (4,)", 1, 10, 3], False),
+        (["float64 (4,)", 1, 10, 3], ["float64 (4,)", 0, 10, 3], False),
+        (["text", "a"], ["text", "b"], False),
+        (["text", "b"], ["text", "a"], False),
+        (["1 results", ["text", "a"]], ["1 results", 2], False),
+        (["1 results", 2], ["1 results", ["text", "a"]], False),
+        (["2 results", 1, 2], ["2 results", 1], False),
+        (["2 results", 1], ["2 results", 1, 2], False),
+    ],
+)
+def test_alike_means_within_what_rounding_may_change(one, other, expected):
+    assert alike(one, other) is expected
+
+
 def test_an_error_counts_with_its_message_and_shows_none_of_it():
     one, other = Outcome(error="ValueError", message="Ada was here"), Outcome(error="ValueError", message="shapes")
     own = Outcome(error="AdaError", message="Ada was here")
@@ -61,6 +100,7 @@ def test_an_error_counts_with_its_message_and_shows_none_of_it():
     assert alike(first, *traces([Outcome(error="ValueError", message="Ada was here", line=7)]))
     assert not alike(first, second)
     assert not alike(first, third)
+    assert first == ["ValueError", hashlib.sha256(b"Ada was here").hexdigest()[:16]]
     assert "Ada" not in json.dumps([first, second, third])
 
 

@@ -69,6 +69,7 @@ def book(tmp_path, platform, text, column=None):
     [
         ("moodle", MOODLE, ADA, None, '- ",,,,20.00', '- ",,,12.50,20.00'),
         ("moodle", MOODLE, "Bo Li_4712_assignsubmission_file_/lab.ipynb", None, '"5.00"', '"12.50"'),
+        ("moodle", MOODLE, "Bo_Li_4712_assignsubmission_file_/lab.ipynb", None, '"5.00"', '"12.50"'),
         ("moodle", OLDER, ADA, None, "Submitted,,20", "Submitted,12.50,20"),
         ("moodle", OLDER.replace(",", ";"), ADA, None, "Submitted;;20", "Submitted;12.50;20"),
         ("moodle", GERMAN, ADA, "Bewertung", 'abgegeben",,"20,00"', 'abgegeben","12,50","20,00"'),
@@ -81,6 +82,18 @@ def book(tmp_path, platform, text, column=None):
         ("nbgrader", NBGRADER, "ada/ex01/lab.ipynb", None, "0.0,1.5,0.0,20.0", "12.5,1.5,11.0,20.0"),
         ("nbgrader", f"\ufeff{NBGRADER}", "ada/ex01/lab.ipynb", None, "0.0,1.5,0.0,20.0", "12.5,1.5,11.0,20.0"),
         ("nbgrader", NBGRADER, "ada/ex01/lab.ipynb", "score", "1.5,0.0,20.0", "1.5,12.5,20.0"),
+        ("nbgrader", NBGRADER, "ada/ex01/lab.ipynb", "email", "None,0.0,1.5", "12.5,0.0,1.5"),
+        (
+            "nbgrader",
+            NBGRADER.replace("1.5,0.0", ",0.0"),
+            "ada/ex01/lab.ipynb",
+            None,
+            "0.0,,0.0,20.0",
+            "12.5,,12.5,20.0",
+        ),
+        ("nbgrader", NBGRADER.replace("1.5", "13.0"), "ada/ex01/lab.ipynb", None, "0.0,13.0,0.0", "12.5,13.0,0.0"),
+        ("moodle", OLDER.replace(",", "\t"), ADA, None, "Submitted\t\t20", "Submitted\t12.50\t20"),
+        ("moodle", OLDER.replace("Participant", "\n\nParticipant"), ADA, None, "Submitted,,20", "Submitted,12.50,20"),
     ],
 )
 def test_only_the_cell_of_the_points_changes(platform, text, handed_in, column, was, now, tmp_path):
@@ -103,13 +116,16 @@ def test_canvas_gets_no_byte_order_mark(tmp_path):
         ("moodle", MOODLE, "", "no name of Moodle's"),
         ("moodle", OLDER + OLDER.splitlines()[1] + "\n", ADA, "2 rows in book.csv"),
         ("canvas", CANVAS, "bob_1234_1_9999_98765_lab.ipynb", "user 1234 is Lovelace, Ada"),
+        ("canvas", CANVAS, "zed_1234_98765_lab.ipynb", "user 1234 is Lovelace, Ada"),
         ("canvas", CANVAS, "lovelaceada_1299_98765_lab.ipynb", "no row"),
         ("canvas", CANVAS, "lovelaceada_1234_text.html", "no name of Canvas's"),
         ("canvas", CANVAS, "anon_x7Kp2_98765_lab.ipynb", "no name of Canvas's"),
         ("nbgrader", NBGRADER, "ada/ex03/lab.ipynb", "no row"),
         ("nbgrader", NBGRADER, "Ada/ex01/lab.ipynb", "no row"),
         ("nbgrader", NBGRADER, "cy/ex01/lab.ipynb", "no row"),
+        ("nbgrader", NBGRADER + "ex01,,,di\n", "di/ex01/lab.ipynb", "no row"),
         ("nbgrader", NBGRADER, "ada.ipynb", "not in a folder of nbgrader"),
+        ("nbgrader", NBGRADER, "ada/ex01/new/lab.ipynb", "not in a folder of nbgrader"),
     ],
 )
 def test_a_student_who_does_not_match_is_not_guessed(platform, text, handed_in, reason, tmp_path):
@@ -125,6 +141,21 @@ def test_what_the_student_named_inside_a_folder_does_not_count(tmp_path):
     assert table.find(record("x", inside)) == 2
 
 
+def test_the_first_thing_handed_in_names_the_student(tmp_path):
+    table = book(tmp_path, "moodle", MOODLE)
+    assert table.find(record("x", ADA, "Bo Li_4712_assignsubmission_file/lab.ipynb")) == 1
+
+
+def test_the_students_are_all_who_may_hand_in(tmp_path):
+    """Without those whom Canvas excuses, its own student, other assignments, and rows of another form."""
+    assert book(tmp_path, "moodle", MOODLE).students() == [1, 2, 3]
+    later = CANVAS + '"Young, Xu",1240,S-5,xu,Sec 1,,,,\n'
+    assert book(tmp_path, "canvas", later).students() == [3, 5, 7]
+    assert book(tmp_path, "canvas", later, "4243").students() == [3, 4, 7]
+    assert book(tmp_path, "canvas", later.replace(MANUAL, "")).students() == [2, 4, 6]
+    assert book(tmp_path, "nbgrader", NBGRADER + "ex00,,,ada,,,,,,,20.0\nex01,,,di\n").students() == [1, 3]
+
+
 @pytest.mark.parametrize(
     ("platform", "text", "column", "message"),
     [
@@ -132,14 +163,24 @@ def test_what_the_student_named_inside_a_folder_does_not_count(tmp_path):
         ("moodle", GERMAN, None, "name the column of the grade with --column, one of ID, Vollst"),
         ("moodle", GERMAN, "Note", "has no column 'Note'; its columns are ID, "),
         ("moodle", OLDER.replace("20.00", '"fail, pass"'), None, "there must be the maximum"),  # a scale
+        ("moodle", "Identifier,Maximum grade,Grade\nParticipant 1,20,\n", None, "there must be the maximum"),
+        ("moodle", MOODLE, "Marker 2", "right of the column 'Marker 2' in .* there must be the maximum"),
+        ("moodle", MOODLE.replace("Marker 2", "Grade"), None, "has more than one column 'Grade'"),
+        ("moodle", MOODLE.replace("Participant 4711", "Participant"), None, "is not Moodle's"),
         ("moodle", MOODLE.replace("Participant 4712", "Participant"), None, "is not Moodle's"),
+        ("moodle", OLDER.replace("Participant 4711", '"P\n4711"').replace(",-,-,", ",-,-"), None, "line 2 of"),
         ("moodle", OLDER.replace(",-,-,", ",-,-"), None, "line 2 of .* has 9 cells, but the header has 10"),
+        ("moodle", OLDER.replace(",-,-,", ",-,-,,"), None, "line 2 of .* has 11 cells, but the header has 10"),
+        ("moodle", OLDER + ",x\n", None, "line 3 of .* has 2 cells, but the header has 10"),
         ("moodle", OLDER.replace("Ada ", '"Ada '), None, "line 2 of .* a quote is not closed"),
         ("moodle", OLDER.splitlines()[0], None, "has no row below its header"),
         ("moodle", "", None, "has no row below its header"),
         ("moodle", GERMAN.encode("cp1252"), None, "is not in UTF-8"),
         ("moodle", b"PK\3\4xlsx", None, "is a spreadsheet or a zip"),
         ("canvas", MOODLE, None, "is not a gradebook of Canvas"),
+        ("canvas", CANVAS.replace(",ID,", ",Id,"), None, "is not a gradebook of Canvas"),
+        ("canvas", CANVAS.replace("Points Possible", "Points"), None, "is not a gradebook of Canvas"),
+        ("canvas", "Student,ID,Lab ex01 (1)\nAda,1,\n", None, "is not a gradebook of Canvas"),
         ("canvas", CANVAS.replace("ex01", "one"), None, "one assignment with ex01 in its title; .* Lab one"),
         ("canvas", CANVAS.replace("ex02", "ex01"), None, "must have one assignment with ex01"),
         ("canvas", CANVAS, "Final Score", "one assignment called Final Score"),
@@ -151,6 +192,12 @@ def test_a_file_of_another_form_is_refused_with_the_fix(platform, text, column, 
         book(tmp_path, platform, text, column)
 
 
+def test_canvas_s_number_of_an_assignment_is_no_name_of_a_set(tmp_path):
+    (tmp_path / "book.csv").write_text(CANVAS, "utf-8")
+    with pytest.raises(Refused, match="one assignment with 4242 in its title"):
+        PLATFORMS["canvas"](tmp_path / "book.csv", "4242", None)
+
+
 def test_a_gradebook_that_is_not_there_is_a_sentence(tmp_path):
     with pytest.raises(Refused, match="cannot be read: No such file or directory"):
         PLATFORMS["moodle"](tmp_path / "no.csv", "ex01", None)
@@ -158,6 +205,7 @@ def test_a_gradebook_that_is_not_there_is_a_sentence(tmp_path):
 
 def test_a_grade_that_the_platform_would_not_take_is_named(tmp_path):
     assert [book(tmp_path, "moodle", MOODLE).closed(row) != "" for row in (1, 2, 3)] == [False, False, True]
+    assert book(tmp_path, "moodle", MOODLE.replace('"Not marked",No', '"Not marked",')).closed(3) == ""
     assert [book(tmp_path, "canvas", CANVAS).closed(row) for row in (3, 4, 5)] == ["", "Canvas says EX", ""]
     assert book(tmp_path, "canvas", CANVAS, "4243").closed(5) == "Canvas says N/A"
 

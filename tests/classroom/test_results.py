@@ -1,6 +1,19 @@
 """The files that grading writes, without grading anything."""
 
-from subnorm.classroom.results import as_json, as_totals, read_json, write
+import pytest
+
+from subnorm.classroom.results import (
+    Refused,
+    as_cell,
+    as_csv,
+    as_json,
+    as_markdown,
+    as_totals,
+    counted,
+    from_cell,
+    read_json,
+    write,
+)
 
 
 def test_a_record_is_the_same_text_whatever_its_order():
@@ -32,3 +45,32 @@ def test_two_files_go_into_one_folder(tmp_path):
     for name in "ab":
         write(tmp_path / "grades/students" / name, name)
     assert sorted(path.read_text("utf-8") for path in (tmp_path / "grades/students").iterdir()) == ["a", "b"]
+
+
+def test_the_column_of_variants_is_there_if_a_student_has_one():
+    usual = {"exercise": "layer_norm", "points": 1.5, "max_points": 4, "diagnosis": "eps"}
+    assert as_csv([{"student": "ada", "results": [usual]}]) == (
+        "student,exercise,points,max_points,diagnosis,by_hand\nada,layer_norm,1.5,4,eps,\n"
+    )
+    own = [{"student": "ada", "results": [usual]}, {"student": "bo", "results": [{**usual, "variant": "b"}]}]
+    assert as_csv(own) == (
+        "student,exercise,points,max_points,diagnosis,by_hand,variant\n"
+        "ada,layer_norm,1.5,4,eps,,\nbo,layer_norm,1.5,4,eps,,b\n"
+    )
+
+
+def test_a_cell_is_no_formula_and_comes_back_as_it_was():
+    for text, cell in (("=1", "'=1"), (" -1", "' -1"), ("\uff0b1", "'\uff0b1"), ("'quoted", "'quoted"), ("", "")):
+        assert as_cell(text) == cell
+        assert from_cell(cell) == text
+
+
+def test_words_of_a_page_and_a_sentence():
+    assert as_markdown('a_b*[c]#$`"<') == r'a\_b\*\[c\]\#\$\`"&lt;'
+    assert [counted(many, "sheet") for many in (0, 1, 2)] == ["0 sheets", "1 sheet", "2 sheets"]
+
+
+def test_a_folder_in_which_nothing_can_be_written_is_named(tmp_path):
+    (tmp_path / "grades").write_text("a file", "utf-8")
+    with pytest.raises(Refused, match=r"the grades cannot be written to .*grades"):
+        write(tmp_path / "grades" / "a.csv", "x")

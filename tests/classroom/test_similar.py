@@ -19,7 +19,7 @@ from subnorm.classroom import __main__ as command_line
 from subnorm.classroom import similarity
 from subnorm.classroom.cells import Cell
 from subnorm.classroom.release import change, read, source_of, student
-from subnorm.classroom.similarity import LEAST, HandIn, hashes, pairs, published, tokens_of, winnowed
+from subnorm.classroom.similarity import LEAST, HandIn, hashes, pairs, published, still_unusual, tokens_of, winnowed
 
 BACKWARD = """def residual_backward(dy, x, weight):
     # the Jacobian of the branch
@@ -143,6 +143,30 @@ def test_a_disguised_copy_is_listed(copy, tmp_path):
 @pytest.mark.parametrize("copy", [REFORMATTED, COMMENTED, BACKWARD.replace("jacobian", "j").replace("both", "k")])
 def test_layout_comments_and_names_change_nothing(copy):
     assert hand_in("", copy).own == hand_in("", BACKWARD).own
+
+
+def test_a_token_has_its_place_and_a_form_without_names():
+    """Also behind a line that is no Python."""
+    source = "def f(x):  # why\n    self.mu = np.mean(x, 'last')\n   y = 0\nlen(z)\n"
+    found = [(token.text, source[token.start : token.end]) for token in tokens_of(source)]
+    line = [("V", "self"), (".", "."), ("V", "mu"), ("=", "="), ("V", "np"), (".", "."), ("mean", "mean"), ("V", "x")]
+    assert found == [
+        *[("def", "def"), ("V", "f"), ("V", "x"), (":", ":")],
+        *[*line, ("S", "'last'")],
+        *[("len", "len"), ("V", "z")],
+    ]
+
+
+def test_of_each_window_the_smallest_hash_counts_and_of_equal_ones_the_last():
+    one = "1 + 2 + 3 + 4 + 5"  # 9 tokens: two in a row of 8, less than a window
+    (first,) = winnowed(one)
+    assert first[1] == min(hashes(tokens_of(one)))
+    assert winnowed("1 + 2") == []
+    assert [at for at, _ in winnowed("1; " * 12)] == [3, 4]  # five equal hashes, two windows
+
+
+def test_how_many_may_share_what_is_unusual():
+    assert [still_unusual(many) for many in (0, 12, 16, 19, 79, 80, 200)] == [3, 3, 4, 4, 19, 20, 20]
 
 
 def test_the_page_shows_both_side_by_side_with_what_they_share(tmp_path):

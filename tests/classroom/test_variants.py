@@ -17,7 +17,7 @@ from subnorm.checks.edited import text_of
 from subnorm.classroom import __main__ as command_line
 from subnorm.classroom import grade, handout, variants
 from subnorm.classroom.release import check_line
-from subnorm.classroom.results import as_json
+from subnorm.classroom.results import Refused, as_json
 from subnorm.classroom.variants import Release
 
 WITH = [ex for exercises in checks.SETS.values() for ex in exercises if ex.variants]
@@ -226,6 +226,22 @@ def test_who_is_not_in_the_class_list_is_listed_and_nobody_is_guessed(room, caps
     assert graded(room, release=released(room, "Ada_1", "Ada 2", "bo")) == 0
     assert graded(room, release=room / "nothing.json") == 1
     assert "is not the file that release writes" in capsys.readouterr().err
+
+
+def test_the_class_list_must_name_every_student_once():
+    def said(students, class_list):
+        with pytest.raises(Refused) as refused:
+            Release("ex02", 1, class_list).lines_of(students)
+        return str(refused.value)
+
+    many = [f"s{k:02}" for k in range(22)]
+    assert f"21 of the students are not in the class list of the release: {', '.join(many[:20])}, and 1 more. " in said(
+        many[:21], ("Ada",)
+    )
+    assert f"{many[19]}, and 2 more. " in said(many, ("Ada",))
+    assert f": {', '.join(many[:20])}. Add" in said(many[:20], ("Ada",))
+    students = ["Aa", "Ada_1", "Ada_2", "Bo_1", "Bo_2"]
+    assert said(students, ("Aa", "Ada", "Bo")).startswith("Ada_1 and Ada_2 would be one line of the class list")
 
 
 def test_own_sheets_are_not_graded_as_if_they_were_all_alike(room, capsys):
