@@ -2,6 +2,7 @@
 
 import copy
 import json
+from collections import Counter
 
 import pytest
 from bs4 import BeautifulSoup
@@ -84,6 +85,13 @@ def test_the_page_shows_every_row():
         assert row["placement_note"] in cells[3]
         assert [a["href"] for a in line.select("a")] == [address(source) for source in row["sources"]]
         assert "placement-" + row["placement"].lower().replace(" ", "-") in line["class"]
+
+
+def test_pre_ln_with_rmsnorm_is_the_commonest_pair():
+    pairs = Counter((row["placement"], row["norm"]) for row in read())
+    (first, most), (_second, next_most) = pairs.most_common(2)
+    assert first == ("Pre", "RMSNorm")
+    assert most > next_most
 
 
 def test_the_models_named_in_chapter_07_have_these_placements():
