@@ -280,27 +280,29 @@ def makes_generator(value):
     return getattr(function, "attr", getattr(function, "id", None)) in GENERATOR
 
 
+@functools.cache
+def imports_of(source):
+    """What a file with this source imports when it is imported."""
+    found = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            own = Statement(0, "")
+            Reader(own, set()).visit(node)
+            found += own.imports
+    return tuple(found)
+
+
 class Modules:
     """The modules of a source tree, and which need NumPy alone."""
 
     def __init__(self, root):
         self.root = Path(root)
-        self.alone = functools.cache(self.alone)
+        self.needs, self.alone = functools.cache(self.needs), functools.cache(self.alone)
 
     def path(self, module):
         """The file of a module of the package; None if the package has no such module."""
         base = self.root.joinpath(*module.split("."))
         return next((p for p in (base.with_suffix(".py"), base / "__init__.py") if p.exists()), None)
-
-    def imported(self, path):
-        """What a file imports when it is imported."""
-        found = []
-        for node in ast.parse(path.read_text("utf-8")).body:
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                own = Statement(0, "")
-                Reader(own, set()).visit(node)
-                found += own.imports
-        return found
 
     def needs(self, module):
         """The modules of the package that the import of one runs, with itself."""
@@ -313,7 +315,7 @@ class Modules:
             path = self.path(name)
             if path:
                 found.add(name)
-                todo += self.imported(path)
+                todo += imports_of(path.read_text("utf-8"))
             if parent:
                 todo.append(parent)
         return found
@@ -324,7 +326,12 @@ class Modules:
         if top != "subnorm":
             return top == "numpy" or top in sys.stdlib_module_names
         paths = [self.path(name) for name in self.needs(module)]
-        others = {name for path in paths for name in self.imported(path) if name.partition(".")[0] != "subnorm"}
+        others = {
+            name
+            for path in paths
+            for name in imports_of(path.read_text("utf-8"))
+            if name.partition(".")[0] != "subnorm"
+        }
         return all(map(self.alone, others))
 
 
