@@ -1,8 +1,8 @@
 """Makes the build fast and changes no page.
 
 - All cores read and write pages. `jupyter-book` has no option for it; Sphinx asks the application.
-- A page is a tree of very many objects that live as long as the build. Python looks for garbage among them after every
-  700 new ones: 12 s of a processor in a build from nothing, and 4 s as it is set here.
+- A page is a tree of very many objects that live as long as the build. Without garbage collection a build
+  from nothing takes two seconds less, and 600 MB instead of 450.
 - pybtex looks through all installed packages for each citation that it formats, 2 s in all. The plugin that formats
   them is registered, where it looks first.
 """
@@ -25,6 +25,6 @@ def declare(app):
 def setup(app):
     app.parallel = (os.cpu_count() or 1) + 1  # one resolves links, the others write
     app.connect("builder-inited", declare)
-    gc.set_threshold(100_000, 20, 20)
+    gc.disable()
     register_plugin("pybtex.backends", "plaintext", find_plugin("pybtex.backends", "plaintext"), force=True)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
