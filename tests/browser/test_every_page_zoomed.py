@@ -1,8 +1,11 @@
-"""The book at 400 % zoom: one page of each kind, and faults planted in a page. The phone zooms in on every page."""
+"""The book at 400 % zoom, and with large letters: one page of each kind, and faults planted in a page.
+
+The phone zooms in on every page.
+"""
 
 import pytest
 from helpers.look import CUT, accessible
-from helpers.visit import ZOOMED, opened
+from helpers.visit import PHONE, ZOOMED, opened
 
 # Axe takes a second for each.
 KINDS = [
@@ -27,6 +30,15 @@ def test_each_kind_of_page_is_accessible(browser, server):
         for name in KINDS:
             faults += [f"{name}: {fault}" for fault in zoomed(page, server + name)]
     assert faults == []
+
+
+def test_a_phone_with_letters_twice_as_large_shows_each_kind_of_page_whole(browser, server):
+    with opened(browser, server, [], viewport=PHONE) as page:
+        page.context.new_cdp_session(page).send("Page.setFontSizes", {"fontSizes": {"standard": 32}})
+        for name in KINDS:
+            page.goto(server + name)
+            assert page.evaluate("getComputedStyle(document.documentElement).fontSize") == "32px"
+            assert page.evaluate(CUT) == [], name
 
 
 PLANTED = {
