@@ -92,6 +92,10 @@ PARTS: dict[str, dict[str, list[str]]] = {
         ),
         "subnorm/torch/fast.py": package("fast", "errors"),
     },
+    "placing": {
+        "subnorm/torch/finite.py": package("finite"),
+        "subnorm/torch/placements.py": package("placements", "errors", "dtypes"),
+    },
     "classroom": {
         "subnorm/classroom/release.py": classroom("release", "handout"),
         "subnorm/classroom/plain.py": classroom("release"),
@@ -119,6 +123,9 @@ PARTS: dict[str, dict[str, list[str]]] = {
         "subnorm/classroom/similarity.py": classroom("similar"),
         "subnorm/classroom/similar.py": classroom("similar"),
         "subnorm/classroom/variants.py": classroom("variants"),
+        "subnorm/classroom/overview.py": classroom("overview"),
+        "subnorm/classroom/overview_page.py": classroom("overview"),
+        "subnorm/classroom/similar_page.py": classroom("similar"),
     },
 }
 
