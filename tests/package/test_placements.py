@@ -19,6 +19,9 @@ def made(name, num_blocks=N, **kwargs):
     return st.STACK_PLACEMENTS[name](D, num_blocks, **kwargs).double()
 
 
+WITH_HEADS = {"qk_norm", "olmo2"}  # built for four
+
+
 def shaken(module):
     """The module with all of its parameters moved away from their start."""
     generator = torch.Generator().manual_seed(7)
@@ -88,9 +91,9 @@ def olmo2(p, x, fs):
 
 
 def mix_ln(p, x, fs):
-    for k in (0, 1):  # one block of four
+    for k in (0, 1):  # one block of four, or of seven
         x = ln(x + fs[k](x), p.norms[k])
-    for k in range(2, L):
+    for k in range(2, len(fs)):
         x = x + fs[k](ln(x, p.norms[k]))
     return ln(x, p.final_norm)
 
@@ -280,9 +283,54 @@ def test_the_stream_of_every_state_has_the_shape_of_x(name, x, fs):
     assert [tuple(placement.stream(state).shape) for state in states] == [tuple(x.shape)] * (L + 1)
 
 
+@pytest.mark.parametrize("name", st.STACK_PLACEMENTS)
+def test_tokens_may_have_any_axes_before_them(name, x, fs):
+    placement = shaken(made(name)).eval()
+    expected = placement(x, fs)
+    for other, same in ((x[0], expected[0]), (x[:, None], expected[:, None])):
+        torch.testing.assert_close(placement(other, fs), same, atol=1e-12, rtol=1e-12)
+
+
+UNUSED = {"post", "b2t", "deepnorm", "admin", "parallel"}  # keep norms of Pre-LN that they never call
+
+
+@pytest.mark.parametrize("name", sorted(st.STACK_PLACEMENTS.keys() - UNUSED))
+def test_every_parameter_is_used_in_every_sublayer(name, x):
+    torch.manual_seed(4)
+    stack = st.PlacedStack(shaken(made(name)), HEADS if name not in WITH_HEADS else 4).double().eval()
+    condition = [torch.ones(3, 1, D).double()] if name == "adaln_zero" else []
+    stack(x, None, *condition).square().mul(torch.linspace(0.5, 1, D).double()).sum().backward()
+    idle = [
+        f"{key}[{row}]"
+        for key, parameter in stack.placement.named_parameters()
+        for row, gradient in enumerate([torch.zeros(1)] if parameter.grad is None else torch.atleast_1d(parameter.grad))
+        if not gradient.any()
+    ]
+    # of one source the mean is this source, whatever the query
+    assert idle == (["queries[0]"] if name == "attention_residuals" else [])
+
+
+def test_mix_ln_rounds_a_quarter_of_the_blocks_down(x, fs):
+    placement = shaken(made("mix_ln", 7))
+    torch.testing.assert_close(placement(x, fs[:7] * 2), mix_ln(placement, x, fs[:7] * 2))
+
+
+def test_what_a_placement_starts_with():
+    assert st.PlacedStack(made("pre")).attention[0].num_heads == 4
+    assert (made("layer_scale").gates - 1e-4).abs().max() < 1e-10
+    assert (made("ngpt").alpha * D**0.5 - 1).abs().max() < 1e-6
+    assert torch.equal(made("mhc").mix[0], 8 * torch.eye(4).double())
+    assert (made("mhc", streams=1).read == 8).all()
+    assert (made("mhc", streams=2).connections(0)[1] == 0.5).all()
+    assert made("qk_norm").q_norms[0].weight.shape == (D // 4,)
+    assert made("olmo2").q_norms[0].weight.shape == (D,)
+    assert placements.DynamicTanh(D).alpha == 0.5
+
+
 def test_the_number_of_branches_is_checked(x, fs):
-    with pytest.raises(ValueError, match="two sublayers a block, 8 in all; got 7"):
-        made("pre")(x, fs[:-1])
+    for wrong in (fs[:-1], [*fs, fs[0]]):
+        with pytest.raises(ValueError, match=f"two sublayers a block, 8 in all; got {len(wrong)}"):
+            made("pre")(x, wrong)
     with pytest.raises(TypeError, match="x must hold"):
         made("pre")(x.long(), fs)
     with pytest.raises(ValueError, match="num_blocks must be"):
@@ -437,6 +485,8 @@ def test_qk_norm(x, full_width):
                 size = (flat.square().mean() if full_width else flat.square().mean(1, keepdim=True)) + 1e-5
                 gain = norm.weight.view(HEADS, -1) if full_width else norm.weight
                 torch.testing.assert_close(new[b, :, t], flat / size.sqrt() * gain)
+    torch.testing.assert_close(placement.heads(q[0], k[0], v[0], 0)[0], new_q[0])
+    torch.testing.assert_close(placement.heads(q[:, None], k[:, None], v[:, None], 0)[1], new_k[:, None])
 
 
 def rotate(h, shift=0):
@@ -496,7 +546,9 @@ def test_ngpt_keeps_everything_on_the_sphere(stack, x):
     torch.testing.assert_close(new_q[0, 1, 2] @ new_k[0, 1, 3] / 4**0.5, 4**0.5 * cosine)
     q_scale = stack.placement.qk_scale.data[1].view(HEADS, 4)[1]
     q_scale *= 3
-    torch.testing.assert_close(stack.placement.heads(q, k, v, 1)[1][0, 1, 3], 3 * new_k[0, 1, 3])
+    larger = stack.placement.heads(q, k, v, 1)
+    torch.testing.assert_close(larger[0][0, 1, 2], 3 * new_q[0, 1, 2])
+    torch.testing.assert_close(larger[1][0, 1, 3], 3 * new_k[0, 1, 3])
 
 
 def test_sinkhorn_makes_a_matrix_doubly_stochastic():
@@ -508,6 +560,7 @@ def test_sinkhorn_makes_a_matrix_doubly_stochastic():
     torch.testing.assert_close(matrix.sum(-2), ones, atol=1e-4, rtol=0)
     assert (torch.linalg.matrix_norm(matrix, ord=2) < 1 + 1e-4).all()
     torch.testing.assert_close(placements.sinkhorn(scores + 3), matrix)
+    torch.testing.assert_close(placements.sinkhorn(1000 + scores), matrix)  # exp(1000) would be infinite
 
 
 def test_hyper_connections_read_the_streams_in_turn():
@@ -525,7 +578,9 @@ def test_mhc_starts_with_a_plain_mean_and_unit_writes(x, fs):
 
 
 def test_scale_norm_is_rms_norm_with_equal_gains(x):
-    torch.testing.assert_close(placements.ScaleNorm(D)(x), st.rms_norm(x, eps=0), atol=1e-6, rtol=1e-6)
+    for size in (1, 1e-3):
+        torch.testing.assert_close(placements.ScaleNorm(D)(size * x), st.rms_norm(x, eps=0), atol=1e-6, rtol=1e-6)
+    assert not placements.ScaleNorm(D)(torch.zeros(D)).any()
 
 
 def test_channels_first(x):
