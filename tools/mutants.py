@@ -108,8 +108,8 @@ PARTS: dict[str, dict[str, list[str]]] = {
         "subnorm/classroom/canary.py": classroom("canary", "grade", "sandbox"),
         "subnorm/classroom/running.py": classroom("running", "sandbox", "grade"),
         "subnorm/classroom/sandbox.py": classroom("watch", "sandbox", "grade"),
-        "subnorm/classroom/submissions.py": classroom("grade", "decisions", "hostile"),
-        "subnorm/classroom/grade.py": classroom("feedback", "grade", "decisions", "hostile"),
+        "subnorm/classroom/submissions.py": classroom("submissions", "grade", "decisions", "hostile"),
+        "subnorm/classroom/grade.py": classroom("submissions", "feedback", "variants", "grade", "decisions", "hostile"),
         "subnorm/classroom/__main__.py": classroom("decisions", "grade", "release"),
     },
     "marking": {  # what happens to answers and points after the cells have run

@@ -1,0 +1,53 @@
+"""What is read of hand-ins, at its limits, without grading anything."""
+
+import random
+import zipfile
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
+
+import pytest
+
+from subnorm.classroom.grade import Grading
+from subnorm.classroom.submissions import File, TooLarge, files_of_zip, read_file, without_common_folder
+
+
+def test_ten_mebibytes_are_read_and_no_byte_more(tmp_path):
+    path = tmp_path / "sheet.ipynb"
+    path.write_bytes(bytes(10 * 1024 * 1024))
+    assert len(read_file(path)) == 10 * 1024 * 1024
+    path.write_bytes(bytes(10 * 1024 * 1024 + 1))
+    with pytest.raises(TooLarge):
+        read_file(path)
+
+
+def test_a_large_notebook_is_no_bomb_and_a_large_empty_one_is(tmp_path):
+    pictures = random.Random(1).randbytes(2 << 20)
+    with zipfile.ZipFile(tmp_path / "class.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("Ada.ipynb", pictures)
+        archive.writestr("Bo.ipynb", bytes(2 << 20))  # a thousandth, packed
+        archive.writestr("Cy.ipynb", bytes(1 << 20))  # as densely packed, but small
+    with zipfile.ZipFile(tmp_path / "class.zip") as archive:
+        found = {str(file.path): file for file in files_of_zip(archive)}
+        assert {name: file.problem for name, file in found.items()} == {
+            "Ada.ipynb": "",
+            "Bo.ipynb": "unsafe_archive",
+            "Cy.ipynb": "",
+        }
+        assert found["Ada.ipynb"].read() == pictures
+
+
+def test_a_file_named_as_the_folder_of_the_class_is_nobody_s():
+    assert without_common_folder([File(PurePosixPath("submitted"), bytes)], "class") == []
+
+
+def test_of_many_problems_twenty_are_named_and_the_rest_counted(capsys):
+    records = [
+        {"student": f"s{k:02}", "problem": "no_notebook", "results": [], "flags": [], "late": None} for k in range(23)
+    ]
+    grading = SimpleNamespace(only=None, exercises=[], name="ex01", out=Path("grades"))
+    Grading.summary(grading, records)
+    said = capsys.readouterr().out
+    assert "23 without a notebook to grade: s00 (no_notebook), s01" in said
+    assert "s19 (no_notebook), and 3 more in totals.csv" in said
+    Grading.summary(grading, records[:20])
+    assert "s19 (no_notebook)\n" in capsys.readouterr().out
