@@ -43,6 +43,7 @@ NORMAL = "on a (3, 8) batch, the values are not right. What holds: each row has 
 STRANGE = {
     "half": ("value", NORMAL, [["float64 (3, 8)", 0, 0.5, 0.125], ["float64 (8,)", 0, 0.5, 0.0625]]),
     "half, rounded": ("value", NORMAL, [["float64 (3, 8)", 0, 0.500001, 0.125], ["float64 (8,)", 0, 0.5, 0.0625]]),
+    "half, cut short": ("value", NORMAL, [["float64 (3, 8)", 0, 0.5, 0.125]]),
     "twice": ("value", NORMAL, [["float64 (3, 8)", 0, 2.0, 0.5], ["float64 (8,)", 0, 2.0, 0.25]]),
     "raises": ("error", "on a (3, 8) batch, it raises ValueError in line 3 of its cell.", [["ValueError", "ab"]]),
     "raises lower": ("error", "on a (3, 8) batch, it raises ValueError in line 7 of its cell.", [["ValueError", "ab"]]),

@@ -3,6 +3,7 @@
 import json
 import re
 from html import unescape
+from types import SimpleNamespace
 
 import pytest
 from classroom.classes import EX02, answer, graded
@@ -14,6 +15,7 @@ from helpers.parts import need
 from subnorm import checks
 from subnorm.classroom import __main__ as command_line
 from subnorm.classroom import grade
+from subnorm.classroom import overview as module
 from subnorm.classroom.beliefs import anchor, read
 from subnorm.classroom.results import read_json
 
@@ -52,6 +54,20 @@ def rows(page, exercise):
     return [tuple(unescape(re.sub("<[^>]+>", "", part)) for part in row) for row in found]
 
 
+def printed(page, exercise):
+    """[(class, students, points lost)] of the rows about an exercise, the sums of those left out in print included."""
+    section = page.split(f"<h3><code>{exercise}</code>")[1].split("</section>")[0]
+    found = re.findall(r'<tr(?: class="(\w+)")?><th scope="row">.*?</th><td>(.*?)</td><td>(.*?)</td></tr>', section)
+    return [(look, re.sub("<[^>]+>", "", students).split()[0], lost) for look, students, lost in found]
+
+
+def share(page, exercise):
+    """(text, box, [(kind, start, width)]) of the bar of an exercise."""
+    head = page.split(f'<th scope="row"><code>{exercise}</code> ')[1].split("</th>")[0]
+    (text,), (box,) = re.findall(r'"quiet">(.*?)</span>', head), re.findall(r'viewBox="(.*?)"', head)
+    return text, box, re.findall(r'<rect class="(\w+)" x="(.*?)" width="(.*?)"', head)
+
+
 def test_the_planted_misconceptions_are_found_in_order(tmp_path, capsys):
     page, text = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 40, EX02))
     assert beliefs(page) == [
@@ -69,6 +85,7 @@ def test_the_planted_misconceptions_are_found_in_order(tmp_path, capsys):
     assert [row[0].split()[-1] for row in rows(page, "invariances")] == ["watched_itself", "not_done"]
     said = capsys.readouterr().out
     assert "page.html: ex02, 40 hand-ins\n  ex02 layer_norm_backward, unknown 1: one is Student" in said
+    assert re.findall(r"unknown \d", said) == ["unknown 1", "unknown 2"]  # of four
 
 
 def test_unknown_answers_are_grouped_by_what_they_do(tmp_path):
@@ -82,6 +99,65 @@ def test_unknown_answers_are_grouped_by_what_they_do(tmp_path):
         ("it ran out of time", "timeout", "2"),
     ]
     assert "raises ValueError. error" in found[1][0]
+
+
+def test_an_answer_with_fewer_results_is_a_group_of_its_own(tmp_path):
+    both = {"half": 1, "half, cut short": 1}
+    planted = {"layer_norm": both, "fold": dict(reversed(both.items()))}
+    page, _ = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 6, planted))
+    assert [[row[1].split()[0] for row in rows(page, name)] for name in planted] == [["1", "1"], ["1", "1"]]
+
+
+def test_the_rows_that_are_not_printed_are_summed_up_in_one(tmp_path):
+    planted = {**EX02, "layer_norm_backward": {**EX02["layer_norm_backward"], "memory": 1}}
+    page, _ = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 40, planted))
+    assert printed(page, "layer_norm") == [
+        ("", "7", "7"), ("", "4", "4"), ("", "3", "3"),
+        ("more", "2", "2"), ("more", "1", "1"), ("more", "1", "1"), ("rest", "4", "4"),
+    ]  # fmt: skip
+    assert printed(page, "layer_norm_backward") == [
+        ("", "3", "9"), ("more", "2", "6"), ("more", "2", "6"), ("more", "1", "3"), ("rest", "5", "15"),
+        ("", "2", "6"), ("more", "1", "3"), ("rest", "1", "3"),
+    ]  # fmt: skip
+    text = seen(tmp_path / "page.html")[1]
+    assert all(f"{rest} " in text for rest in ("named mistakes: 3", "unknown answers: 3", "more reasons: 1"))
+
+
+def test_the_bar_of_an_exercise_has_a_part_for_each_kind_of_answer(tmp_path):
+    planted = {"layer_norm_backward": {"constants": 3, **EX02["layer_norm_backward"]}, "fold": {"rows": 4}}
+    page, _ = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 40, planted))
+    assert share(page, "layer_norm_backward") == (
+        "3 with a named mistake, 8 wrong in another way, 2 without result",
+        "0 0 40 1",
+        [("right", "0", "27"), ("named", "27", "3"), ("unknown", "30", "8"), ("none", "38", "2")],
+    )
+    assert share(page, "fold") == ("4 with a named mistake", "0 0 40 1", [("right", "0", "36"), ("named", "36", "4")])
+    assert share(page, "layer_norm") == ("", "0 0 40 1", [("right", "0", "40")])
+
+
+def test_of_two_topics_that_cost_the_same_the_one_of_more_students_comes_first(tmp_path):
+    planted = {"layer_norm": {"ddof1": 2}, "fold": {"rows": 1}}  # 1 and 2 points each
+    page, _ = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 6, planted))
+    assert beliefs(page) == ["“The standard deviation is x.std().”", "<code>rows</code>"]
+
+
+def test_a_topic_shows_its_two_most_frequent_mistakes(tmp_path):
+    planted = {"layer_norm": {"no_eps": 1, "eps_outside": 3}, "make_layer_norm": {"eps_outside": 2}}
+    page, _ = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 9, planted))
+    (topic,) = re.findall(r"<li>(.*?)</li>", page, re.DOTALL)
+    assert [unescape(re.sub("<[^>]+>", "", one)) for one in re.findall(r"<p>(<code>\w+</code>: .*?)</p>", topic)] == [
+        "layer_norm: eps is added outside the root, sqrt(var) + eps; the definition is sqrt(var + eps).",
+        "make_layer_norm: eps is added outside the root; the definition is sqrt(var + eps).",
+    ]
+
+
+@pytest.mark.parametrize(("many", "few"), [(4, True), (5, False), (6, False)])
+def test_a_class_of_less_than_five_is_warned_about_percentages(many, few, tmp_path):
+    _, text = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", many, {"layer_norm": {"ddof1": 1}}))
+    assert (f"With {many} notebooks, a percentage here is a matter of single students." in text) == few
+    assert ("single students" in text) == few
+    assert f"1 of {many} students (" in text  # not "in ex02": there is one sheet, in which nothing can return
+    assert "Beliefs that return" not in text
 
 
 def test_answers_to_the_variants_of_others_are_one_group(tmp_path):
@@ -99,6 +175,8 @@ def test_classes_with_other_inputs_have_unknown_groups_of_their_own(tmp_path):
     other = graded(tmp_path / "other", "ex02", 4, some, "Pupil {}", seed=8)
     page, text = looked_at(tmp_path, one, other)
     assert "ex02: 8 hand-ins." in text
+    assert [row[1].split()[0] for row in rows(page, "layer_norm")] == ["2", "2"]
+    page, _ = looked_at(tmp_path, other, one)
     assert [row[1].split()[0] for row in rows(page, "layer_norm")] == ["2", "2"]
     again = graded(tmp_path / "again", "ex02", 4, some, "Pupil {}")
     page, _ = looked_at(tmp_path, one, again)
@@ -118,6 +196,16 @@ def test_a_belief_that_returns_in_another_sheet(tmp_path):
     assert heads == ["“Inside the root or outside, eps does the same.”", "<code>keepdims</code>"]
     cells = [re.sub("<[^>]+>", "", cell).split("\N{NO-BREAK SPACE}")[0] for cell in re.findall("<td>(.*?)</td>", table)]
     assert cells == ["12 of 40 (30", "4 of 38 (11", "1 of 40 (2", "3 of 38 (8"]
+    notes = [
+        unescape(re.sub("<[^>]+>", "", one)) for one in re.findall(r'<br><span class="quiet">(.*?)</span></th>', table)
+    ]
+    assert notes[0].startswith("chapter 03, “eps outside the root is another function” · ")
+    assert notes[1].startswith(
+        "without keepdims=True the mean square loses its last axis, and"
+    )  # the sentence of sheet ex03, where more have made it
+    assert "12 of 40 students in ex02 (30 %) , 4 of 38 students in ex03 (11 %);" in text.replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
     assert beliefs(page)[0] == "<code>overflow</code>"  # 9 students, 3 points each
     assert "chapter 04 · no belief on the teacher's page" in text
     assert beliefs(page)[1] == heads[0]
@@ -129,6 +217,29 @@ def test_one_tag_with_two_meanings_does_not_return(tmp_path):
     ex01 = graded(tmp_path / "ex01", "ex01", 5, {"paths": {"transposed": 2}})
     ex02 = graded(tmp_path / "ex02", "ex02", 5, {"fold": {"transposed": 2}})
     assert "No belief or named mistake occurs in two" in looked_at(tmp_path, ex01, ex02)[1]
+
+
+@pytest.mark.parametrize(("one", "other"), [("no_gamma", "no_beta"), ("no_beta", "no_gamma")])
+def test_two_tags_in_much_the_same_words_do_not_return(one, other, tmp_path):
+    ex02 = graded(tmp_path / "ex02", "ex02", 5, {"layer_norm": {one: 2}})
+    ex03 = graded(tmp_path / "ex03", "ex03", 5, {"layer_norm_from_rms": {other: 2}})
+    assert "No belief or named mistake occurs in two" in looked_at(tmp_path, ex02, ex03)[1]
+
+
+def test_a_mistake_in_the_words_of_two_others_returns_as_the_first(monkeypatch):
+    sentences = {"a": "One two three four.", "b": "Five six seven eight.", "c": "one, two, three; five, six, seven"}
+    exercises = {
+        name: SimpleNamespace(name=name, chapter=name, mistakes=[SimpleNamespace(tag="tag", says=says)])
+        for name, says in sentences.items()
+    }
+    monkeypatch.setattr(module, "SETS", {name: [ex] for name, ex in exercises.items()})
+    sheets = [module.Sheet(name, {}, [(record("Ada", results=[result(name, 0, 1, "tag")]), 7)]) for name in exercises]
+    assert [sorted(topic.students) for topic in module.returning(sheets, [])] == [["a", "c"]]
+
+
+def test_words_are_the_same_if_more_than_two_thirds_of_the_shorter_sentence_are():
+    assert module.same_words("Eps is not used.", "eps is never used, or it is fixed")
+    assert not module.same_words("eps is unused", "eps is fixed")  # two of three
 
 
 def test_a_mistake_counts_for_the_belief_of_its_own_sheet_and_returns_for_that_of_another(tmp_path):
@@ -157,9 +268,17 @@ def test_every_belief_is_linked_to_its_section_and_its_entry(tmp_path):
     assert page.count("chapter 03, “eps outside the root is another function”</a>") == 1
 
 
-def test_without_a_built_book_the_page_names_the_section_and_links_nowhere(tmp_path, monkeypatch):
-    from subnorm.classroom import overview as module
+def test_a_book_on_another_drive_is_linked_by_its_whole_address(tmp_path, monkeypatch):
+    def no_way(*_):
+        raise ValueError("path is on mount 'D:', start on mount 'C:'")
 
+    (tmp_path / "built site/book").mkdir(parents=True)
+    (tmp_path / "built site/book/teaching.html").write_text("", "utf-8")
+    monkeypatch.setattr("os.path.relpath", no_way)
+    assert module.link_base(str(tmp_path / "built site"), tmp_path / "page.html") == f"file://{tmp_path}/built%20site/"
+
+
+def test_without_a_built_book_the_page_names_the_section_and_links_nowhere(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PACKAGE", tmp_path / "course/subnorm")
     page, text = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 40, EX02))
     assert "<a " not in page
@@ -172,14 +291,15 @@ def test_marks_set_by_hand_count_as_decided(tmp_path):
     wrong = [who for who, results in names.items() if results[0]["diagnosis"] == "eps_outside"]
     right = [who for who, results in names.items() if results[2]["diagnosis"] == "right"]
     (out / "marks.csv").write_text(
-        f"student,exercise,points,reason\n{wrong[0]},layer_norm,1,spoken\n{right[0]},fold,0.5,copied\n", "utf-8"
+        f"student,exercise,points,reason\n{wrong[0]},layer_norm,1,spoken\n{right[0]},fold,0.25,copied\n", "utf-8"
     )
     page, text = looked_at(tmp_path, out)
     assert "2 marks set by hand" in text
     assert [row[1].split()[0] for row in rows(page, "layer_norm")] == ["1"]
     assert "fold: 2 of 4" in text
     assert rows(page, "fold")[1][0].startswith("points taken off by hand")
-    assert rows(page, "fold")[1][2] == "1.5"
+    assert rows(page, "fold")[1][2] == "1.75"
+    assert "Named mistakes cost 1 of 4.75 lost points." in text  # and half of fold costs 2
     assert "spoken" not in page
 
 
@@ -198,6 +318,15 @@ def test_hand_ins_without_a_notebook_and_answers_that_we_could_not_judge(tmp_pat
     assert "no_notebook" not in page.split("<h3>", 1)[1]
 
 
+def test_an_exercise_that_nobody_could_be_judged_in_has_an_empty_bar(tmp_path):
+    lost = [answer(ex, "needs_library" if ex.name == "fold" else "right") for ex in checks.SETS["ex02"]]
+    page, text = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 0, {}, a=record("Una", "a.ipynb", results=lost)))
+    assert "fold: 0 of 0 right" in text
+    said, box, parts = share(page, "fold")
+    assert (said, parts) == ("", [])
+    assert int(box.split()[2]) > 0  # a box without a width is no valid one
+
+
 def test_zeros_for_a_file_that_is_no_notebook_are_no_misunderstanding(tmp_path):
     lost = [answer(ex, "no_notebook") for ex in checks.SETS["ex02"]]
     more = {name: record(name, f"{name}/x.pdf", results=lost, problem="no_notebook") for name in ("Zed", "Zoe")}
@@ -207,6 +336,8 @@ def test_zeros_for_a_file_that_is_no_notebook_are_no_misunderstanding(tmp_path):
     assert "layer_norm: 1 of 2" in looked_at(tmp_path, out)[1]
     (out / "marks.csv").write_text(marks.replace("Zoe,all,0", "Zoe,all,1"), "utf-8")
     assert "layer_norm: 2 of 3" in looked_at(tmp_path, out)[1]
+    (out / "marks.csv").write_text(f"{marks}Zed,layer_norm,1,shown\n".replace("Zed,all", "Zed,fold"), "utf-8")
+    assert "layer_norm: 2 of 3" in looked_at(tmp_path, out)[1]  # a single point
 
 
 @pytest.mark.parametrize(
@@ -224,6 +355,22 @@ def test_who_did_not_hand_in_is_a_number(book, handed_in, absent, strangers, tmp
     _, text = looked_at(tmp_path, out, "--gradebook", tmp_path / "book.csv")
     assert f"{absent} student{'s' * (absent != 1)} of the gradebook did not hand in" in text
     assert ("1 hand-in matched no row of it, so up to 1 fewer are missing" in text) == bool(strangers)
+
+
+def test_each_folder_may_have_a_gradebook_of_its_own_or_all_have_one(tmp_path):
+    both = [result("stream", 1, 1, "right"), result("paths", 0, 3, "nested")]
+    paths = ["Ada ONeil the 1st_4711_assignsubmission_file/a.ipynb", "lovelaceada_1234_9_a.ipynb"]
+    moodle, canvas = (desk(tmp_path / str(k), record("A", path, results=both)) for k, path in enumerate(paths))
+    (tmp_path / "moodle.csv").write_bytes(MOODLE.encode())
+    (tmp_path / "canvas.csv").write_bytes(CANVAS.encode())
+    options = ["--gradebook", tmp_path / "moodle.csv", "--gradebook", tmp_path / "canvas.csv"]
+    _, text = looked_at(tmp_path, moodle, canvas, *options)
+    assert "ex01: 2 hand-ins; 3 students of the gradebook did not hand in." in text
+    right = [answer(ex, "right") for ex in checks.SETS["ex02"]]
+    ex02 = graded(tmp_path / "ex02", "ex02", 0, {}, a=record("A", paths[1], results=right))
+    _, text = looked_at(tmp_path, canvas, ex02, *options[2:])
+    assert "ex01: 1 hand-in; 1 student of the gradebook did not hand in." in text
+    assert "ex02: 1 hand-in; 1 student of the gradebook did not hand in." in text  # one has no such sheet
 
 
 def test_no_student_is_named(tmp_path):
@@ -282,6 +429,11 @@ def one_other_exercise(out):
     path.write_text(path.read_text("utf-8").replace('"fold"', '"bend"'), "utf-8")
 
 
+def one_later_exercise(out):
+    path = out / "students/0001.json"
+    path.write_text(path.read_text("utf-8").replace('"fold"', '"unfold"'), "utf-8")
+
+
 def unfinished(out):
     (out / "log.json").write_text("{}", "utf-8")
 
@@ -303,6 +455,7 @@ def no_such_set(out):
         (unknown_mistake, "layer_norm has no mistake 'of_old' in this version of the course"),
         (unknown_exercise, "ex02 has no exercise bend in this version"),
         (one_other_exercise, "the grades of ex02 are of two releases of the course; grade all of them again with one"),
+        (one_later_exercise, "the grades of ex02 are of two releases of the course; grade all of them again with one"),
         (unfinished, "there are no finished grades in"),
         (nobody, "there are no hand-ins in"),
         (no_such_set, "holds grades of ex99; this version of the course has ex01"),
