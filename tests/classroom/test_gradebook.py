@@ -180,6 +180,7 @@ def test_the_students_are_all_who_may_hand_in(tmp_path):
         ("canvas", MOODLE, None, "is not a gradebook of Canvas"),
         ("canvas", CANVAS.replace(",ID,", ",Id,"), None, "is not a gradebook of Canvas"),
         ("canvas", CANVAS.replace("Points Possible", "Points"), None, "is not a gradebook of Canvas"),
+        ("canvas", CANVAS.replace("Points Possible", "Total"), None, "is not a gradebook of Canvas"),
         ("canvas", "Student,ID,Lab ex01 (1)\nAda,1,\n", None, "is not a gradebook of Canvas"),
         ("canvas", CANVAS.replace("ex01", "one"), None, "one assignment with ex01 in its title; .* Lab one"),
         ("canvas", CANVAS.replace("ex02", "ex01"), None, "must have one assignment with ex01"),

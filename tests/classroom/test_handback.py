@@ -12,7 +12,7 @@ from classroom.test_gradebook import CANVAS, MOODLE, NBGRADER
 from helpers.parts import need
 
 from subnorm.classroom import __main__ as command_line
-from subnorm.classroom import grade
+from subnorm.classroom import grade, handback
 
 NOTES = {"timestamp.txt": "2026-11-20 15:58:23.948203 UTC", "submission_secret.txt": "s3"}
 FULL = [result("stream", 16, 16, "right"), result("paths", 1, 4)]  # 20 points at most, as in the samples
@@ -108,10 +108,11 @@ def test_points_that_nobody_gave_are_not_written(tmp_path, capsys):
     assert points(out) == MOODLE.replace('- ",,,,20', '- ",,,11.00,20').replace('"5.00"', '"11.00"')
 
 
-@pytest.mark.parametrize(("most", "scaled"), [("100", "85.00"), ("33", "28.05"), ("10", "8.50")])
+@pytest.mark.parametrize(("most", "scaled"), [("100", "85.00"), ("33", "28.05"), ("10", "8.50"), ("11.57", "9.83")])
 def test_another_maximum_is_refused_or_converted(most, scaled, tmp_path, capsys):
     out = desk(tmp_path / "grades", of_moodle("Ada ONeil the 1st", 4711))
-    other = MOODLE.replace("20.00", f"{most}.00")
+    """11.57 · 17/20 is 9.8345: rounded once, to 9.83."""
+    other = MOODLE.replace("20.00", f"{float(most):.2f}")
     assert hand_back(out, "moodle", other) == 1
     assert f"the maximum in the gradebook is {most}, that of the sheet 20: change" in capsys.readouterr().err
     assert not (out / "handback").exists()
@@ -128,6 +129,12 @@ def test_moodle_needs_its_worksheet_and_no_file_is_overwritten(tmp_path, capsys)
     assert command_line.main(["handback", str(out), "--to", "moodle", "--gradebook", str(out / "handback/a.csv")]) == 1
     assert "would be overwritten" in capsys.readouterr().err
     assert (out / "handback/a.csv").read_text("utf-8") == MOODLE.replace("\r\n", "\n")
+    (tmp_path / "zoo").mkdir()
+    (tmp_path / "zoo/a.csv").write_text(MOODLE, "utf-8", newline="")
+    options = ["--to", "moodle", "--gradebook", str(tmp_path / "zoo/a.csv")]
+    assert command_line.main(["handback", str(out), *options]) == 0
+    assert "17.00" in (out / "handback/a.csv").read_text("utf-8")
+    assert "17.00" not in (tmp_path / "zoo/a.csv").read_text("utf-8")
     assert hand_back(desk(tmp_path / "two/grades", finished=False), "moodle", MOODLE) == 1
     assert "run grade first" in capsys.readouterr().err
 
@@ -189,6 +196,21 @@ def test_nbgrader_gets_its_feedback_folders_with_what_it_needs_to_release_them(t
         "timestamp.txt",
         "  cy: there is no notebook in a folder of nbgrader, so there is no place for feedback",
     ]
+
+
+def test_nbgrader_gets_a_page_for_each_notebook_at_its_place_and_for_nothing_else(tmp_path):
+    given = ["ada/ex01/b.ipynb", "ada/ex01/a.IPYNB", "ada/ex01/data.csv", "ada/c.ipynb", "ada/ex01/old/d.ipynb"]
+    out = desk(tmp_path / "grades", record("ada", *given, "cy/ex02/e.ipynb", results=FULL, **NOTES))
+    assert hand_back(out, "nbgrader") == 0
+    names = ["a.html", "b.html", "e.html", "submission_secret.txt", "timestamp.txt"]
+    assert sorted(returned(out, "nbgrader")) == [f"feedback/ada/ex01/{name}" for name in names]
+
+
+def test_the_size_of_the_zip_is_printed_in_rounded_kilobytes(tmp_path, capsys, monkeypatch):
+    out = desk(tmp_path / "grades", of_moodle("Ada ONeil the 1st", 4711))
+    monkeypatch.setattr(handback, "zipped", lambda files: b"0" * 1_600_600)
+    assert hand_back(out, "moodle", MOODLE) == 0
+    assert "feedback-ex01-moodle.zip: 1 files, 1601 kB" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("to", ["canvas", "nbgrader", "moodle"])

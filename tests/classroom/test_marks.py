@@ -158,6 +158,13 @@ def test_marks_need_grades(tmp_path, capsys):
     assert capsys.readouterr().err.count("run grade first") == 2
 
 
+def test_of_many_names_alike_the_five_nearest_are_proposed(tmp_path, capsys):
+    out = desk(tmp_path / "grades", *(record(f"Anna{'x' * k}") for k in range(7)))
+    assert set_mark(out, "Ann", "stream", "1", reason="x") == 1
+    said = capsys.readouterr().err
+    assert "did you mean Anna or Annax or Annaxx or Annaxxx or Annaxxxx?" in said
+
+
 def edited(tmp_path, content):
     out = desk(tmp_path / "grades", ADA, BO, record("=1+1"))
     (out / "marks.csv").write_bytes(content.encode() if isinstance(content, str) else content)

@@ -2,6 +2,7 @@
 
 import csv
 import functools
+import html
 import inspect
 import json
 import math
@@ -12,14 +13,25 @@ from random import Random
 
 import pytest
 from checks import test_bank as bank
-from classroom.hand_ins import notebook, write_zip
+from classroom.hand_ins import cell, notebook, write_zip
 
 from subnorm.checks import SETS
 from subnorm.classroom import __main__ as command_line
-from subnorm.classroom import similarity
+from subnorm.classroom import similar, similarity
 from subnorm.classroom.cells import Cell
 from subnorm.classroom.release import change, read, source_of, student
-from subnorm.classroom.similarity import LEAST, HandIn, hashes, pairs, published, still_unusual, tokens_of, winnowed
+from subnorm.classroom.similar_page import code, page
+from subnorm.classroom.similarity import (
+    LEAST,
+    HandIn,
+    Pair,
+    hashes,
+    pairs,
+    published,
+    still_unusual,
+    tokens_of,
+    winnowed,
+)
 
 BACKWARD = """def residual_backward(dy, x, weight):
     # the Jacobian of the branch
@@ -162,6 +174,8 @@ def test_of_each_window_the_smallest_hash_counts_and_of_equal_ones_the_last():
     (first,) = winnowed(one)
     assert first[1] == min(hashes(tokens_of(one)))
     assert winnowed("1 + 2") == []
+    (first,) = winnowed("1 + 2 + 3 * 4 + 5 - 6")  # 11 tokens: one window, and the smallest of its four is the first
+    assert first[0] == 0
     assert [at for at, _ in winnowed("1; " * 12)] == [3, 4]  # five equal hashes, two windows
 
 
@@ -316,3 +330,81 @@ def test_a_cell_that_all_have_is_read_once(tmp_path):
     write_zip(tmp_path / "class.zip", [(f"{k}.ipynb", sheet(f"x{k} = {k}")) for k in range(60)])
     assert listed(tmp_path / "class.zip", tmp_path / "out") == []
     assert similarity.winnowed.cache_info().misses <= 60 + len(released())
+
+
+def test_the_page_says_what_it_compared_by_which_limits():
+    class_ = [HandIn(f"S{k}", [], frozenset(range(k))) for k in range(6, 10)]
+    text = " ".join(page("ex02", class_, [], {}).split())
+    assert "4 hand-ins were compared." in text
+    assert "A passage has at least 8 tokens; every one of 11 or more is found." in text
+    assert "0 if more than 3 hand-ins have it. A pair is listed from a score of 8." in text
+    assert "2 of the hand-ins have too little code of their own ever to be listed" in text  # with 6 and 7, not with 8
+    assert "No pair reaches that score." in text
+
+
+@pytest.mark.parametrize(
+    ("many", "side_by_side", "note"),
+    [(1, 1, []), (50, 50, []), (51, 50, ["1"]), (120, 50, ["70"])],
+)
+def test_all_pairs_are_in_the_table_and_the_first_fifty_side_by_side(many, side_by_side, note):
+    class_ = [
+        (HandIn(f"A{k}", [], frozenset(range(20))), HandIn(f"B{k}", [], frozenset(range(30)))) for k in range(many)
+    ]
+    text = page("ex02", [], [Pair(*both, list(range(10)), 9.5) for both in class_], {})
+    rows = [row.split("</td><td>") for row in re.findall(r"<tr><td>(.*)</td></tr>", text)]
+    assert rows == [
+        [
+            f'<a href="#pair-{k + 1}"><bdi>A{k}</bdi></a>' if k < side_by_side else f"<bdi>A{k}</bdi>",
+            *[f"<bdi>B{k}</bdi>", "9.5", "10", "20", "30"],
+        ]
+        for k in range(many)
+    ]
+    titles = re.findall(r'<h2 id="pair-(\d+)">(.*)</h2>', text)
+    assert titles == [(f"{k + 1}", f"{k + 1}. <bdi>A{k}</bdi> and <bdi>B{k}</bdi>") for k in range(side_by_side)]
+    assert re.findall(r"The other (.*) pairs", text) == note
+
+
+def test_exactly_the_shared_tokens_are_marked_and_neighbours_share_a_mark():
+    both = [hand_in("Ada", "# mine\nk = 0\ny = x @ w + b / 3\nprint(y)  # done\n"), hand_in("Bo", "z = a @ b + c / 3")]
+    shared = sorted(both[0].own & both[1].own)
+    assert len(shared) == 1  # the eight tokens from = to 3
+    text = page("ex02", both, [Pair(*both, shared, 1.0)], {})
+    assert [html.unescape(one) for one in re.findall(r"<pre [^>]*>(.*?)</pre>", text, re.DOTALL)] == [
+        "# mine\nk = 0\ny <mark>= x @ w + b / 3</mark>\nprint(y)  # done\n",
+        "z <mark>= a @ b + c / 3</mark>",
+    ]
+    assert code("# a\nx = y + 1  # b", {1, 2, 4}) == "# a\nx <mark>= y</mark> + <mark>1</mark>  # b"
+
+
+def test_the_words_of_a_sheet_are_no_evidence_and_those_of_a_chapter_are():
+    """Also what only the students' form of the sheet says: a student may paste a task into a cell."""
+    for name in SETS:
+        texts = [one["source"] for one in student(read(source_of(name)), name)["cells"]]
+        assert hand_in("", *texts).own == frozenset()
+    (chapter,) = source_of("ex01").parents[1].glob("04-*.ipynb")
+    kinds = {"code": set(), "markdown": set()}
+    for one in json.loads(chapter.read_bytes())["cells"]:
+        kinds[one["cell_type"]] |= hand_in("", "".join(one["source"])).own
+    assert kinds["code"] == set()
+    assert len(kinds["markdown"]) > 100
+
+
+def test_a_sheet_of_a_hundred_thousand_characters_is_compared_and_one_more_is_too_much(tmp_path):
+    cells = [cell("#" * (50_000 + more)) | {"id": "ex01-1-answer"} for more in (0, 1)]
+    members = [("Ada.ipynb", notebook(cells[0], cells[0])), ("Bo.ipynb", notebook(cells[0], cells[1]))]
+    write_zip(tmp_path / "class.zip", members)
+    compared, left_out = similar.read("ex01", tmp_path / "class.zip", frozenset())
+    assert ([one.student for one in compared], left_out) == (["Ada"], {"Bo": "too_much_code"})
+
+
+def test_who_was_not_compared_is_printed_in_at_most_500_characters(tmp_path, capsys):
+    write_zip(tmp_path / "one.zip", [("Ada.ipynb", sheet()), ("Bo.ipynb", b"{")])
+    listed(tmp_path / "one.zip", tmp_path / "out")
+    assert capsys.readouterr().out.splitlines()[1:] == ["  1 not compared: Bo"]
+    names = [f"student {k:02}" for k in range(50)]
+    write_zip(tmp_path / "many.zip", [(f"{name}.ipynb", b"{") for name in names])
+    listed(tmp_path / "many.zip", tmp_path / "out")
+    assert capsys.readouterr().out.splitlines()[1:] == [f"  50 not compared: {', '.join(names[:41])}, student "]
+    write_zip(tmp_path / "none.zip", [("Ada.ipynb", sheet())])
+    listed(tmp_path / "none.zip", tmp_path / "out")
+    assert len(capsys.readouterr().out.splitlines()) == 1

@@ -16,7 +16,7 @@ from subnorm import checks
 from subnorm.checks.edited import text_of
 from subnorm.classroom import __main__ as command_line
 from subnorm.classroom import grade, handout, variants
-from subnorm.classroom.release import check_line
+from subnorm.classroom.release import check_line, read, source_of, student
 from subnorm.classroom.results import Refused, as_json
 from subnorm.classroom.variants import Release
 
@@ -52,12 +52,14 @@ def hand_out(root, name="ex01"):
 
 
 def test_every_student_gets_a_sheet_that_shows_only_their_own(root):
+    plain = student(read(source_of("ex01")), "ex01")["cells"]
     status, sheets = hand_out(root)
     assert (status, set(sheets)) == (0, set(CLASS))
     release = variants.release_in(json.loads((root / "dist/ex01-variants.json").read_text()), "ex01", root)
-    for student, data in sheets.items():
+    for who, data in sheets.items():
         cells = {c["id"]: "".join(c["source"]) for c in json.loads(data)["cells"]}
-        exercises = release.exercises(student, checks.SETS["ex01"])
+        assert list(cells) == [c["id"] for c in plain]
+        exercises = release.exercises(who, checks.SETS["ex01"])
         for ex in exercises:
             assert cells[f"ex01-{ex.number}-check"] == check_line(ex)
             assert [one.label for one in ex.variants if one.label in data.decode()] == (
@@ -70,8 +72,9 @@ def test_every_student_gets_a_sheet_that_shows_only_their_own(root):
                 assert old in new or old not in text
         (first, *_) = cells.values()
         assert f"#variant={variants.code(exercises)}" in first
-        assert f"belongs to {student}".replace("_", "\\_") in first
-        assert not any(other.split()[0] in data.decode() for other in CLASS if other != student)
+        assert first.startswith(plain[0]["source"] + "\n\n**This sheet belongs to ")
+        assert f"belongs to {who}".replace("_", "\\_") in first
+        assert not any(other.split()[0] in data.decode() for other in CLASS if other != who)
         assert str(release.seed).encode() not in data
     with zipfile.ZipFile(root / "dist/ex01-install.zip") as archive:
         assert {name.split("/")[1] for name in archive.namelist()} == {
@@ -122,6 +125,10 @@ def test_another_version_does_not_draw_again(root, capsys):
     hand_out(root)
     kept = root / "dist/ex01-variants.json"
     data = json.loads(kept.read_text())
+    for other in ("ex00", "ex02"):
+        kept.write_text(json.dumps(data | {"set": other}))
+        assert hand_out(root)[0] == 1
+        assert f"ex01-variants.json is of {other}, not of ex01" in capsys.readouterr().err
     data["variants"]["scaled_stream"].pop()
     kept.write_text(json.dumps(data))
     assert hand_out(root)[0] == 1
@@ -234,11 +241,11 @@ def test_the_class_list_must_name_every_student_once():
             Release("ex02", 1, class_list).lines_of(students)
         return str(refused.value)
 
-    many = [f"s{k:02}" for k in range(22)]
+    many = [f"s{k:02}" for k in range(43)]
     assert f"21 of the students are not in the class list of the release: {', '.join(many[:20])}, and 1 more. " in said(
         many[:21], ("Ada",)
     )
-    assert f"{many[19]}, and 2 more. " in said(many, ("Ada",))
+    assert f"{many[19]}, and 23 more. " in said(many, ("Ada",))
     assert f": {', '.join(many[:20])}. Add" in said(many[:20], ("Ada",))
     students = ["Aa", "Ada_1", "Ada_2", "Bo_1", "Bo_2"]
     assert said(students, ("Aa", "Ada", "Bo")).startswith("Ada_1 and Ada_2 would be one line of the class list")
