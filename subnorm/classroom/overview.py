@@ -89,6 +89,7 @@ class Sheet:
     records: list[tuple[Record, int]] = field(default_factory=list)  # with the seed of their inputs
     absent: int | None = None  # students of the gradebook who did not hand in
     strangers: int = 0  # hand-ins that match no row of it
+    books: dict[Path, tuple[Gradebook, set[int]]] = field(default_factory=dict)  # and the rows with a hand-in
 
     @property
     def problems(self) -> Counter[str]:
@@ -189,14 +190,14 @@ def add(folder: Path, gradebook: Path | None, column: str | None, sheets: dict[s
 
 
 def count_absent(sheet: Sheet, name: str, records: list[Record], path: Path, column: str | None) -> None:
-    """Count the rows of a gradebook without a hand-in, and the hand-ins without a row."""
-    book, rows = opened(path, name, column), set()
+    """Count the rows of a gradebook without a hand-in in any of its folders, and the hand-ins without a row."""
+    book, rows = sheet.books.setdefault(path, (opened(path, name, column), set()))
     for record in records:
         try:
             rows.add(book.find(record))
         except Unmatched:
             sheet.strangers += 1
-    sheet.absent = (sheet.absent or 0) + len(set(book.students()) - rows)
+    sheet.absent = sum(len(set(book.students()) - rows) for book, rows in sheet.books.values())
 
 
 def opened(path: Path, name: str, column: str | None) -> Gradebook:

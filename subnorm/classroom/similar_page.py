@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 
 from subnorm.classroom.page import document
+from subnorm.classroom.results import counted
 from subnorm.classroom.similarity import (
     GRAM,
     LEAST,
@@ -90,7 +91,7 @@ def listed(pairs: Sequence[Pair]) -> str:
     table = f'<div class="wide" tabindex="0" role="region" aria-label="All pairs">\n<table>\n<tr>{head}</tr>\n'
     table += "\n".join(rows) + "\n</table>\n</div>"
     sections = [side_by_side(k, pair) for k, pair in enumerate(pairs[:SHOWN], 1)]
-    more = [f"<p>The other {len(pairs) - SHOWN} pairs are only in the table.</p>"] if len(pairs) > SHOWN else []
+    more = [f"<p>Only in the table: {counted(len(pairs) - SHOWN, 'more pair')}.</p>"] if len(pairs) > SHOWN else []
     return "\n".join([table, *sections, *more])
 
 

@@ -373,6 +373,14 @@ def test_each_folder_may_have_a_gradebook_of_its_own_or_all_have_one(tmp_path):
     assert "ex02: 1 hand-in; 1 student of the gradebook did not hand in." in text  # one has no such sheet
 
 
+def test_who_handed_in_to_another_group_of_the_sheet_is_not_absent(tmp_path):
+    both = [result("stream", 1, 1, "right"), result("paths", 0, 3, "nested")]
+    groups = [desk(tmp_path / who, record(who, f"{who}/ex01/a.ipynb", results=both)) for who in ("ada", "cy")]
+    (tmp_path / "all.csv").write_text(NBGRADER.replace('"Li,', "Li,").replace("Lee, Jr", "Lee"), "utf-8")
+    _, text = looked_at(tmp_path, *groups, "--gradebook", tmp_path / "all.csv")
+    assert "ex01: 2 hand-ins; 1 student of the gradebook did not hand in." in text  # Bo
+
+
 def test_no_student_is_named(tmp_path):
     planted = {"layer_norm": {"ddof1": 3, "half": 2, "raises": 1}, "fold": {"cell_error": 1}}
     out = graded(tmp_path / "ex02", "ex02", 12, planted, "Zsofia{:03} Quill_4711")
