@@ -87,9 +87,14 @@ class Sheet:
     name: str
     versions: dict[str, Any] = field(default_factory=dict)
     records: list[tuple[Record, int]] = field(default_factory=list)  # with the seed of their inputs
-    absent: int | None = None  # students of the gradebook who did not hand in
-    strangers: int = 0  # hand-ins that match no row of it
-    books: dict[Path, tuple[Gradebook, set[int]]] = field(default_factory=dict)  # and the rows with a hand-in
+    books: dict[Path, tuple[Gradebook, set[int]]] = field(default_factory=dict)  # gradebooks, and the rows handed in
+    strangers: int = 0  # hand-ins that match no row of theirs
+
+    @property
+    def absent(self) -> int | None:
+        """How many students of the gradebooks did not hand in; None without a gradebook."""
+        left = [len(set(book.students()) - rows) for book, rows in self.books.values()]
+        return sum(left) if left else None
 
     @property
     def problems(self) -> Counter[str]:
@@ -186,18 +191,19 @@ def add(folder: Path, gradebook: Path | None, column: str | None, sheets: dict[s
         raise Refused(f"the grades of {name} are of two releases of the course; grade all of them again with one")
     sheet.records += final
     if gradebook:
-        count_absent(sheet, name, [record for record, _ in final], gradebook, column)
+        match_gradebook(sheet, name, [record for record, _ in final], gradebook, column)
 
 
-def count_absent(sheet: Sheet, name: str, records: list[Record], path: Path, column: str | None) -> None:
-    """Count the rows of a gradebook without a hand-in in any of its folders, and the hand-ins without a row."""
-    book, rows = sheet.books.setdefault(path, (opened(path, name, column), set()))
+def match_gradebook(sheet: Sheet, name: str, records: list[Record], path: Path, column: str | None) -> None:
+    """Find the rows of a gradebook with a hand-in, in any of its folders, and count the hand-ins without a row."""
+    if path not in sheet.books:
+        sheet.books[path] = opened(path, name, column), set()
+    book, rows = sheet.books[path]
     for record in records:
         try:
             rows.add(book.find(record))
         except Unmatched:
             sheet.strangers += 1
-    sheet.absent = sum(len(set(book.students()) - rows) for book, rows in sheet.books.values())
 
 
 def opened(path: Path, name: str, column: str | None) -> Gradebook:
