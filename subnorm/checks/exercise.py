@@ -98,7 +98,8 @@ class Exercise:
         reference: a right answer.
         cases: draws the cases from a random generator.
         mistakes: at least eight, which the cases can tell apart.
-        facts: statements about a result, each with its test; reported when no mistake is recognized.
+        facts: statements about a result, each with its test; reported when no mistake is recognized. A test that
+            returns None does not apply to the result.
         way: how to call the answer; see `WAYS` in `subnorm.checks.collect`.
         number: its place in the sheet.
         parameter: name of a keyword argument that the right answer takes, and cases, facts and mistakes may take.
@@ -118,7 +119,7 @@ class Exercise:
     reference: Callable[..., Any]
     cases: Callable[[np.random.Generator], list[Case]]
     mistakes: Sequence[Mistake]
-    facts: Sequence[tuple[str, Callable[..., bool]]] = field(default=())
+    facts: Sequence[tuple[str, Callable[..., bool | None]]] = field(default=())
     way: str = "function"
     number: int = 0
     partial: bool = False
@@ -272,8 +273,11 @@ class Exercise:
         plain = [(c, o) for c, o in zip(cases, outcomes, strict=True) if not c.edge and not o.error]
         if not self.facts or not plain:
             return ""
-        kept = {fact: all(safely(test, case, outcome) for case, outcome in plain) for fact, test in self.facts}
-        yes, no = ("; ".join(fact for fact in kept if kept[fact] == wanted) for wanted in (True, False))
+        kept = {fact: [safely(test, case, outcome) for case, outcome in plain] for fact, test in self.facts}
+        told = {fact: all(found) for fact, found in kept.items() if None not in found}
+        yes, no = ("; ".join(fact for fact in told if told[fact] == wanted) for wanted in (True, False))
+        if not told:
+            return ""
         if not yes:
             return f"What does not hold: {no}."
         return f"What holds: {yes}." + (f" What does not: {no}." if no else "")
@@ -350,10 +354,11 @@ def unwritten(outcome: Outcome) -> bool:
     )
 
 
-def safely(test: Callable[..., bool], case: Case, outcome: Outcome) -> bool:
-    """Whether a fact holds for a result, which may have any shape or type."""
+def safely(test: Callable[..., bool | None], case: Case, outcome: Outcome) -> bool | None:
+    """Whether a fact holds for a result, which may have any shape or type; None if it does not apply."""
     try:
-        return bool(test(outcome.value, *convert(case.args, tensors=False)))  # a copy: calls are counted
+        found = test(outcome.value, *convert(case.args, tensors=False))  # a copy: calls are counted
+        return None if found is None else bool(found)
     except Exception:
         return False
 

@@ -8,6 +8,7 @@ import importlib
 import re
 import sys
 import types
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,9 @@ each_mistake = pytest.mark.parametrize(
 def cases_of(name, seed):
     return EXERCISES[name].cases(np.random.default_rng(seed))
 
+
+#: their several results are truths of one kind, each reported by its own name
+WITHOUT_FACTS = {"invariances", "faults"}
 
 KNOWN: dict = {}
 
@@ -233,3 +237,43 @@ def test_there_are_exercises_of_every_level():
 
 def test_a_bank_holds_answers_of_exercises_only():
     assert not {*RIGHT, *COMBINED, *UNDESERVED} - set(EXERCISES)
+
+
+def parts_of(value):
+    """The names or places of the results that an answer returns together; none for a single one."""
+    if isinstance(value, dict):
+        return list(value)
+    return list(range(len(value))) if isinstance(value, tuple) else []
+
+
+def with_part(value, part, new):
+    if isinstance(value, dict):
+        return value | {part: new}
+    return tuple(new if k == part else one for k, one in enumerate(value))
+
+
+def scaled(value):
+    """A wrong result that keeps its direction, and a sum of 0."""
+    return "another" if isinstance(value, str) else np.asarray(value) * 1.5
+
+
+def shifted(value):
+    return "another" if isinstance(value, str) else np.asarray(value) + 1
+
+
+@each_exercise
+def test_the_facts_hold_for_a_right_answer_and_each_result_has_one(name):
+    """Whatever part of the result is wrong, the advice for an unknown mistake says of some fact that it fails."""
+    exercise = EXERCISES[name]
+    for seed in SEEDS[:5]:
+        cases = [case for case in cases_of(name, seed) if not case.edge]
+        outcomes = exercise.outcomes(exercise.reference, cases)
+        assert "does not" not in exercise.holds(cases, outcomes)
+        parts = parts_of(outcomes[0].value)
+        if not parts or exercise.name in WITHOUT_FACTS:
+            continue
+        for part in parts:
+            for change in (scaled, shifted):
+                wrong = [replace(o, value=with_part(o.value, part, change(o.value[part]))) for o in outcomes]
+                if not exercise.judge(cases, wrong):  # an initial shift of 0 stays 0
+                    assert "does not" in exercise.holds(cases, wrong), (part, change.__name__)

@@ -20,6 +20,12 @@ def inputs(rng, shape, out, projected=True):
         case("4 features in, 4 out, with a weight all the same", (3, 4), 4),
         case("4 features in, 4 out, and weight=None", (3, 4), 4, projected=False),
     ),
+    facts=[
+        ("with weight=None it is x + F(x)",
+         lambda y, x, sublayer, weight: weight is not None or np.allclose(y - x, sublayer(x))),
+        ("with a weight the branch is in it once",
+         lambda y, x, sublayer, weight: weight is None or np.allclose(y - sublayer(x), x @ weight)),
+    ],
     mistakes=[
         ("no_projection", "x if weight is None else x @ weight -> x",
          "x is added as it is (a single feature is broadcast); with a weight, the skip path is x @ weight.",
@@ -41,6 +47,9 @@ def inputs(rng, shape, out, projected=True):
         ("relu_on_skip", "x @ weight -> np.maximum(x @ weight, 0)",
          "the projected x goes through a ReLU; a projection is linear: x @ weight."),
         ("no_skip", "skip + ->", "the result is the branch alone, F(x); add x @ weight, or x."),
+        ("branch_lost", "skip + branch -> skip + skip",
+         "the skip path is added to itself: the branch is lost; the other term is F(x).",
+         "theislab/CellFlow/issues/296"),
         ("none_is_no_skip", "x if weight -> 0 if weight",
          "with weight=None nothing is added to the branch; then the skip path carries x itself.",
          "PetarV-/GAT/issues/11"),

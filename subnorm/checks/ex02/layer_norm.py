@@ -59,6 +59,9 @@ def over(axis):
          "reczoo/FuxiCTR/issues/23"),
         ("all_axes", over("None"),
          "the whole array shares one mean and one variance; each token has its own, over axis -1."),
+        ("all_axes_ddof1", ("mean(-1 -> mean(None", "var(-1 -> var(None, ddof=1"),
+         "the whole array shares one mean and one variance, which is divided by its size - 1 as well, as x.std() of "
+         "PyTorch does; each token has its own, over axis -1, divided by d."),
         ("keepdims", ("mean(-1, keepdims=True) -> mean(-1)", "var(-1, keepdims=True) -> var(-1)"),
          "without keepdims=True the mean loses its last axis, and is subtracted along the wrong one.",
          "jadore801120/attention-is-all-you-need-pytorch/pull/17"),

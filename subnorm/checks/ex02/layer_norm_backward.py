@@ -69,6 +69,11 @@ def right(k):
          "flagos-ai/FlagGems/issues/5392"),
         ("mean_of_rows", ("xhat).sum -> xhat).mean", "dy.sum -> dy.mean"),
          "dgamma and dbeta are averaged over the tokens; every token contributes, so they are sums."),
+        ("mean_of_sequence", ("xhat).sum(rows) -> xhat).sum(rows) / length",
+                              "dy.sum(rows) -> dy.sum(rows) / length",
+                              "rows = -> length = x.shape[-2] if x.ndim > 1 else 1; rows ="),
+         "dgamma and dbeta are averaged over the sequence, axis -2; every token contributes, on whatever device it is, "
+         "so they are sums.", "EleutherAI/gpt-neox/pull/1259"),
         ("swapped", "dgamma, dbeta = -> dbeta, dgamma =",
          "dgamma and dbeta are swapped; the order is dx, dgamma, dbeta.", "Oneflow-Inc/oneflow/pull/6149"),
         ("no_eps", "+ eps ->", "eps is not used in rstd: it is 1 / sqrt(var + eps)."),

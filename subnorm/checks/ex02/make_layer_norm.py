@@ -1,3 +1,6 @@
+import numpy as np
+
+from subnorm.checks.collect import as_module, plain, shapes
 from subnorm.checks.shared import case, drawn, exercise
 
 
@@ -6,6 +9,27 @@ def inputs(rng, shape, eps):
     state = {"weight": rng.normal(1, 0.3, d).astype("float32"), "bias": rng.normal(0, 0.5, d).astype("float32")}
     x, dy = (rng.normal(0, 1, shape).astype("float32") for _ in range(2))
     return d, eps, state, x, dy
+
+
+def has_its_state(found, d, eps, state, *args):
+    return found["the state_dict"] == shapes(state)
+
+
+def starts_right(found, *args):
+    gain, shift = (found[f"{name} at the start"] for name in ("weight", "bias"))
+    return None if gain is None or shift is None else np.all(gain == 1) and np.all(shift == 0)
+
+
+def right(*names):
+    """A test whether these entries of the result are right; None if the module was not run."""
+
+    def test(found, *args):
+        if found["y"] is None:
+            return None
+        wanted = as_module(make_layer_norm.reference, *args)
+        return all(np.allclose(found[name], plain(wanted[name]), 1e-3, 1e-3) for name in names)
+
+    return test
 
 
 @exercise(
@@ -17,6 +41,13 @@ def inputs(rng, shape, eps):
         case("d = 6 and eps = 1e-5, a square batch", (6, 6), 1e-5),
         case("d = 8 and eps = 1e-5, a (2, 5, 8) batch of sequences", (2, 5, 8), 1e-5),
     ),
+    facts=[
+        ("the parameters have the names and shapes of torch.nn.LayerNorm", has_its_state),
+        ("the gain starts at 1 and the shift at 0", starts_right),
+        ("the output is right", right("y")),
+        ("the gradient at x is right", right("dx")),
+        ("the gradients of weight and bias are right", right("the gradient of weight", "the gradient of bias")),
+    ],
     mistakes=[
         ("names", ("self.weight = -> self.gamma =", "self.bias = -> self.beta =",
                    "self.weight * xhat + self.bias -> self.gamma * xhat + self.beta"),
@@ -45,12 +76,17 @@ def inputs(rng, shape, eps):
         ("eps_ignored", "var + eps -> var + 1e-5",
          "your module does not use the eps that it is given: it always adds 1e-5, or nothing.",
          "NVIDIA-NeMo/Megatron-Bridge/pull/5712"),
+        ("all_axes_unbiased", ("mean(-1, keepdim=True) -> mean()", "var(-1, unbiased=False, keepdim=True) -> var()"),
+         "x.mean() and x.var() are those of the whole input, and divide by its size - 1; each token has its own, over "
+         "dim=-1, with unbiased=False."),
         ("axis0", ("mean(-1 -> mean(0", "var(-1 -> var(0"),
          "the statistics are taken over axis 0, the batch; LayerNorm takes them over the features, dim=-1."),
         ("no_mean", "(x - mean) -> x", "the mean is not subtracted from x."),
-        ("detached", ("x.mean( -> x.detach().mean(", "x.var( -> x.detach().var("),
-         "no gradient flows through mean and variance: they depend on x, so leave out detach() and no_grad().",
+        ("variance_detached", "x.var( -> x.detach().var(",
+         "no gradient flows through the variance: it depends on x, so leave out detach(), .data and no_grad().",
          "abhiskk/ladder/issues/2"),
+        ("detached", ("x.mean( -> x.detach().mean(", "x.var( -> x.detach().var("),
+         "no gradient flows through mean and variance: they depend on x, so leave out detach() and no_grad()."),
     ],
 )
 def make_layer_norm(d, eps):

@@ -27,6 +27,9 @@ from subnorm.checks.shared import FIXED_EPS, NO_GAMMA, exercise
          "a whole sequence shares one mean square; each token has its own, over axis -1.",
          "bkitano/llama-from-scratch/issues/4"),
         ("all_axes", "-1 -> None", "the whole array shares one mean square; each token has its own, over axis -1."),
+        ("half_row", "(x * x).mean( -> (x * x)[..., : x.shape[-1] // 2].mean(",
+         "the mean square is that of the first half of the features, as if another device had the rest; it is the mean "
+         "over all d."),
         ex03.KEEPDIMS,
         (*ex03.EPS_OUTSIDE, "allenai/OLMo/issues/281"),
         ex03.NO_EPS,

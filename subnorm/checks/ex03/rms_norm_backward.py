@@ -13,6 +13,11 @@ def is_at_right_angles(y, dy, x, gamma, eps):
     return (np.abs((y[0] * x).sum(-1)) <= 1e-3 * sizes).all() or (x * x).mean() < 1e-3
 
 
+def has_dx(y, dy, x, gamma, eps):
+    wanted = rms_norm_backward.reference(dy, x, gamma, eps)[0]
+    return np.shape(y[0]) == wanted.shape and np.allclose(y[0], wanted, 1e-4, 1e-5)
+
+
 def has_dgamma(y, dy, x, gamma, eps):
     return np.shape(y[1]) == gamma.shape and np.allclose(y[1], rms_norm_backward.reference(dy, x, gamma, eps)[1])
 
@@ -25,7 +30,11 @@ def has_dgamma(y, dy, x, gamma, eps):
         case("rows of size 2e-3, where eps matters", (3, 8), scale=2e-3),
         case("one token, (8,)", (8,)),
     ),
-    facts=[("dx is at right angles to x, but for eps", is_at_right_angles), ("dgamma is right", has_dgamma)],
+    facts=[
+        ("dx is at right angles to x, but for eps", is_at_right_angles),
+        ("dx is right", has_dx),
+        ("dgamma is right", has_dgamma),
+    ],
     mistakes=[
         ("root_constant", "- stretch ->",
          "dx has only one term, as if the root did not depend on x; every feature changes the mean square."),
@@ -52,6 +61,9 @@ def has_dgamma(y, dy, x, gamma, eps):
          "dgamma is summed over the first axis only; sum over every axis but the last."),
         ("dgamma_mean", ".sum(rows) -> .mean(rows)",
          "dgamma is a mean over the tokens; gradients of a shared parameter add up."),
+        ("dgamma_mean_of_sequence", ".sum(rows) -> .sum(rows) / (x.shape[-2] if x.ndim > 1 else 1)",
+         "dgamma is averaged over the sequence, axis -2; every token contributes, on whatever device it is, so it is a "
+         "sum.", "EleutherAI/gpt-neox/pull/1259"),
         ("dgamma_of_x", "dy * xhat -> dy * x", "dgamma is the sum of dy * x; gamma multiplies xhat, so sum dy * xhat."),
         ("dgamma_of_dx", "dy * xhat -> dx * xhat",
          "dgamma is the sum of dx * xhat: dx overwrote dy. Sum dy * xhat.", "unslothai/unsloth/pull/4550"),

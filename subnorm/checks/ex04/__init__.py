@@ -15,6 +15,8 @@ SKIPS_OF_A_BLOCK: list[Row] = [
     ("no_residual", ("x + ->", "h + ->"), "nothing is added: both residual connections are missing."),
     ("one_residual", "h + ->",
      "the second residual connection is missing: add the stream to the output of feed_forward."),
+    ("feed_forward_lost", "h + -> h + 0 *",
+     "the output of feed_forward is not added: the result is the stream after attention."),
     ("residual_from_input", "h + -> x +",
      "the second skip path carries the block's input; it must carry the stream after attention.",
      "strutive07/transformer-tensorflow2.0/issues/14"),
