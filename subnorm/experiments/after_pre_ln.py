@@ -33,6 +33,12 @@ RECORD = stored.file("after_pre_ln")
 D_MODEL, NUM_HEADS, CLASSES = 32, 4, 32
 STEP = 1e-5
 
+#: Whose first step :func:`at_start` takes.
+OPTIMIZERS = {"step": torch.optim.SGD, "adam": torch.optim.Adam}
+
+#: Whose first step :func:`at_start` takes.
+OPTIMIZERS = {"step": torch.optim.SGD, "adam": torch.optim.Adam}
+
 #: The training runs: 12 blocks learn to predict the next character, without warm-up.
 TASK, BLOCKS, RATE, BATCH_SIZE, SEEDS = Characters(length=16), 12, 2e-3, 8, range(3)
 
@@ -88,7 +94,7 @@ def untrained(build: Build, num_blocks: int, generator: torch.Generator) -> Plac
 
 
 def at_start(build: Build, depths: tuple[int, ...], seeds: range) -> Sizes:
-    """Four measures of an untrained stack, by depth. The loss is a cross-entropy with random targets.
+    """Five measures of an untrained stack, by depth. The loss is a cross-entropy with random targets.
 
     Args:
         build: as in :func:`untrained`.
@@ -100,10 +106,11 @@ def at_start(build: Build, depths: tuple[int, ...], seeds: range) -> Sizes:
         "share": the squared cosine of that stream and the input, the mean over tokens.
         "gradient": that of the first block's down matrix over that of the last block's; nan if both are 0.
         "step": the relative change of the output after one step of gradient descent on the matrices of the sublayers,
-        over its learning rate.
+        over its learning rate, which is so small that the change is proportional to it.
+        "adam": the same for the first step of Adam.
         Each of shape (seeds, depths).
     """
-    found: Sizes = {key: np.zeros((len(seeds), len(depths))) for key in ("stream", "share", "gradient", "step")}
+    found: Sizes = {key: np.zeros((len(seeds), len(depths))) for key in ("stream", "share", "gradient", *OPTIMIZERS)}
     for row, seed in enumerate(seeds):
         for column, num_blocks in enumerate(depths):
             generator = torch.Generator().manual_seed(seed)
@@ -125,16 +132,21 @@ def _measures(stack: PlacedStack, generator: torch.Generator) -> dict[str, float
     matrices = [parameter for parameter in parameters if parameter.ndim == 2]
     gradients = torch.autograd.grad(F.cross_entropy((y @ head).flatten(0, 1), target), [downs[0], downs[-1], *matrices])
     first, last = (float(gradient.norm()) for gradient in gradients[:2])
+    found = {
+        "stream": mean_square(stream.detach()) / mean_square(x),
+        "share": float(F.cosine_similarity(stream.detach(), x, dim=-1).square().mean()),
+        "gradient": first / last if last else np.nan,
+    }
+    start = [matrix.detach().clone() for matrix in matrices]
     with torch.no_grad():
-        for matrix, gradient in zip(matrices, gradients[2:], strict=True):
-            matrix.sub_(STEP * gradient)
-        change = placement(x, branches) - y
-        return {
-            "stream": mean_square(stream) / mean_square(x),
-            "share": float(F.cosine_similarity(stream, x, dim=-1).square().mean()),
-            "gradient": first / last if last else np.nan,
-            "step": (mean_square(change) / mean_square(y)) ** 0.5 / STEP,
-        }
+        for name, optimizer in OPTIMIZERS.items():
+            for matrix, before, gradient in zip(matrices, start, gradients[2:], strict=True):
+                matrix.copy_(before)
+                matrix.grad = gradient
+            optimizer(matrices, lr=STEP).step()
+            change = placement(x, branches) - y
+            found[name] = (mean_square(change) / mean_square(y)) ** 0.5 / STEP
+    return found
 
 
 class PlacedLanguageModel(nn.Module):

@@ -32,17 +32,29 @@ def test_measures_of_a_stack_that_does_nothing():
     np.testing.assert_allclose(found["share"], 1)
     assert np.isnan(found["gradient"]).all()
     np.testing.assert_array_equal(found["step"], 0)
+    np.testing.assert_array_equal(found["adam"], 0)
 
 
 def test_the_step_is_a_derivative():
     """With half the step the relative change, per learning rate, is the same."""
-    found = {}
+    found, adam = {}, {}
     for step in (1e-5, 5e-6):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(after_pre_ln, "STEP", step)
-            found[step] = after_pre_ln.at_start(STACK_PLACEMENTS["pre"], (3,), range(2))["step"]
+            measures = after_pre_ln.at_start(STACK_PLACEMENTS["pre"], (3,), range(2))
+            found[step], adam[step] = measures["step"], measures["adam"]
     np.testing.assert_allclose(found[1e-5], found[5e-6], rtol=1e-3)
+    np.testing.assert_allclose(adam[1e-5], adam[5e-6], rtol=2e-2)
     assert found[1e-5].min() > 0.1
+    assert (adam[1e-5] > 10 * found[1e-5]).all()
+
+
+def test_a_step_starts_from_the_untrained_weights():
+    """Adam's step is that of a stack which gradient descent has not moved."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(after_pre_ln, "OPTIMIZERS", {"adam": torch.optim.Adam})
+        alone = after_pre_ln.at_start(STACK_PLACEMENTS["pre"], (3,), range(2))["adam"]
+    np.testing.assert_array_equal(alone, after_pre_ln.at_start(STACK_PLACEMENTS["pre"], (3,), range(2))["adam"])
 
 
 def test_a_run_learns_and_keeps_ngpt_on_its_sphere(monkeypatch):
