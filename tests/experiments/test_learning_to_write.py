@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from subnorm.experiments import language_model, learning_to_write
+from subnorm.experiments import language_model, learning_to_write, stored
 from subnorm.experiments.learning_to_write import PROMPT, SEEDS, STEPS, TASK
 
 
@@ -110,7 +110,7 @@ def test_runs_with_other_versions_or_settings_do_not_share_a_record(
 ) -> None:
     path = tmp_path / "record.json"
     learning_to_write.take(path, anew=False)
-    path.write_text(path.read_text().replace(was, now))
+    stored.write(path, json.loads(json.dumps(stored.read(path)).replace(was, now)))
     with pytest.raises(ValueError, match="Make all runs anew"):
         learning_to_write.take(path, anew=False)
     learning_to_write.take(path, anew=True)

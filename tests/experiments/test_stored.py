@@ -35,3 +35,14 @@ def test_every_record_names_its_command_and_its_day() -> None:
     assert records
     for path in records:
         assert {"date", "command", "versions"} <= stored.read(path).keys(), path.name
+
+
+def test_a_number_that_was_edited_by_hand_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "gap.json"
+    stored.write(path, {**stored.origin("python -m gap"), "losses": {"layer": (0.125, 3.5)}})
+    assert stored.read(path)["losses"] == {"layer": [0.125, 3.5]}
+    before = path.read_text()
+    for edited in (before.replace("3.5", "3.504"), before.replace('"digest"', '"other"')):
+        path.write_text(edited)
+        with pytest.raises(ValueError, match=r"gap.json is not as its command wrote it.*`python -m gap`"):
+            stored.read(path)
