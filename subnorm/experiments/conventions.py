@@ -1,11 +1,13 @@
 """How public code differs in what it calls LayerNorm or RMSNorm: one norm with all the choices, and who made which.
 
 :data:`CONVENTIONS` names each choice with the library and the file in which it was read, the settings of
-:func:`norm` that reproduce it, and an input on which the difference shows.
+:func:`norm` that make it, all else as PyTorch has it, and an input on which the difference shows. :func:`pairs` compares the choices with one
+another, on the :data:`SAME_INPUTS`.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -105,8 +107,9 @@ class Convention:
     Args:
         question: what is chosen.
         library: whose code makes it.
-        file: repository and path in which it was read.
-        quote: the line, or the argument, that shows it.
+        layer: the class or function that makes it.
+        file: repository and path in which it was read, at the commit in :data:`COMMITS`.
+        quote: from one line of that file, and shows it.
         settings: of :func:`norm`.
         usual: settings to compare it with; those of PyTorch's LayerNorm if empty.
         probe: an input on which the two differ.
@@ -115,12 +118,19 @@ class Convention:
 
     question: str
     library: str
+    layer: str
     file: str
     quote: str
     settings: dict[str, Any]
     probe: Callable[[np.random.Generator], Array]
     usual: dict[str, Any] = field(default_factory=dict)
     gain: Callable[[np.random.Generator], Array | float] = field(default=lambda rng: 1.0)
+
+    @property
+    def address(self) -> str:
+        """The page of the file, as it was when it was read."""
+        repository, path = self.file.split(": ")
+        return f"https://github.com/{repository}/blob/{COMMITS[repository]}/{path}"
 
 
 def difference(convention: Convention, seed: int) -> float:
@@ -166,10 +176,28 @@ def half_gain(rng: np.random.Generator) -> Array:
 RMS: dict[str, Any] = {"centre": False}
 BFLOAT16: dict[str, Any] = {"centre": False, "round_to": FORMATS["bfloat16"]}
 
+#: the commit at which each repository was read
+COMMITS = {
+    "harvardnlp/annotated-transformer": "debc9fd747bb2123160a98046ad1c2d4da44a567",
+    "keras-team/keras": "3422977a5e38fb2f7709aaa9a08e47f0c43d0f60",
+    "google/flax": "18f8f311c275d57f46d95e41b15aa97b454754c0",
+    "bzhangGo/rmsnorm": "2e726f1a3f106bb719056422f4f9b6aca03d3ce6",
+    "pytorch/pytorch": "cf30153c4c131c8164ee7798e5022d810682e2cb",
+    "lucidrains/x-transformers": "9252ed7838021ee61e6c5be0930b3a9a88efdf06",
+    "NVIDIA/ngpt": "ed19eb232380d41a9d71024b58d2403937d8f2c9",
+    "google/gemma_pytorch": "014acb7ac4563a5f77c76d7ff98f31b568c16508",
+    "meta-llama/llama": "689c7f261b9c5514636ecc3c5fefefcbb3e6eed7",
+    "onnx/onnx": "f7546912001bc31e92a238b17068a21b373d882e",
+    "facebookresearch/ConvNeXt": "048efcea897d999aed302f2639b6270aedf8d4c8",
+    "ml-explore/mlx": "846d176227a0ac13d2667e58d2bb68b322109ab0",
+    "THUDM/CogView": "189a12bbe87227d3d127fa74abe968dd795cad39",
+}
+
 CONVENTIONS: dict[str, Convention] = {
     "eps added to the deviation": Convention(
         "eps inside the root, or outside?",
         "The Annotated Transformer",
+        "LayerNorm",
         "harvardnlp/annotated-transformer: the_annotated_transformer.py",
         "(x - mean) / (std + self.eps)",
         {"eps_at": "outside"},
@@ -178,6 +206,7 @@ CONVENTIONS: dict[str, Convention] = {
     "d - 1 in the variance": Convention(
         "which variance?",
         "The Annotated Transformer",
+        "LayerNorm",
         "harvardnlp/annotated-transformer: the_annotated_transformer.py",
         "std = x.std(-1, keepdim=True)",
         {"ddof": 1},
@@ -186,6 +215,7 @@ CONVENTIONS: dict[str, Convention] = {
     "eps = 0.001": Convention(
         "how large is eps?",
         "Keras",
+        "LayerNormalization",
         "keras-team/keras: keras/src/layers/normalization/layer_normalization.py",
         "epsilon=1e-3",
         {"eps": 1e-3},
@@ -194,6 +224,7 @@ CONVENTIONS: dict[str, Convention] = {
     "a variance in one pass": Convention(
         "one pass or two?",
         "Flax",
+        "LayerNorm",
         "google/flax: flax/linen/normalization.py",
         "var = jnp.maximum(0.0, mu2 - _abs_sq(mu))",
         {"one_pass": True, "round_to": FORMATS["float32"]},
@@ -203,8 +234,9 @@ CONVENTIONS: dict[str, Convention] = {
     "a variance without centring": Convention(
         "what does RMS mean?",
         "Keras, rms_scaling=True",
-        "keras-team/keras: keras/src/layers/normalization/layer_normalization.py",
-        "variance = ops.var(inputs, axis=self.axis, keepdims=True)",
+        "LayerNormalization",
+        "keras-team/keras: keras/src/ops/nn.py",
+        "variance = backend.numpy.var(x, axis=axis, keepdims=True)",
         {"centre": False, "power": "variance"},
         rows(mean=2.0),
         usual=RMS,
@@ -212,6 +244,7 @@ CONVENTIONS: dict[str, Convention] = {
     "eps outside, in RMSNorm": Convention(
         "eps inside the root, or outside?",
         "the authors of RMSNorm",
+        "RMSNorm",
         "bzhangGo/rmsnorm: rmsnorm_torch.py",
         "x_normed = x / (rms_x + self.eps)",
         {"centre": False, "eps_at": "outside", "eps": 1e-8},
@@ -221,6 +254,7 @@ CONVENTIONS: dict[str, Convention] = {
     "a part of the features": Convention(
         "which features are counted?",
         "the authors of RMSNorm, p = 0.25",
+        "RMSNorm",
         "bzhangGo/rmsnorm: rmsnorm_torch.py",
         "norm_x = partial_x.norm(2, dim=-1, keepdim=True)",
         {"centre": False, "first": 0.25},
@@ -230,6 +264,7 @@ CONVENTIONS: dict[str, Convention] = {
     "the machine's eps": Convention(
         "how large is eps?",
         "PyTorch, nn.RMSNorm(d)",
+        "RMSNorm",
         "pytorch/pytorch: torch/nn/modules/normalization.py",
         "If not specified, uses the machine epsilon of the computation (opmath) type",
         {"centre": False, "eps": 2.0**-23},
@@ -239,6 +274,7 @@ CONVENTIONS: dict[str, Convention] = {
     "a least length": Convention(
         "what replaces eps?",
         "x-transformers",
+        "RMSNorm",
         "lucidrains/x-transformers: x_transformers/x_transformers.py",
         "F.normalize(x, dim = -1) * self.scale * gamma",
         {"centre": False, "eps": 1e-12, "eps_at": "clamp"},
@@ -248,6 +284,7 @@ CONVENTIONS: dict[str, Convention] = {
     "length one": Convention(
         "how long is the result?",
         "nGPT",
+        "Block.justnorm",
         "NVIDIA/ngpt: model.py",
         "res = x / x.norm(p=2, dim=-1, keepdim=True)",
         {"centre": False, "eps": 0.0, "radius": "one"},
@@ -257,6 +294,7 @@ CONVENTIONS: dict[str, Convention] = {
     "a gain stored less 1": Convention(
         "gain w, or 1 + w?",
         "Gemma",
+        "RMSNorm",
         "google/gemma_pytorch: gemma/model.py",
         "output = output * (1 + self.weight.float())",
         {"centre": False, "gain_plus": 1.0},
@@ -267,6 +305,7 @@ CONVENTIONS: dict[str, Convention] = {
     "rounded before the gain": Convention(
         "gain before the cast, or after it?",
         "Llama",
+        "RMSNorm",
         "meta-llama/llama: llama/model.py",
         "output = self._norm(x.float()).type_as(x)",
         {**BFLOAT16, "round_first": True},
@@ -277,8 +316,9 @@ CONVENTIONS: dict[str, Convention] = {
     "all axes from here on": Convention(
         "which axes does `axis=1` name?",
         "ONNX",
+        "LayerNormalization",
         "onnx/onnx: onnx/reference/ops/op_layer_normalization.py",
-        "if i < axis: row_number *= X_shape[i]",
+        "reduction_shape = X_shape[0:axis] + (1,) * unsqueezed_rank",
         {"axes": (1, 2, 3)},
         images,
         usual={"axes": 1},
@@ -286,6 +326,7 @@ CONVENTIONS: dict[str, Convention] = {
     "channels first, each position": Convention(
         "which axes, on images?",
         "ConvNeXt",
+        "LayerNorm",
         "facebookresearch/ConvNeXt: models/convnext.py",
         "u = x.mean(1, keepdim=True)",
         {"axes": 1, "eps": 1e-6},
@@ -295,6 +336,7 @@ CONVENTIONS: dict[str, Convention] = {
     "strided groups": Convention(
         "which features form a group?",
         "MLX",
+        "GroupNorm",
         "ml-explore/mlx: python/mlx/nn/layers/normalization.py",
         "x = x.reshape(batch, -1, num_groups)",
         {"groups": (2, "strided")},
@@ -304,6 +346,7 @@ CONVENTIONS: dict[str, Convention] = {
     "each head apart": Convention(
         "how wide is QK-norm?",
         "Gemma 3",
+        "RMSNorm",
         "google/gemma_pytorch: gemma/model.py",
         "RMSNorm(self.head_dim, eps=config.rms_norm_eps)",
         {"centre": False, "groups": (4, "blocks")},
@@ -313,9 +356,34 @@ CONVENTIONS: dict[str, Convention] = {
     "scaled by the largest value": Convention(
         "what is eps measured against?",
         "CogView",
+        "LayerNorm",
         "THUDM/CogView: mpu/sparse_transformer.py",
         "super().forward(x / (x.abs().max().detach()/8))",
         {"prescale": 8.0},
         one_outlier,
     ),
 }
+
+#: inputs that every choice can take, by name: four axes, and eight features that split into groups
+SAME_INPUTS: dict[str, Callable[[np.random.Generator], Array]] = {
+    "of size 1": lambda rng: rng.normal(0, 1, (3, 8, 4, 8)),
+    "of size 0.001": lambda rng: rng.normal(0, 1e-3, (3, 8, 4, 8)),
+    "of size 0.00001": lambda rng: rng.normal(0, 1e-5, (3, 8, 4, 8)),
+    "of mean 1000": lambda rng: rng.normal(1000, 1, (3, 8, 4, 8)),
+}
+
+
+def pairs(draw: Callable[[np.random.Generator], Array], seed: int) -> dict[tuple[str, str], float]:
+    """Every two choices on the same input with the same gain.
+
+    Returns:
+        For each pair of names the largest difference of the two outputs, over the root mean square of the smaller one.
+    """
+    rng = np.random.default_rng(seed)
+    x, gain = draw(rng), rng.uniform(0.5, 1.5, 8)
+    outputs = {name: norm(x, gain, **convention.settings) for name, convention in CONVENTIONS.items()}
+    size = {name: np.sqrt((y * y).mean()) for name, y in outputs.items()}
+    return {
+        (one, other): float(np.abs(outputs[one] - outputs[other]).max() / min(size[one], size[other]))
+        for one, other in combinations(CONVENTIONS, 2)
+    }

@@ -1,14 +1,20 @@
 """The one norm with all the choices is each of the norms that it stands for, written out here on its own."""
 
+import inspect
+import json
+import re
+from itertools import combinations
+
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
 from subnorm.experiments import conventions
-from subnorm.experiments.conventions import CONVENTIONS, difference, norm
+from subnorm.experiments.conventions import COMMITS, CONVENTIONS, SAME_INPUTS, difference, norm, pairs
 from subnorm.experiments.precision import FORMATS
 from subnorm.numpy import layer_norm, rms_norm
+from tools.course import ROOT
 
 
 def mean_square(x):
@@ -93,3 +99,51 @@ def test_a_clamp_is_a_least_length_of_the_row():
     x = 1e-13 * np.random.default_rng(0).standard_normal((3, 8))
     ours = norm(x, centre=False, eps=1e-12, eps_at="clamp")
     np.testing.assert_allclose(ours, 8**0.5 * F.normalize(torch.from_numpy(x), dim=-1).numpy(), rtol=1e-9)
+
+
+def test_a_pair_is_every_two_choices_on_one_input():
+    """The difference of a pair, written out; two choices with the same settings do not differ at all."""
+    draw = SAME_INPUTS["of size 0.001"]
+    found = pairs(draw, 3)
+    assert list(found) == list(combinations(CONVENTIONS, 2))
+    rng = np.random.default_rng(3)
+    x, gain = draw(rng), rng.uniform(0.5, 1.5, 8)
+    plus_one = norm(x, gain, **CONVENTIONS["a gain stored less 1"].settings)
+    machine = norm(x, gain, **CONVENTIONS["the machine's eps"].settings)
+    smaller = min((plus_one**2).mean(), (machine**2).mean()) ** 0.5
+    expected = np.abs(plus_one - machine).max() / smaller
+    assert found["the machine's eps", "a gain stored less 1"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_two_choices_that_are_one_would_be_found(monkeypatch):
+    changed = {**vars(CONVENTIONS["eps = 0.001"]), "settings": {"ddof": 1}}
+    monkeypatch.setitem(CONVENTIONS, "eps = 0.001", conventions.Convention(**changed))
+    for draw in SAME_INPUTS.values():
+        assert pairs(draw, 0)["d - 1 in the variance", "eps = 0.001"] == 0
+
+
+@each_convention
+def test_the_link_names_a_commit(name):
+    convention = CONVENTIONS[name]
+    repository, path = convention.file.split(": ")
+    assert re.fullmatch("[0-9a-f]{40}", COMMITS[repository])
+    assert convention.address == f"https://github.com/{repository}/blob/{COMMITS[repository]}/{path}"
+    assert "\n" not in convention.quote
+
+
+def test_every_commit_is_of_a_repository_that_is_quoted():
+    assert COMMITS.keys() == {convention.file.split(": ")[0] for convention in CONVENTIONS.values()}
+
+
+def test_the_installed_library_has_the_quoted_line():
+    lines = inspect.getsource(torch.nn.modules.normalization).splitlines()
+    assert any(CONVENTIONS["the machine's eps"].quote in line for line in lines)
+
+
+def test_the_subtitle_counts_norms_and_choices():
+    words = {13: "thirteen", 17: "seventeen"}
+    notebook = json.loads((ROOT / "notebooks/09b-the-convention-map.ipynb").read_text("utf-8"))
+    subtitle = re.search(r"^\*(.*)\*$", "".join(notebook["cells"][0]["source"]), re.M)[1].lower()
+    norms = {(convention.file.split(": ")[0], convention.layer) for convention in CONVENTIONS.values()}
+    assert f"{words[len(norms)]} norms" in subtitle
+    assert f"{words[len(CONVENTIONS)]} choices" in subtitle
