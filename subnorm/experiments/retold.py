@@ -45,7 +45,7 @@ def models() -> dict[str, Model]:
         "one skip less": altered(model, place=no_skip, at=[MIDDLE]),
         "LayerNorm": altered(model, norm=layer_norm),
         "no norms": altered(model, norm=no_norm),
-        "no final norm": altered(model, norm=no_division, at=[10]),
+        "no final division": altered(model, norm=no_division, at=[10]),
         "Post-LN": altered(model, place=post_ln),
     }
 

@@ -60,6 +60,29 @@ def test_the_page_shows_the_listing_and_what_it_prints(story):
     assert story.select_one(".told pre").text.strip() == story_files.published()[0]
 
 
+def first_words(final, count=40):
+    """What the listing tells with another expression for its final norm."""
+    norm = "rms_norm(x, final_gain)"
+    assert CODE.count(norm) == 1
+    listing = {"__name__": "story"}
+    exec(compile(CODE.replace(norm, final), LISTING, "exec"), listing)
+    data = course.ROOT / "subnorm" / "experiments" / "data"
+    pieces, scores = listing["read_pieces"](data / "tok512.bin")
+    tokens = listing["encode"]("", pieces, scores)
+    story = listing["tell"](listing["read_model"](data / "stories260K.bin"), tokens, count)
+    return b"".join(pieces[token] for token in story).decode().split()[:-1]  # the last one may be half a word
+
+
+def test_what_the_page_says_of_the_final_norm():
+    trained = first_words("rms_norm(x, final_gain)")
+    assert first_words("(final_gain * x)") == trained
+    gone = first_words("x")
+    changes = next(k for k, (a, b) in enumerate(zip(trained, gone, strict=False), 1) if a != b)
+    words = (course.ROOT / "book" / "story.md").read_text("utf-8")
+    assert f"Take it away, and the story changes at its {changes}th word." in words
+    assert "Keep the gain, as `(final_gain * x)`, and this listing prints the same story" in words
+
+
 def test_a_remark_names_the_line_that_it_is_about(book):
     page(book, "```{story}\n```\n\nSee {line}`def block` and {line}`import numpy`.")
     assert build(book) == ""

@@ -22,8 +22,8 @@ def test_what_the_first_page_says_of_them() -> None:
     guess = np.log(512)
     story = told["as trained"]["story"]
     assert story.endswith('park."')
-    assert told["no final norm"]["story"] == story
-    assert loss["no final norm"]["mean"] > loss["as trained"]["mean"]
+    assert told["no final division"]["story"] == story
+    assert loss["no final division"]["mean"] > loss["as trained"]["mean"]
     assert max(loss[name]["mean"] for name in ("one branch less", "LayerNorm")) < 1.3
     assert min(loss[name]["min"] for name in ("one skip less", "Post-LN")) > guess
     assert told["no norms"]["story"].endswith(" a a a")
@@ -49,7 +49,7 @@ def test_without_the_final_division_the_model_is_too_sure() -> None:
     def scores(name: str) -> np.ndarray:
         return np.concatenate([stories.logits(m, stories.stream(m, t[:-1])[-1]) for m in [models[name]] for t in texts])
 
-    trained, undivided = (scores(name) for name in ("as trained", "no final norm"))
+    trained, undivided = (scores(name) for name in ("as trained", "no final division"))
     np.testing.assert_array_equal(undivided.argmax(axis=-1), trained.argmax(axis=-1))
     right = (trained.argmax(axis=-1) == np.concatenate([t[1:] for t in texts])).mean()
     sure = [(np.exp(z - z.max(-1, keepdims=True)).sum(-1) ** -1).mean() for z in (trained, undivided)]
