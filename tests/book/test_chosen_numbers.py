@@ -1,0 +1,137 @@
+"""Every number that the text calls chosen, {given}`120`, is one that the code or a row below chooses.
+
+Most are constants of the code in their own section; `helpers.chosen_numbers` looks there. A row is for the others.
+"""
+
+import json
+
+import pytest
+from helpers.chosen_numbers import in_notebook, in_text, named, rounded_to
+
+from tools import course
+from tools.refresh import notebooks
+
+PAGES = sorted(path for path in course.ROOT.glob("book/*.md") if path.stem != "changelog")  # it speaks of the past
+
+#: Numbers of others' formats, rounded to the digits that the text shows
+FORMATS = {
+    "65504": "np.finfo('float16').max",
+    "256": "2**8",  # the smallest power of two whose square is above 65504
+    "6e-8": "float(np.finfo('float16').smallest_subnormal)",
+    "3e-8": "float(np.finfo('float16').smallest_subnormal) / 2",
+    "6e-5": "float(np.finfo('float16').smallest_normal)",
+    "1e-16": "np.finfo('float64').eps / 2",
+    "1e308": "10.0 ** int(np.log10(np.finfo('float64').max))",
+}
+
+#: Settings of an experiment that another section or a page speaks of
+SETTINGS = {
+    ("03", "18"): "6 * 3",  # rows and columns of the paper's table
+    ("03b", "150"): "batch_norm_gap.STEPS",
+    ("04a", "400"): "parity.LENGTHS",
+    ("04a", "12"): "len(stories.texts(stories.load()))",
+    ("05b", "800"): "longer_runs.STEPS",
+    ("05b", "32"): "language_model.LanguageModel.__init__",
+    ("05", "200"): "warmup.MAPS['copy'].steps",
+    ("05b", "3200"): "[int(part.split('-')[4]) for part in longer_runs.PARTS if part.count('-') == 4]",
+    ("05b", "15"): "warmup.MAPS['copy'].task.symbols",
+    ("05b", "20"): "warmup.settled",
+    ("05c", "27"): "3**3",
+    ("08", "33"): "2 * 4 * 4096 / 1000",
+    ("08", "260032"): "sum(math.prod(shape) for shape in story_files.SHAPES.values())",
+    ("08a", "4096"): "record._CUDA_SHAPES",
+    ("08a", "1024"): "record._CUDA_SHAPES",
+    ("08a", "65536"): "record._CUDA_SHAPES",
+    ("08a", "16384"): "record._CUDA_SHAPES",
+    ("08a", "1.05"): "record.ROOF",
+    ("teaching", "20"): "sandbox.Limits.cell",
+    ("teaching", "10"): "sandbox.Limits.question",
+    ("teaching", "90"): "sandbox.Limits.total",
+    ("myths", "130"): "parity.LENGTHS",
+    ("myths", "800"): "longer_runs.STEPS",
+    ("09c", "127"): "2**7 - 1",
+    ("ex05", "36"): "(9 * 40 + 400) / 10 - 40",
+    ("ex05", "10000"): "100**2",
+    ("ex05", "80000"): "8 * 100**2",
+}
+
+#: Free choices: an example in a question, a confidence, a year, a bound that the claim's own cell does not state
+EXAMPLES = {
+    "01": ("95", "874", "312"),
+    "03b": ("95",),
+    "04a": ("0.0025",),
+    "06b": ("1600", "600"),
+    "08": ("2024", "2025", "2026", "2.6"),
+    "08a": ("1.02",),
+    "09a": ("2017", "2026"),
+    "09b": ("512",),
+    "09c": ("1000",),
+    "cheat": ("300",),
+    "ex02": ("0.002",),
+    "ex03": ("0.5",),
+    "ex05": ("40", "400", "5", "30", "100"),
+}
+
+
+def fault(stem, number, tied):
+    """What is wrong with a chosen number; empty if nothing is."""
+    name = stem.partition("-")[0]
+    if tied or number in EXAMPLES.get(name, ()):
+        return ""
+    rule = SETTINGS.get((name, number)) or FORMATS.get(number)
+    if not rule:
+        return "no constant of this section's code has this value, and no row of this test says what it is"
+    return "" if any(rounded_to(number, found) for found in named(rule)) else f"{rule} is not {number}"
+
+
+def faults(stem, found):
+    return [
+        f"{stem}: {number}: {why}: …{around}…" for number, around, tied in found if (why := fault(stem, number, tied))
+    ]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_page(path):
+    assert faults(path.stem, in_text(path.read_text("utf-8"))) == []
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
+def test_notebook(path):
+    assert faults(path.stem, in_notebook(json.loads(path.read_text("utf-8"))["cells"])) == []
+
+
+def test_every_row_is_needed():
+    needed = set()
+    for path in [*PAGES, *notebooks()]:
+        text = path.read_text("utf-8")
+        found = in_text(text) if path.suffix == ".md" else in_notebook(json.loads(text)["cells"])
+        needed |= {(path.stem.partition("-")[0], number) for number, _, tied in found if not tied}
+    examples = {(name, number) for name, numbers in EXAMPLES.items() for number in numbers}
+    assert {*SETTINGS, *examples} - needed == set()
+    assert set(FORMATS) - {number for _, number in needed} == set()
+
+
+def with_number(cells, old, new):
+    text = json.dumps(cells).replace(f"{{given}}`{old}`", f"{{given}}`{new}`")
+    return json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("07", "after 120 steps", "after 150 steps"),
+        ("08", "{given}`120`", "{given}`150`"),
+        ("06c", "{given}`0.03`", "{given}`0.003`"),
+        ("04a", "{given}`130`", "{given}`140`"),
+        ("05b", "{given}`800`", "{given}`700`"),
+    ],
+)
+def test_another_number_is_noticed(name, old, new):
+    path = next(path for path in notebooks() if path.stem.startswith(f"{name}-"))
+    text = json.dumps(json.loads(path.read_text("utf-8"))["cells"])
+    assert old in text
+    cells = json.loads(text.replace(old, new))
+    for cell, before in zip(cells, json.loads(text), strict=True):
+        if cell["cell_type"] == "code":
+            cell["source"] = before["source"]
+    assert faults(path.stem, in_notebook(cells))
