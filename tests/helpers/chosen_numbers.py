@@ -1,8 +1,8 @@
 """Tie the numbers that the text calls chosen, {given}`120`, to the code that chose them.
 
 A number has to be one of the constants that the code of its own section uses: a literal there, or the value of a name
-that the section uses, which a cell or a module of the package gives it. A section without code, such as a summary, speaks
-of the whole notebook. For every other number the test has a row that says what it is: see `test_chosen_numbers.py`.
+that the section uses, which a cell or a module of the package gives it. A section without code, such as a summary,
+speaks of the whole notebook. For every other number the test has a row that says what it is: see `test_chosen_numbers.py`.
 """
 
 import ast
@@ -49,7 +49,7 @@ def parsed(cells):
 
 
 def numbers_in(node):
-    """Every number that an expression writes out, and what arithmetic of written numbers gives: 2**15, 5e-3, (40, 120)."""
+    """Every number that an expression writes out, and the values of arithmetic on such numbers: 5e-3, (40, 120), 2**15."""
     found = set()
     for part in ast.walk(node):
         if isinstance(part, ast.expr):
