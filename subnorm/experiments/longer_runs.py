@@ -1,7 +1,7 @@
 """Does a Post-LN model that is stuck after 100 steps learn in 800?
 
 The runs continue those of the map ``deep`` in :mod:`subnorm.experiments.warmup`: same text, seeds and batches, with
-warm-ups of different lengths, and one part with four blocks. They take twenty minutes:
+warm-ups of different lengths, one part with four blocks, and one with 3200 steps. They take half an hour:
 
     python -m subnorm.experiments.longer_runs all
 
@@ -27,10 +27,10 @@ RECORD = stored.file("longer_runs")
 SETTING = warmup.MAPS["deep"]
 SEEDS = warmup.SEEDS
 
-#: The steps after which the loss is recorded. The last one is the length of a run.
+#: The steps after which the loss is recorded, in a run of the usual length. The last one is that length.
 STEPS = tuple(range(50, 801, 50))
 
-#: Blocks, placement, learning rate, and updates of warm-up: none, or half of the run.
+#: Blocks, placement, learning rate, updates of warm-up, and the steps of the run if they are not the usual ones.
 PARTS = (
     "4-post-0.015-0",
     "12-post-0.001-0",
@@ -40,27 +40,35 @@ PARTS = (
     "12-post-0.002-400",
     "12-post-0.005-0",
     "12-post-0.005-400",
+    "12-post-0.005-400-3200",
 )
 
 
-def run(part: str, seed: int, steps: int = STEPS[-1]) -> npt.NDArray[np.float64]:
+def steps_of(part: str) -> tuple[int, ...]:
+    """The steps after which the loss of a part is recorded: as many as :data:`STEPS`, evenly over its run."""
+    factor = int([*part.split("-"), str(STEPS[-1])][4]) // STEPS[-1]
+    return tuple(factor * step for step in STEPS)
+
+
+def run(part: str, seed: int, steps: int | None = None) -> npt.NDArray[np.float64]:
     """One training run.
 
     Args:
-        part: blocks, placement, learning rate and updates of warm-up, as in :data:`PARTS`.
+        part: blocks, placement, learning rate, updates of warm-up and steps, as in :data:`PARTS`.
         seed: of weights and batches; all parts get the same ones.
-        steps: updates in the run.
+        steps: updates in the run, if not all of the part's.
 
     Returns:
         the training loss before every update, in nats, shape (steps,).
     """
-    blocks, placement, rate, updates = part.split("-")
-    return train(SETTING.task, placement, seed, float(rate), steps, int(updates), int(blocks), SETTING.batch_size)[1]
+    blocks, placement, rate, updates = part.split("-")[:4]
+    length = steps or steps_of(part)[-1]
+    return train(SETTING.task, placement, seed, float(rate), length, int(updates), int(blocks), SETTING.batch_size)[1]
 
 
-def along(losses: npt.NDArray[np.float64]) -> list[float]:
-    """A run's recorded losses: the mean of the last 20 losses at each of :data:`STEPS`, in nats."""
-    return [round(warmup.settled(losses[:step]), 4) for step in STEPS]
+def along(losses: npt.NDArray[np.float64], steps: tuple[int, ...] = STEPS) -> list[float]:
+    """A run's recorded losses: the mean of the last 20 losses at each of the steps, in nats."""
+    return [round(warmup.settled(losses[:step]), 4) for step in steps]
 
 
 def take(anew: list[str], path: Path) -> None:
@@ -82,7 +90,7 @@ def take(anew: list[str], path: Path) -> None:
     for part in PARTS:
         rows = parts.setdefault(part, [])
         for seed in SEEDS[len(rows) :]:
-            rows.append(along(run(part, seed)))
+            rows.append(along(run(part, seed), steps_of(part)))
             record = {
                 **stored.origin("python -m subnorm.experiments.longer_runs all"),
                 "task": repr(SETTING.task),
@@ -98,7 +106,10 @@ def take(anew: list[str], path: Path) -> None:
 
 
 def recorded() -> dict[str, Any]:
-    """The record, with each of its ``["parts"]`` as an array of shape (seeds, steps)."""
+    """The record, with each of its ``["parts"]`` as an array of shape (seeds, steps).
+
+    Its ``["steps"]`` are those of a run of the usual length; :func:`steps_of` has those of any part.
+    """
     record = stored.read(RECORD)
     record["parts"] = {part: np.array(rows) for part, rows in record["parts"].items()}
     return record

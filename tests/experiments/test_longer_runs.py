@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from subnorm.experiments import longer_runs, warmup
+from subnorm.experiments import longer_runs, stored, warmup
 
 
 def test_the_record_says_what_it_depends_on_and_fits_the_code() -> None:
@@ -38,8 +38,22 @@ def test_a_part_names_its_blocks_its_placement_its_rate_and_its_warm_up(monkeypa
     monkeypatch.setattr(longer_runs, "train", lambda *arguments: given.append(arguments) or (None, np.zeros(800)))
     longer_runs.run("12-post-0.005-400", 3)
     longer_runs.run("4-pre-0.002-0", 1, steps=60)
+    longer_runs.run("12-post-0.005-400-3200", 2)
     task = longer_runs.SETTING.task
-    assert given == [(task, "post", 3, 0.005, 800, 400, 12, 8), (task, "pre", 1, 0.002, 60, 0, 4, 8)]
+    assert given == [
+        (task, "post", 3, 0.005, 800, 400, 12, 8),
+        (task, "pre", 1, 0.002, 60, 0, 4, 8),
+        (task, "post", 2, 0.005, 3200, 400, 12, 8),
+    ]
+
+
+def test_a_longer_part_is_recorded_at_as_many_steps() -> None:
+    assert longer_runs.steps_of("12-post-0.005-400") == longer_runs.STEPS
+    longest = longer_runs.steps_of("12-post-0.005-400-3200")
+    assert longest == tuple(range(200, 3201, 200))
+    losses = np.arange(3200.0)
+    assert longer_runs.along(losses, longest)[0] == warmup.settled(losses[:200])
+    assert longer_runs.along(losses, longest)[-1] == warmup.settled(losses)
 
 
 def test_a_run_is_read_as_the_map_reads_it() -> None:
@@ -105,7 +119,7 @@ def test_a_part_that_does_not_exist_is_refused(runs: list[tuple[str, int]], tmp_
 def test_runs_of_two_versions_do_not_share_a_record(runs: list[tuple[str, int]], tmp_path: Path) -> None:
     path = tmp_path / "record.json"
     longer_runs.take([], path)
-    path.write_text(path.read_text().replace('"torch": "', '"torch": "1.'))
+    stored.write(path, json.loads(json.dumps(stored.read(path)).replace('"torch": "', '"torch": "1.')))
     with pytest.raises(ValueError, match="Measure all anew"):
         longer_runs.take(["12-post-0.005-0"], path)
     longer_runs.take(["all"], path)
