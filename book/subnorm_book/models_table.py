@@ -1,12 +1,14 @@
 """The table "What does model X use?": the rows of `models.json`, which readers filter and sort.
 
 `{models}` shows the table, and above it the filter. Every row names the files in which its entries were read, at a
-commit. To add a model, add a row to the file.
+commit or a release. To add a model, add a row to the file. `ports` names its classes in transformers; what
+`tools/ports.py` measured of them is in `ports.json`, and shown wherever it differs.
 """
 
 import json
 import re
 from pathlib import Path
+from urllib.parse import quote
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
@@ -15,11 +17,12 @@ from subnorm_book.html_nodes import add_script
 from subnorm_book.row_filter import row_filter
 
 HERE = Path(__file__).parents[1] / "models.json"
+PORTS = HERE.with_name("ports.json")
 COLUMNS = ["model", "norm", "gain and bias", "placement", "final norm", "eps", "QK-norm", "cast", "source"]
 PLACEMENTS = ["Pre", "Post", "after the branch", "both sides", "parallel", "other"]
 KEYS = {
     *("model", "norm", "parameters", "placement", "placement_note", "final_norm", "eps", "eps_note", "qk_norm", "cast"),
-    "sources",
+    *("ports", "sources"),
 }
 
 
@@ -39,47 +42,83 @@ def faults(row):
     if row.keys() != KEYS:
         yield f"needs the entries {sorted(KEYS)}; got {sorted(row)}"
         return
-    for key in KEYS - {"placement_note", "eps_note", "cast", "sources"}:
+    for key in KEYS - {"placement_note", "eps_note", "cast", "ports", "sources"}:
         if not row[key].strip():
             yield f"{key} is empty"
     if row["placement"] not in PLACEMENTS:
         yield f"the placement must be one of {PLACEMENTS}; got {row['placement']!r}"
     if not re.fullmatch(r"\d(\.\d+)?e-\d+|library default|none", row["eps"]):
         yield f"eps must be a number such as 1e-5, 'library default' or 'none'; got {row['eps']!r}"
+    if not row["ports"] and any(source["repository"] == "huggingface/transformers" for source in row["sources"]):
+        yield "cites transformers, and names no class in ports"
     if not row["sources"]:
         yield "has no source"
     for source in row["sources"]:
-        if source.keys() != {"repository", "path", "commit"} or not re.fullmatch("[0-9a-f]{8,40}", source["commit"]):
-            yield f"a source is a repository, a path and a commit; got {source}"
+        if source.keys() != {"repository", "path", "commit"} or not PLACE.fullmatch(source["commit"]):
+            yield f"a source is a repository, a path and a commit or release; got {source}"
+
+
+#: a commit, or a release such as v5.24.0
+PLACE = re.compile(r"[0-9a-f]{8,40}|v\d+(\.\d+)+")
 
 
 def address(source):
     """The page of a file at its commit."""
-    return f"https://github.com/{source['repository']}/blob/{source['commit']}/{source['path']}"
+    return f"https://github.com/{source['repository']}/blob/{source['commit']}/{quote(source['path'])}"
 
 
-def cells(row):
+def ports():
+    """What was measured of each class of transformers."""
+    return json.loads(PORTS.read_text("utf-8"))["classes"]
+
+
+def other_eps(row, measured):
+    """The eps of the row's classes in transformers, where it is another."""
+    return [
+        f"transformers' {name}: {' and '.join(measured[name]['eps'])}"
+        for name in row["ports"]
+        if measured[name]["eps"] != [row["eps"]]
+    ]
+
+
+def other_cast(row, measured):
+    """The order of gain and cast in the row's classes in transformers, where the row says something else."""
+    return [
+        f"transformers' {name}: {order}"
+        for name in row["ports"]
+        for order in measured[name]["cast"]
+        if order.startswith("gain") and order not in row["cast"]
+    ]
+
+
+def cells(row, measured):
     """The texts of a row, and the links of its last cell."""
-    both = {key: f"{row[key]} ({row[note]})" if row[note] else row[key] for key, note in NOTES.items()}
-    texts = [row["model"], row["norm"], row["parameters"], both["placement"], row["final_norm"], both["eps"]]
-    return [*texts, row["qk_norm"], row["cast"] or "–"], row["sources"]
+    placement = noted(row["placement"], [row["placement_note"]])
+    eps = noted(row["eps"], [row["eps_note"], *other_eps(row, measured)])
+    cast = "; ".join([row["cast"] or "–", *other_cast(row, measured)])
+    texts = [row["model"], row["norm"], row["parameters"], placement, row["final_norm"], eps]
+    return [*texts, row["qk_norm"], cast], row["sources"]
 
 
-NOTES = {"placement": "placement_note", "eps": "eps_note"}
+def noted(text, notes):
+    said = "; ".join(note for note in notes if note)
+    return f"{text} ({said})" if said else text
 
 
 class Models(SphinxDirective):
     def run(self):
         self.env.note_dependency(str(HERE))
+        self.env.note_dependency(str(PORTS))
+        measured = ports()
         table = nodes.table("", classes=["models"])
         group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in COLUMNS), cols=len(COLUMNS))
         group += nodes.thead("", line([nodes.Text(name)] for name in COLUMNS))
-        group += nodes.tbody("", *(self.row(row) for row in read()))
+        group += nodes.tbody("", *(self.row(row, measured) for row in read()))
         table += group
         return [row_filter("table.models tbody tr", "models", {css(name): name for name in PLACEMENTS}), table]
 
-    def row(self, row):
-        texts, sources = cells(row)
+    def row(self, row, measured):
+        texts, sources = cells(row, measured)
         links = []
         for source in sources:
             name = source["path"].rpartition("/")[2]

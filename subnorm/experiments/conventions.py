@@ -1,8 +1,8 @@
 """How public code differs in what it calls LayerNorm or RMSNorm: one norm with all the choices, and who made which.
 
 :data:`CONVENTIONS` names each choice with the library and the file in which it was read, the settings of
-:func:`norm` that make it, all else as PyTorch has it, and an input on which the difference shows. :func:`pairs` compares the choices with one
-another, on the :data:`SAME_INPUTS`.
+:func:`norm` that make it, all else as PyTorch has it, and an input on which the difference shows.
+:func:`pairs` compares the choices with one another, on the :data:`SAME_INPUTS`.
 """
 
 from collections.abc import Callable

@@ -4,6 +4,7 @@ import inspect
 import json
 import re
 
+import pytest
 import torch
 
 import subnorm.numpy as sn
@@ -49,3 +50,40 @@ def test_the_defaults_that_are_installed_here():
 
 def exponent(eps):
     return f"{eps:.0e}".replace("e-0", "e-")
+
+
+def test_every_library_links_to_a_file_at_a_commit():
+    linked = re.findall(
+        r"^\| \[(\w+)\]\((\S+)\)", TEXT.split("### Defaults of libraries\n")[1].split("\n### ")[0], re.M
+    )
+    assert {name for name, _ in linked} >= {"Keras", "Flax", "MLX", "Equinox", "Haiku", "ONNX"}
+    for _, address in linked:
+        assert re.search(r"/(blob|tree)/[0-9a-f]{40}/", address)
+
+
+LIBRARIES = {
+    "Keras": ("keras", lambda k: (k.layers.LayerNormalization().epsilon, k.layers.RMSNormalization().epsilon)),
+    "Flax": ("flax.linen", lambda f: (f.LayerNorm().epsilon, f.RMSNorm().epsilon)),
+    "MLX": ("mlx.nn", lambda m: (m.LayerNorm(4).eps, m.RMSNorm(4).eps)),
+    "Equinox": ("equinox", lambda e: (e.nn.LayerNorm(4).eps, e.nn.RMSNorm(4).eps)),
+    "Haiku": ("haiku", lambda h: tuple(default(norm.__init__, "eps") for norm in (h.LayerNorm, h.RMSNorm))),
+    "ONNX": (
+        "onnx.defs",
+        lambda o: tuple(
+            o.get_schema(f"{name}Normalization").attributes["epsilon"].default_value.f for name in ("Layer", "RMS")
+        ),
+    ),
+}
+
+
+def default(function, name):
+    return inspect.signature(function).parameters[name].default
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_defaults_of_a_library_that_may_be_installed(library):
+    """The course installs none of them; where they are, their own code is asked."""
+    module, found = LIBRARIES[library]
+    installed = pytest.importorskip(module, exc_type=ImportError)
+    shown = {name: cells for name, *cells in rows("Defaults of libraries")}[library]
+    assert [exponent(eps) for eps in found(installed)] == shown[:2]

@@ -2,12 +2,24 @@
 
 import copy
 import json
+import re
 from collections import Counter
 
 import pytest
 from bs4 import BeautifulSoup
 from helpers.built import up_to_date
-from subnorm_book.models_table import COLUMNS, HERE, PLACEMENTS, address, faults, read
+from subnorm_book.models_table import (
+    COLUMNS,
+    HERE,
+    PLACEMENTS,
+    address,
+    cells,
+    faults,
+    other_cast,
+    other_eps,
+    ports,
+    read,
+)
 
 from subnorm import diagrams
 from tools.course import PAGES
@@ -23,6 +35,7 @@ ROW = {
     "eps_note": "",
     "qk_norm": "no",
     "cast": "",
+    "ports": [],
     "sources": [{"repository": "a/b", "path": "c/d.py", "commit": "0123456789"}],
 }
 
@@ -42,6 +55,9 @@ def test_the_file_is_stored_as_json_writes_it():
 def test_a_good_row():
     assert list(faults(ROW)) == []
     assert address(ROW["sources"][0]) == "https://github.com/a/b/blob/0123456789/c/d.py"
+    spaced = {"repository": "a/b", "path": "c/3 - d.md", "commit": "v1.2"}
+    assert list(faults({**ROW, "sources": [spaced]})) == []
+    assert address(spaced) == "https://github.com/a/b/blob/v1.2/c/3%20-%20d.md"
 
 
 @pytest.mark.parametrize(
@@ -53,6 +69,10 @@ def test_a_good_row():
         ({"eps": "0.00001"}, "eps must be a number such as"),
         ({"sources": []}, "has no source"),
         ({"sources": [{"repository": "a/b", "path": "c", "commit": "main"}]}, "a source is"),
+        (
+            {"sources": [{"repository": "huggingface/transformers", "path": "c", "commit": "v5.24.0"}]},
+            "cites transformers",
+        ),
         ({"year": 2024}, "needs the entries"),
     ],
 )
@@ -78,11 +98,12 @@ def test_the_page_shows_every_row():
     lines = [row.select("td") for row in table.select("tbody tr")]
     shown = [[cell.text.strip().replace("’", "'") for cell in line] for line in lines]
     rows = read()
-    assert [cells[0] for cells in shown] == [row["model"] for row in rows]
-    for row, cells, line in zip(rows, shown, table.select("tbody tr"), strict=True):
-        assert len(cells) == len(COLUMNS)
-        assert cells[3].startswith(row["placement"])
-        assert row["placement_note"] in cells[3]
+    assert [texts[0] for texts in shown] == [row["model"] for row in rows]
+    measured = ports()
+    for row, texts, line in zip(rows, shown, table.select("tbody tr"), strict=True):
+        assert texts[:-1] == cells(row, measured)[0]
+        assert texts[3].startswith(row["placement"])
+        assert row["placement_note"] in texts[3]
         assert [a["href"] for a in line.select("a")] == [address(source) for source in row["sources"]]
         assert "placement-" + row["placement"].lower().replace(" ", "-") in line["class"]
 
@@ -103,3 +124,81 @@ def test_the_models_named_in_chapter_07_have_these_placements():
     assert placement["BERT"] == "Post"
     late = [row["model"] for row in read() if "after RoPE" in row["qk_norm"] and "no gain" in row["qk_norm"]]
     assert {"Llama 4", "nanochat"} <= set(late)
+
+
+# --- what was measured of the classes in transformers
+
+EACH = {row["model"]: row for row in read()}
+each_model = pytest.mark.parametrize("model", EACH)
+
+
+def of_transformers_alone(row):
+    """Whether the row's facts come from the class: all that it cites of a model's code is in transformers."""
+    return bool(row["ports"]) and {source["repository"] for source in row["sources"]} == {"huggingface/transformers"}
+
+
+def test_every_class_is_measured_and_no_other():
+    assert ports().keys() == {name for row in read() for name in row["ports"]}
+    assert sum(of_transformers_alone(row) for row in read()) >= 5
+
+
+@each_model
+def test_a_row_shows_the_eps_of_its_class_where_it_is_another(model):
+    row, measured = EACH[model], ports()
+    eps = cells(row, measured)[0][5]
+    for name in row["ports"]:
+        for value in measured[name]["eps"]:
+            assert value == row["eps"] or re.search(rf"{name}: .*{re.escape(value)}(?![0-9])", eps)
+
+
+@each_model
+def test_a_row_that_comes_from_the_class_has_its_eps(model):
+    row = EACH[model]
+    if of_transformers_alone(row):
+        for name in row["ports"]:
+            assert ports()[name]["eps"] == [row["eps"]]
+
+
+@each_model
+def test_a_row_shows_the_cast_of_its_class(model):
+    row, measured = EACH[model], ports()
+    cast = cells(row, measured)[0][7]
+    for name in row["ports"]:
+        for order in measured[name]["cast"]:
+            assert order in cast or order in ("library call", "no gain")
+    if of_transformers_alone(row):
+        assert other_cast(row, measured) == []
+
+
+@each_model
+def test_a_row_has_the_gain_and_bias_of_its_class(model):
+    row = EACH[model]
+    for name in row["ports"]:
+        for parameters in ports()[name]["parameters"]:
+            assert parameters in row["parameters"] or (parameters == "none" and "some without" in row["parameters"])
+            assert ("1+w" in parameters) == ("1+w" in row["parameters"].replace("no 1+w", ""))
+
+
+def test_an_eps_and_a_cast_that_differ_are_shown():
+    measured = {"AConfig": {"eps": ["1e-6"], "cast": ["gain after the cast"]}, "BConfig": {"eps": ["1e-5"], "cast": []}}
+    row = {**ROW, "ports": ["AConfig", "BConfig"], "eps_note": "here", "cast": "library call"}
+    assert other_eps(row, measured) == ["transformers' AConfig: 1e-6"]
+    assert cells(row, measured)[0][5] == "1e-5 (here; transformers' AConfig: 1e-6)"
+    assert cells(row, measured)[0][7] == "library call; transformers' AConfig: gain after the cast"
+
+
+def test_the_record_is_what_the_installed_transformers_has():
+    pytest.importorskip("transformers", exc_type=ImportError)
+    from tools import ports as measuring
+
+    stored, taken = json.loads(measuring.RECORD.read_text("utf-8")), measuring.take()
+    if stored["transformers"] != taken["transformers"]:
+        pytest.skip("measured in another release")
+    assert stored["classes"] == taken["classes"]
+
+
+def test_minimax_has_the_alpha_of_deepnorm_at_its_depth():
+    note = EACH["MiniMax-Text-01"]["placement_note"]
+    alpha, layers = float(re.search(r"α = ([\d.]+)", note)[1]), int(re.search(r"(\d+) layers", note)[1])
+    assert f"{(2 * layers) ** 0.25:.4f}" == f"{alpha:.4f}"
+    assert EACH["MiniMax-Text-01"]["placement"] == "Post"
