@@ -127,6 +127,11 @@ class Convention:
     gain: Callable[[np.random.Generator], Array | float] = field(default=lambda rng: 1.0)
 
     @property
+    def function(self) -> str:
+        """The norm that makes the choice: a repository, and a class or function in it."""
+        return f"{self.file.split(': ')[0]}: {self.layer}"
+
+    @property
     def address(self) -> str:
         """The page of the file, as it was when it was read."""
         repository, path = self.file.split(": ")

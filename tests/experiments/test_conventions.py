@@ -144,6 +144,6 @@ def test_the_subtitle_counts_norms_and_choices():
     words = {13: "thirteen", 17: "seventeen"}
     notebook = json.loads((ROOT / "notebooks/09b-the-convention-map.ipynb").read_text("utf-8"))
     subtitle = re.search(r"^\*(.*)\*$", "".join(notebook["cells"][0]["source"]), re.M)[1].lower()
-    norms = {(convention.file.split(": ")[0], convention.layer) for convention in CONVENTIONS.values()}
+    norms = {convention.function for convention in CONVENTIONS.values()}
     assert f"{words[len(norms)]} norms" in subtitle
     assert f"{words[len(CONVENTIONS)]} choices" in subtitle
