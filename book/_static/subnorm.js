@@ -29,6 +29,9 @@ const subnormStore = (use) => { try { return use(localStorage); } catch { return
 for (const [sign, capture] of [["scroll", false], ["pointerdown", true], ["keydown", true], ["click", true]])
   addEventListener(sign, () => document.documentElement.classList.remove("fresh"), { once: true, capture });
 
+// Escape takes away the marks of a search. Sphinx does that with its shortcuts, which are off: one of them is "/".
+addEventListener("keydown", ({ key }) => { if (key === "Escape" && typeof SphinxHighlight !== "undefined") SphinxHighlight.hideSearchWords(); });
+
 // Highlight the current section in the page contents where they are beside the text. On a phone they are hidden, and
 // scrollspy would lay out the whole page before it can be used.
 if (matchMedia("(min-width: 1200px)").matches) document.body.dataset.bsSpy = "scroll";

@@ -39,6 +39,9 @@ const LOOK = EditorView.theme({
   ".cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--pst-color-primary)", color: "var(--pst-color-surface)" },
 });
 
+// Where AltGr counts as Control and Alt, the backslash of a German keyboard would indent the line instead.
+const KEYS = defaultKeymap.filter(({ key }) => key !== "Mod-Alt-\\");
+
 const setMark = StateEffect.define();
 const mark = StateField.define({
   create: () => Decoration.none,
@@ -73,8 +76,9 @@ globalThis.subnormEditor = (textarea, { changed, run, check, names }) => {
       extensions: [
         Prec.highest(keymap.of([{ key: "Mod-Enter", run: command(run) }, { key: "Shift-Enter", run: command(check) }])),
         lineNumbers(), history(), drawSelection(), indentUnit.of("    "), EditorState.tabSize.of(4), indentOnInput(), bracketMatching(),
-        python(), pythonLanguage.data.of({ autocomplete: attributes }), autocompletion({ icons: false }),
-        keymap.of([...completionKeymap, ...defaultKeymap, ...historyKeymap]),
+        python(), pythonLanguage.data.of({ autocomplete: attributes }),
+        autocompletion({ icons: false, selectOnOpen: false }), // Enter ends a line until a name is chosen
+        keymap.of([...completionKeymap, ...KEYS, ...historyKeymap]),
         syntaxHighlighting(CLASSES), LOOK, mark,
         EditorView.contentAttributes.of({
           "aria-label": textarea.getAttribute("aria-label"),

@@ -1,9 +1,10 @@
 """Measure Python in the page, in browsers: `python -m tools.in_page.measure [chromium] [firefox] [webkit]`.
 
 It opens a sheet from a local server, then over 10 Mbit/s, and prints what is loaded and how long a result takes. Then
-it runs the right answer and every named mistake of all exercises in that browser, compares what the checks say with
-what they say here, and reads the story that the model tells. It runs every cell of the chapters that has *Try it*, too,
-and compares what it prints with the book. `python3 course.py speed in-page` stores the times.
+it types into an editor as a person does (keys.py), and runs the right answer and every named mistake of all exercises
+in that browser, compares what the checks say with what they say here, and reads the story that the model tells. It runs
+every cell of the chapters that has *Try it*, too, and compares what it prints with the book. `python3 course.py speed
+in-page` stores the times.
 
 Chromium needs Playwright. Firefox needs only itself; FIREFOX may name its command. WebKit is Safari's engine: on Debian
 it comes with `apt install webkit2gtk-driver xvfb`. Safari itself needs a Mac, and is not driven.
@@ -27,13 +28,14 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from tools import course
 from tools.browser import FIX, OPTIONS, chromium_path
+from tools.in_page.keys import actions, as_typed, keys
 
 PAGE = "notebooks/exercises/ex02-layer-norm.html"
 LAST = "notebooks/exercises/ex06-make-it-speak.html"
@@ -122,6 +124,7 @@ class Tab(Protocol):
 
     def open(self, address: str) -> None: ...
     def evaluate(self, function: str, *arguments: str) -> Any: ...
+    def press(self, strokes: Iterable[str]) -> None: ...
 
 
 class Counting(course.Pages):
@@ -148,6 +151,14 @@ class Chromium:
 
     def evaluate(self, function: str, *arguments: str) -> Any:
         return self.page.evaluate(function, *arguments)
+
+    def press(self, strokes: Iterable[str]) -> None:
+        for *held, key in map(keys, strokes):
+            for one in held:
+                self.page.keyboard.down(one)
+            self.page.keyboard.press(key)
+            for one in reversed(held):
+                self.page.keyboard.up(one)
 
 
 @contextmanager
@@ -217,6 +228,9 @@ class Firefox:
         arguments_ = {"script": TELL, "args": [inside(function, arguments)]}
         return json.loads(self.say("WebDriver:ExecuteAsyncScript", arguments_)["value"])
 
+    def press(self, strokes: Iterable[str]) -> None:
+        self.say("WebDriver:PerformActions", {"actions": actions(strokes)})
+
 
 @contextmanager
 def firefox() -> Iterator[Tab]:
@@ -229,7 +243,9 @@ def firefox() -> Iterator[Tab]:
         words = [command, "-headless", "-marionette", "-no-remote", "-profile", profile]
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # its log
         try:
-            yield Firefox(port)
+            tab = Firefox(port)
+            with tab.socket:
+                yield tab
         finally:
             process.terminate()
             process.wait()
@@ -269,6 +285,9 @@ class WebKit:
 
     def evaluate(self, function: str, *arguments: str) -> Any:
         return json.loads(self.say("/execute/async", {"script": TELL, "args": [inside(function, arguments)]}))
+
+    def press(self, strokes: Iterable[str]) -> None:
+        self.say("/actions", {"actions": actions(strokes)})
 
 
 @contextmanager
@@ -415,7 +434,7 @@ def main(words: list[str]) -> int:
             print(f"  {name:16}{shown:>10}" + (f"  {row['bytes'] / 1e6:.2f} MB" if "bytes" in row else ""), flush=True)
         Counting.rate = float("inf")
         with served() as base, BROWSERS[browser]() as tab:
-            same &= compared(tab, base) & as_in_the_book(tab, base)
+            same &= as_typed(tab, base) & compared(tab, base) & as_in_the_book(tab, base)
     return 0 if same else 1
 
 
