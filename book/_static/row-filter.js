@@ -1,24 +1,25 @@
 // The filter of a list or a table: show the rows that contain all words and are of the chosen kind. With data-nearest
-// the rows that contain the most words do, if they contain half of them, and a single one opens.
+// a pasted message is compared with those of the rows instead (symptoms.js), and a single row opens.
 {
   const filter = document.querySelector(".row-filter");
   const [words, status] = [filter.querySelector("[type=search]"), filter.querySelector("[role=status]")];
   const chosen = () => filter.querySelector("[type=radio]:checked").value;
   const rows = [...document.querySelectorAll(filter.dataset.rows)].map((row) => ({ row, text: row.textContent.toLowerCase() }));
+  const nearest = "nearest" in filter.dataset && subnormNearest(rows.map(({ row }) => row));
+  const PASTED = /(Error|Exception|Warning)\b|(\S+\s+){5}\S/; // the name of an error, or more words than anyone types
   const titles = [...document.querySelectorAll(".rubric")]; // of the lists of the ledger
 
   function show() {
+    const pasted = nearest && PASTED.test(words.value) && nearest(words.value);
     const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
     const kind = chosen();
-    const hits = rows.map(({ text }) => wanted.filter((word) => text.includes(word)).length);
-    const most = Math.max(...hits);
-    const needed = "nearest" in filter.dataset && most >= wanted.length / 2 ? most : wanted.length;
     let count = 0;
-    for (const [k, { row }] of rows.entries()) {
-      row.hidden = !((!kind || row.classList.contains(kind)) && hits[k] >= needed);
+    for (const [k, { row, text }] of rows.entries()) {
+      const found = pasted ? pasted[k] : wanted.every((word) => text.includes(word));
+      row.hidden = !((!kind || row.classList.contains(kind)) && found);
       count += !row.hidden;
     }
-    if ("nearest" in filter.dataset && count === 1) rows.find(({ row }) => !row.hidden).row.querySelector(":scope > details").open = true;
+    if (nearest && count === 1) rows.find(({ row }) => !row.hidden).row.querySelector(":scope > details").open = true;
     for (const title of titles) {
       const list = title.nextElementSibling;
       title.hidden = list.hidden = [...list.children].every((row) => row.hidden);

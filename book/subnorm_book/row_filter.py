@@ -1,7 +1,6 @@
 """A filter of a long list or table: its script shows the rows that contain all words and are of the chosen kind.
 
-With `nearest`, and if no row contains all words, it shows the rows that contain most of them, and opens a single
-one: a pasted message has numbers of its own.
+With `nearest` it compares a pasted message with those that the rows quote (symptoms.js), and opens a single one.
 """
 
 from docutils import nodes
@@ -32,6 +31,11 @@ def has_filter(doctree):
     return any(MARK in raw.astext() for raw in doctree.findall(nodes.raw))
 
 
+def has_nearest(doctree):
+    return any("data-nearest" in raw.astext() for raw in doctree.findall(nodes.raw))
+
+
 def setup(app):
+    add_script(app, "symptoms.js", has_nearest)
     add_script(app, "row-filter.js", has_filter)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,7 @@
 """The page of symptoms: a pasted message finds its entry, and a link to an entry opens it."""
 
 import pytest
+from helpers.messages import ABSENT, THERE
 from helpers.visit import PHONE, opened
 
 PAGE = "notebooks/09d-when-something-breaks.html"
@@ -28,6 +29,33 @@ def test_a_pasted_message_finds_its_entries(symptoms):
     assert not symptoms.locator("#nan-or-inf").is_visible()  # a group without an entry
     symptoms.locator("#row-words").fill("")
     assert symptoms.locator(SHOWN).count() == everything
+
+
+def found(page, message):
+    """The headings that are shown for a pasted message."""
+    page.locator("#row-words").fill(message)
+    return page.evaluate("(shown) => [...document.querySelectorAll(`${shown} > h3`)].map((e) => e.textContent)", SHOWN)
+
+
+def test_messages_of_the_page_find_their_entries_alone(symptoms):
+    """Two, where the page has one message twice, or two messages that only numbers tell apart."""
+    assert len(THERE) >= 70
+    answers = {message: found(symptoms, message) for message in THERE}
+    assert {message: shown for message, shown in answers.items() if not 1 <= len(shown) <= 2} == {}
+    wrong = {m: shown for m, shown in answers.items() if not all(one.startswith(THERE[m]) for one in shown)}
+    assert wrong == {}
+
+
+def test_messages_of_others_find_none(symptoms):
+    """A wrong entry costs the reader more than no answer."""
+    assert len(ABSENT) >= 100
+    answers = {message: found(symptoms, message) for message in ABSENT}
+    assert {message: shown for message, shown in answers.items() if shown} == {}
+
+
+def test_words_that_a_reader_types_find_what_has_all_of_them(symptoms):
+    assert any("half precision" in heading for heading in found(symptoms, "nan layernorm"))
+    assert 1 < len(found(symptoms, "state_dict")) < 10
 
 
 def test_a_single_entry_opens(symptoms):
