@@ -46,8 +46,10 @@ PLANTED = {
     "a field without a name": ("<input>", "critical label: <input"),
     "pale text": ("<p style='color: #bbb; background: #ccc'>pale text</p>", "dark: serious color-contrast: <p"),
     "a jump in the text": (
-        "<script>setTimeout(() => document.querySelector('article').prepend(spacer), 50)</script>"
-        "<div id='spacer' style='height: 500px'></div>",
+        # as the reader scrolls: a timer may end before the first paint, or while the text above is out of sight
+        "<style>html { overflow-anchor: none }</style><div id='spacer' style='height: 500px'></div>"
+        "<script>addEventListener('scroll', () => document.querySelector('article').prepend(spacer), { once: true })"
+        "</script>",
         "layout shift of",
     ),
     "an error": ("<script>console.error('planted')</script>", "console: planted"),
