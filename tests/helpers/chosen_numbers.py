@@ -2,7 +2,7 @@
 
 A number has to be one of the constants that the code of its own section uses: a literal there, or the value of a name
 that the section uses, which a cell or a module of the package gives it. A section without code, such as a summary,
-speaks of the whole notebook. For every other number the test has a row that says what it is: see `test_chosen_numbers.py`.
+speaks of the whole notebook. For every other number `test_chosen_numbers.py` has a row that says what it is.
 """
 
 import ast
@@ -20,8 +20,20 @@ import numpy as np
 from tools import course
 from tools.refresh import notebooks
 
-#: A marked number; and a whole number of steps or seeds, which needs no mark
-GIVEN = re.compile(r"\{given\}`([^`]*)`|(?<![\w.,:`^=/-])(\d+)(?=\s(?:steps|seeds|texts|rounds)\b)")
+_ONES = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
+_ONES = ["", *_ONES.split(), "eighteen", "nineteen"]
+_ROUND = "twenty thirty forty fifty sixty seventy eighty ninety"
+_TENS = dict(zip(_ROUND.split(), range(20, 100, 10), strict=True))
+#: From eleven on: smaller ones are in every second sentence
+WORDS = {word: k for k, word in enumerate(_ONES) if k > 10} | {
+    f"{tens}-{_ONES[one]}".rstrip("-"): ten + one for tens, ten in _TENS.items() for one in range(10)
+}
+#: A marked number; a whole number of steps or seeds, which needs no mark; and a number in words
+GIVEN = re.compile(
+    r"\{given\}`([^`]*)`|(?<![\w.,:`^=/-])(\d+)(?=\s(?:steps|seeds|texts|rounds)\b)|"
+    rf"(?<![\w/#-])({'|'.join(sorted(WORDS, key=len, reverse=True))})(?![\w-])",
+    flags=re.IGNORECASE,
+)
 HEADING = re.compile(r"^(#{1,2}) ", flags=re.MULTILINE)
 
 
@@ -49,7 +61,7 @@ def parsed(cells):
 
 
 def numbers_in(node):
-    """Every number that an expression writes out, and the values of arithmetic on such numbers: 5e-3, (40, 120), 2**15."""
+    """Every number that an expression writes out, and the values of arithmetic on such numbers: (40, 120), 2**15."""
     found = set()
     for part in ast.walk(node):
         if isinstance(part, ast.expr):
@@ -151,6 +163,8 @@ def numbers_of(section, notebook):
 
 def value(text):
     """The number that a reader sees: "260 032", "1e-6", "10000"."""
+    if text in WORDS:
+        return float(WORDS[text])
     return float(text.replace("\u202f", "").replace(" ", "").replace(",", "").replace("−", "-").rstrip("%"))
 
 
@@ -187,9 +201,9 @@ def numbers_of_claims(paragraph):
 
 def named(expression):
     """The numbers that an expression gives, such as "after_pre_ln.STEPS"; those in its code, if it is a function."""
-    names = {"np": np, "math": math}
+    names = {"np": np, "math": math, "json": json, "course": course}
     for word in re.findall(r"(?<![\w.'])[A-Za-z_]\w*", expression):
-        packages = ("subnorm.experiments", "subnorm.timing", "subnorm.classroom", "subnorm.museum")
+        packages = ("subnorm.experiments", "subnorm.timing", "subnorm.classroom", "subnorm.museum", "subnorm")
         for module in (f"{package}.{word}" for package in packages if module_tree(f"{package}.{word}")):
             names[word] = importlib.import_module(module)
     found = eval(expression, names)
@@ -200,6 +214,8 @@ def named(expression):
 
 def rounded_to(shown, number):
     """Whether a number is this one, rounded to the digits that are shown."""
+    if shown in WORDS:
+        return number == WORDS[shown]
     digits = len(shown.replace(".", "").lstrip("0").split("e")[0].replace(" ", "").rstrip("%"))
     return math.isclose(float(f"{number:.{max(digits, 1) - 1}e}"), value(shown), rel_tol=1e-9)
 
@@ -212,8 +228,8 @@ def in_text(text, numbers=frozenset()):
     """(number, its sentence, whether code gives it) for each chosen number of a Markdown text."""
     for paragraph in PARAGRAPH.split(text):
         for match in GIVEN.finditer(paragraph):
-            number = match[1] or match[2]
-            if match[2] and ("{cite" in paragraph or "bib:" in paragraph):
+            number = match[1] or match[2] or match[3].lower()
+            if not match[1] and ("{cite" in paragraph or "bib:" in paragraph):
                 continue  # somebody else's steps
             around = paragraph[max(0, match.start() - 60) : match.end() + 40].replace("\n", " ")
             known = numbers | numbers_of_claims(paragraph)
