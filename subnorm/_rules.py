@@ -28,11 +28,41 @@ def array(name: str, is_array: bool, got: type) -> None:
         )
 
 
-def floating(name: str, is_floating: bool, dtype: object) -> None:
+NUMPY_TYPES = "float16, float32 or float64"
+TORCH_TYPES = "float16, bfloat16, float32 or float64"
+
+
+def floating(name: str, is_floating: bool, dtype: object, types: str) -> None:
     if not is_floating:
         raise TypeError(
             f"{name} must hold real floating-point numbers; got dtype {dtype}. "
-            f"Convert it first, for example to float32; token ids go through an embedding."
+            f"Convert it first, to {types}; token ids go through an embedding."
+        )
+
+
+def no_array(name: str, got: type, why: Exception) -> TypeError:
+    """The error for a value of which NumPy makes no array; `why` is what NumPy says."""
+    return TypeError(
+        f"subnorm.numpy takes arrays, and {name} must be one, or numbers in lists of equal length; "
+        f"got {got.__module__}.{got.__name__} ({why}). Convert a bfloat16 tensor with x.float().numpy(), "
+        f"and pad rows of different lengths."
+    )
+
+
+def unmasked(name: str, is_unmasked: bool) -> None:
+    if not is_unmasked:
+        raise TypeError(
+            f"{name} must be a plain array; got a masked one, whose hidden entries would be counted in the statistics. "
+            f"Give {name}.compressed() or {name}.filled(…), whichever you mean."
+        )
+
+
+def dense(name: str, is_dense: bool, is_nested: bool, layout: object) -> None:
+    if not is_dense:
+        raise TypeError(
+            f"{name} must be a dense tensor, or a nested one of layout torch.jagged; "
+            f"got a {'nested' if is_nested else 'sparse'} one of layout {layout}. "
+            f"Call {name}.to_dense(), or torch.nested.nested_tensor(…, layout=torch.jagged)."
         )
 
 
@@ -113,11 +143,16 @@ def out(fits: bool, shape: Shape, dtype: object) -> None:
 
 
 def small_constant(eps: float) -> None:
-    if not (isinstance(eps, Real) and math.isfinite(eps) and eps >= 0):
+    if not (_is_number(eps) and math.isfinite(eps) and eps >= 0):
         raise ValueError(
-            f"eps must be a finite number, at least 0; got {eps}. "
-            f"It is added to the variance under the root: take 1e-5, or 0 for the exact formula."
+            f"eps must be a finite number, at least 0; got {eps!r}, of type {type(eps).__name__}. "
+            f"It is added to the variance under the root: take the float 1e-5, or 0 for the exact formula; "
+            f"float(…) turns a text from a file or a tensor of one number into a float."
         )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def size(name: str, value: int) -> None:
@@ -138,9 +173,10 @@ def heads(d_model: int, num_heads: int) -> None:
 
 
 def probability(name: str, p: float) -> None:
-    if not (isinstance(p, Real) and 0 <= p < 1):
+    if not (_is_number(p) and 0 <= p < 1):
         raise ValueError(
-            f"{name} must lie in [0, 1); got {p}. It is the fraction of entries set to zero: 0 turns dropout off."
+            f"{name} must lie in [0, 1); got {p!r}, of type {type(p).__name__}. "
+            f"It is the fraction of entries set to zero: 0 turns dropout off."
         )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from subnorm import _rules
-from subnorm.numpy.norms import Array, _features, _float_array, _wide
+from subnorm.numpy.norms import Array, _features, _float_array
 
 Mask = npt.NDArray[np.bool_]
 Params = Mapping[str, Array]
@@ -22,7 +22,7 @@ def softmax(x: npt.ArrayLike) -> Array:
         x: scores, shape (..., T), float16, float32 or float64. ``-inf`` gets weight 0.
 
     Returns:
-        weights, shape (..., T), in the dtype of x; computed in at least float32.
+        weights, shape (..., T), in the dtype of x; computed in float64.
 
     Raises:
         TypeError: x is not floating-point.
@@ -137,3 +137,8 @@ def _split_heads(x: Array, num_heads: int) -> Array:
 def _merge_heads(x: Array) -> Array:
     *lead, heads, tokens, d_head = x.shape
     return np.swapaxes(x, -2, -3).reshape(*lead, tokens, heads * d_head)  # (..., T, d_model)
+
+
+def _wide(x: Array) -> Array:
+    """x in at least float32, for matrix products."""
+    return x.astype(np.promote_types(x.dtype, np.float32), copy=False)

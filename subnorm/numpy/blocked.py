@@ -2,7 +2,7 @@
 
 The plain functions of `subnorm.numpy.norms` write every intermediate result to memory and read it back. At 64 MB none
 stays in the processor's cache, and the system must allocate new pages for each. Here a block of rows goes through all
-steps in one small work array, and the result may overwrite x.
+steps in two small work arrays, and the result may overwrite x.
 """
 
 import numpy as np
@@ -11,8 +11,8 @@ import numpy.typing as npt
 from subnorm import _rules
 from subnorm.numpy.norms import Array, _float_array, _parameter
 
-#: Entries in a block: 256 KB in float32, so that the block and its rows of x and y fit in a second-level cache.
-BLOCK = 2**16
+#: Entries in a block: the two work arrays take 256 KB in float64, and fit in a second-level cache with x and y.
+BLOCK = 2**14
 
 
 def layer_norm(
@@ -68,12 +68,15 @@ def _in_blocks(
 
     rows, results = x.reshape(-1, d), y.reshape(-1, d)
     num_rows = max(1, BLOCK // d)
-    work = np.empty((num_rows, d), np.promote_types(x.dtype, np.float32))
+    work, squares = np.empty((2, num_rows, d), np.promote_types(x.dtype, np.float64))
     for start in range(0, len(rows), num_rows):
         part = rows[start : start + num_rows]
         xhat = work[: len(part)]  # the last block may be shorter
-        np.subtract(part, part.mean(axis=-1, keepdims=True, dtype=work.dtype) if centred else 0, out=xhat)
-        mean_square = np.einsum("nd,nd->n", xhat, xhat)[:, None] / d  # one read of xhat; xhat * xhat would be stored
+        xhat[...] = part
+        if centred:
+            xhat -= xhat.mean(axis=-1, keepdims=True)
+            xhat -= xhat.mean(axis=-1, keepdims=True)  # as in norms.py: what rounding left of the mean
+        mean_square = np.square(xhat, out=squares[: len(part)]).mean(axis=-1, keepdims=True)
         xhat *= 1 / np.sqrt(mean_square + eps)
         if gamma is not None:
             xhat *= gamma

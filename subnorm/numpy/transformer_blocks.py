@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from subnorm import _rules
-from subnorm.numpy.attention import Mask, Params, _arrays, multi_head_attention
-from subnorm.numpy.norms import Array, _float_array, _wide, layer_norm, rms_norm
+from subnorm.numpy.attention import Mask, Params, _arrays, _wide, multi_head_attention
+from subnorm.numpy.norms import Array, _float_array, layer_norm, rms_norm
 from subnorm.numpy.residual import PLACEMENTS
 
 FEED_FORWARD_PARAMS = ("linear1.weight", "linear1.bias", "linear2.weight", "linear2.bias")

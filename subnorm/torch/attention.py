@@ -1,11 +1,16 @@
-"""Multi-head self-attention as a module, with the parameter names of torch.nn.MultiheadAttention."""
+"""Multi-head attention as a module, with the parameter names of torch.nn.MultiheadAttention."""
+
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from subnorm import _rules
+from subnorm.torch import fast
 from subnorm.torch.norms import _float_tensor
+
+Heads = tuple[Tensor, Tensor, Tensor]
 
 
 class MultiHeadAttention(nn.Module):
@@ -25,13 +30,30 @@ class MultiHeadAttention(nn.Module):
         _rules.heads(d_model, num_heads)
         self.num_heads = num_heads
         self.in_proj_weight = nn.Parameter(torch.empty(3 * d_model, d_model))  # rows of q, k and v on top of each other
-        self.in_proj_bias = nn.Parameter(torch.zeros(3 * d_model))
+        self.in_proj_bias = nn.Parameter(torch.empty(3 * d_model))
         self.out_proj = nn.Linear(d_model, d_model)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
         nn.init.xavier_uniform_(self.in_proj_weight)
+        nn.init.zeros_(self.in_proj_bias)
         nn.init.zeros_(self.out_proj.bias)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, memory: Tensor | None = None) -> Tensor:
-        """Map x, (..., T, d_model), to the same shape; attend to the memory, (..., S, d_model), or to x itself."""
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        memory: Tensor | None = None,
+        change: Callable[[Tensor, Tensor, Tensor], Heads] | None = None,
+    ) -> Tensor:
+        """Map x, (..., T, d_model), to the same shape.
+
+        Args:
+            x, mask: as in NumPy. Rows of the mask that hide everything are refused where its values can be read, which
+                is not so while a compiler or torch.func traces the call.
+            memory: the sequence to attend to, (..., S, d_model); None for x itself.
+            change: maps queries, keys and values, (..., heads, T or S, d_head), to those that attention uses.
+        """
         d_model = self.out_proj.in_features
         _float_tensor("x", x)
         _rules.sequence(tuple(x.shape), d_model)
@@ -44,10 +66,12 @@ class MultiHeadAttention(nn.Module):
             kv = F.linear(memory, self.in_proj_weight[d_model:], self.in_proj_bias[d_model:])  # (..., S, 2 d_model)
             k, v = kv.chunk(2, dim=-1)
         q, k, v = (self._split_heads(part) for part in (q, k, v))  # (..., heads, T or S, d_head)
+        if change is not None:
+            q, k, v = change(q, k, v)
         if mask is not None:
             _rules.tensor("mask", isinstance(mask, Tensor), type(mask))
             _rules.mask(mask.dtype == torch.bool, mask.dtype, tuple(mask.shape), (*q.shape[:-1], k.shape[-2]))
-            _rules.sees_something(bool(mask.any(dim=-1).all()))
+            _rules.sees_something(not fast.has_values(mask) or bool(mask.any(dim=-1).all()))
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)  # (..., heads, T, d_head)
         return self.out_proj(y.transpose(-2, -3).flatten(-2))  # (..., T, d_model)
 

@@ -14,9 +14,12 @@ import torch
 from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 from torch.autograd.function import FunctionCtx
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 #: From this many entries on, :class:`_RMSNorm` saves more time than its Python calls cost.
 MANY = 2**16
+#: In longer rows, the rounding errors of a sum that does not add in pairs would show.
+LONG = 2**14
 
 WIDE = (torch.float32, torch.float64)
 WIDE_AND_HALF = (*WIDE, torch.float16, torch.bfloat16)
@@ -32,9 +35,15 @@ def covers(x: Tensor, dtype: torch.dtype, shape: torch.Size) -> bool:
     return (
         isinstance(x, Tensor)
         and x.dtype is dtype
+        and is_dense(x)
         and (dtype in WIDE if x.is_cpu else x.is_cuda and dtype in WIDE_AND_HALF)
         and x.shape[-1:] == shape
     )
+
+
+def is_dense(x: Tensor) -> bool:
+    """Not sparse; and if nested, then of the layout that has a shape."""
+    return x.layout is torch.jagged or (x.layout is torch.strided and not x.is_nested)
 
 
 def rms_norm(x: Tensor, gamma: Tensor, eps: float) -> Tensor:
@@ -43,7 +52,7 @@ def rms_norm(x: Tensor, gamma: Tensor, eps: float) -> Tensor:
     PyTorch has no CPU kernel for it: ``F.rms_norm`` runs seven operations forward and as many backward, most of which
     allocate an array.
     """
-    if x.numel() < MANY or not x.is_cpu or _watched(x, gamma):
+    if not x.is_cpu or _watched(x, gamma) or x.numel() < MANY or len(gamma) > LONG:
         return torch.rms_norm(x, gamma.shape, gamma, eps)
     if not (torch.is_grad_enabled() and (x.requires_grad or gamma.requires_grad)):
         return _forward(x, gamma, eps)[0]
@@ -51,13 +60,24 @@ def rms_norm(x: Tensor, gamma: Tensor, eps: float) -> Tensor:
     return y
 
 
-def _watched(*tensors: Tensor) -> bool:
-    """Whether a compiler, torch.func or forward-mode autograd traces the call: they need operations that they know."""
+def has_values(x: Tensor) -> bool:
+    """Whether x holds numbers that Python can read now, rather than stand for those of later calls."""
+    plain = type(x) is Tensor and not x.is_meta  # a subclass may be fake, or lie on other machines
+    return plain and not _traced() and _get_current_dispatch_mode() is None  # such a mode may record what it sees
+
+
+def _traced() -> bool:
+    """Whether a compiler or torch.func traces the call."""
     return (
         torch.compiler.is_compiling()
+        or torch.jit.is_tracing()
         or torch._C._are_functorch_transforms_active()  # autograd.Function calls this too; it has no public name
-        or any(unpack_dual(t).tangent is not None for t in tensors)
     )
+
+
+def _watched(*tensors: Tensor) -> bool:
+    """Whether a compiler, torch.func or forward-mode autograd follows the call: they need operations that they know."""
+    return _traced() or any(unpack_dual(t).tangent is not None for t in tensors)
 
 
 class _RMSNorm(torch.autograd.Function):
@@ -98,5 +118,6 @@ def _backward(dy: Tensor, x: Tensor, gamma: Tensor, rstd: Tensor, eps: float) ->
     dx, dgamma, _dbeta = torch.ops.aten.native_layer_norm_backward(
         dy, x, d, mean, rstd, gamma, None, [True, True, False]
     )
-    sums = (dy @ gamma).unsqueeze(-1)  # (..., 1), sums of dxhat
+    with torch.autocast("cpu", enabled=False):  # it would take this product in bfloat16
+        sums = (dy @ gamma).unsqueeze(-1)  # (..., 1), sums of dxhat
     return dx.add_(sums.mul_(rstd), alpha=1 / x.shape[-1]), dgamma

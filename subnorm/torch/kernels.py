@@ -36,6 +36,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from subnorm import _rules
+from subnorm.torch.norms import _float_tensor
 
 #: The widest row that a kernel accepts. A row of up to 8192 features of at most 32 bits fits into the registers of one
 #: program. With more, the backward pass spills registers to memory: still correct, but slower.
@@ -70,6 +71,7 @@ def _forward(
         middle = tl.sum(value, 1, keep_dims=True) / D
         tl.store(mean + row, middle, row < rows)
         value = tl.where(col < D, value - middle, 0)  # a lane past the row's end would add mean**2 to the variance
+        value = tl.where(col < D, value - tl.sum(value, 1, keep_dims=True) / D, 0)  # what rounding left of the mean
     scale = tl.rsqrt(tl.sum(value * value, 1, keep_dims=True) / D + EPS)
     tl.store(rstd + row, scale, row < rows)
 
@@ -108,7 +110,8 @@ def _backward(
         xhat = tl.load(h + at, inside, 0).to(WIDE)
         scale = tl.load(rstd + row, row < rows, 0)[:, None]
         if mean is not None:
-            xhat -= tl.load(mean + row, row < rows, 0)[:, None]
+            xhat = tl.where(inside, xhat - tl.load(mean + row, row < rows, 0)[:, None], 0)
+            xhat = tl.where(inside, xhat - tl.sum(xhat, 1, keep_dims=True) / D, 0)
         xhat *= scale
 
         dgamma_sum += grad * xhat
@@ -163,7 +166,7 @@ def add_norm_forward(
     ``y = gamma * (h - mean) * rstd + beta``, with ``rstd = 1 / sqrt(mean((h - mean)**2) + eps)``; RMSNorm uses 0
     for the mean.
 
-    As in ``subnorm.numpy``, statistics are computed in at least float32, in two passes (over registers, not over
+    Statistics are computed in at least float32, and the mean is subtracted twice (in registers, not in
     memory). h is rounded to its dtype before it is normalised. With ``eps=0`` a constant row gives NaN.
 
     Args:
@@ -319,8 +322,7 @@ def _packed(value: Tensor | None) -> Tensor | None:
 def _check(x: Tensor, f: Tensor | None, gamma: Tensor | None, beta: Tensor | None, eps: float) -> None:
     for name, value in (("x", x), ("f", f), ("gamma", gamma), ("beta", beta)):
         if value is not None:
-            _rules.tensor(name, isinstance(value, Tensor), type(value))
-            _rules.floating(name, value.is_floating_point(), value.dtype)
+            _float_tensor(name, value)
     _rules.features(tuple(x.shape))
     if f is not None:
         _rules.same_shape("f", tuple(f.shape), "x", tuple(x.shape))

@@ -17,13 +17,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from subnorm import _rules
-from subnorm.torch.attention import MultiHeadAttention
+from subnorm.torch.attention import Heads, MultiHeadAttention
 from subnorm.torch.norms import LayerNorm, RMSNorm, _float_tensor
 from subnorm.torch.transformer_blocks import FeedForward
 
 Branch = Callable[[Tensor], Tensor]
 Norm = Callable[[int], nn.Module]
-Heads = tuple[Tensor, Tensor, Tensor]
 
 
 class Placement(nn.Module):
@@ -81,8 +80,11 @@ class Placement(nn.Module):
         """The output of the stack."""
         return self.final_norm(self.stream(state))
 
-    def heads(self, q: Tensor, k: Tensor, v: Tensor, block: int) -> Heads:
-        """Queries, keys and values, (..., heads, T, d_head), as attention uses them."""
+    def heads(self, q: Tensor, k: Tensor, v: Tensor, block: int, shared: dict[str, Tensor]) -> Heads:
+        """Queries, keys and values, (..., heads, T, d_head), as attention uses them.
+
+        ``shared`` is one dictionary for all blocks of a call, for what one leaves to those above it.
+        """
         return q, k, v
 
     def prepare(self, stack: "PlacedStack", x: Tensor) -> None:
@@ -115,11 +117,12 @@ class PlacedStack(nn.Module):
 
     def branches(self, mask: Tensor | None = None) -> list[Branch]:
         """The sublayers, attention and feed-forward in turn."""
-        return [
-            branch
-            for block, feed_forward in enumerate(self.feed_forward)
-            for branch in (partial(self._attend, block=block, mask=mask), feed_forward)
-        ]
+        branches: list[Branch] = []
+        shared: dict[str, Tensor] = {}
+        for block, (attention, feed_forward) in enumerate(zip(self.attention, self.feed_forward, strict=True)):
+            change = partial(self.placement.heads, block=block, shared=shared)
+            branches += [partial(attention, mask=mask, change=change), feed_forward]
+        return branches
 
     def matrices(self) -> Iterator[tuple[str, Tensor]]:
         """The weight matrices of all sublayers: query, key, value and out, then up and down. Views, not copies."""
@@ -137,15 +140,6 @@ class PlacedStack(nn.Module):
         for name, weight in self.matrices():
             if name in ("value", "out", "up", "down"):
                 weight *= factor
-
-    def _attend(self, x: Tensor, block: int, mask: Tensor | None) -> Tensor:
-        attention = self.attention[block]
-        assert isinstance(attention, MultiHeadAttention)
-        q, k, v = F.linear(x, attention.in_proj_weight, attention.in_proj_bias).chunk(3, dim=-1)
-        q, k, v = (attention._split_heads(part) for part in (q, k, v))  # (..., heads, T, d_head)
-        q, k, v = self.placement.heads(q, k, v, block)
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        return attention.out_proj(_merge_heads(y))
 
 
 def _merge_heads(x: Tensor) -> Tensor:
@@ -205,6 +199,9 @@ class SwinV2(NormAfterBranch):
 
     def __init__(self, d_model: int, num_blocks: int, norm: Norm = LayerNorm) -> None:
         super().__init__(d_model, num_blocks, norm)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
         for parameter in self.norms.parameters():
             nn.init.zeros_(parameter)
 
@@ -309,7 +306,11 @@ class Admin(PostLN):
 
     def __init__(self, d_model: int, num_blocks: int, norm: Norm = LayerNorm) -> None:
         super().__init__(d_model, num_blocks, norm)
-        self.omega = nn.Parameter(torch.ones(2 * num_blocks, d_model))
+        self.omega = nn.Parameter(torch.empty(2 * num_blocks, d_model))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.ones_(self.omega)
 
     def step(self, x: Tensor, branch: Branch, k: int) -> Tensor:
         return self.norms[k](self.omega[k] * x + branch(x))
@@ -351,8 +352,13 @@ class Fixup(Placement):
 
     def __init__(self, d_model: int, num_blocks: int) -> None:
         super().__init__(d_model, num_blocks, _no_norm)
-        self.scale = nn.Parameter(torch.ones(2 * num_blocks))
-        self.shift = nn.Parameter(torch.zeros(2 * num_blocks))
+        self.scale = nn.Parameter(torch.empty(2 * num_blocks))
+        self.shift = nn.Parameter(torch.empty(2 * num_blocks))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.ones_(self.scale)
+        nn.init.zeros_(self.shift)
 
     def step(self, x: Tensor, branch: Branch, k: int) -> Tensor:
         return x + self.scale[k] * branch(x - self.shift[k])
@@ -375,7 +381,11 @@ class ReZero(Placement):
 
     def __init__(self, d_model: int, num_blocks: int) -> None:
         super().__init__(d_model, num_blocks, _no_norm)
-        self.alpha = nn.Parameter(torch.zeros(num_blocks))
+        self.alpha = nn.Parameter(torch.empty(num_blocks))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.alpha)
 
     def step(self, x: Tensor, branch: Branch, k: int) -> Tensor:
         return x + self.alpha[k // 2] * branch(x)
@@ -390,7 +400,11 @@ class SkipInit(Placement):
 
     def __init__(self, d_model: int, num_blocks: int) -> None:
         super().__init__(d_model, num_blocks, _no_norm)
-        self.alpha = nn.Parameter(torch.zeros(2 * num_blocks))
+        self.alpha = nn.Parameter(torch.empty(2 * num_blocks))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.alpha)
 
     def step(self, x: Tensor, branch: Branch, k: int) -> Tensor:
         return x + self.alpha[k] * branch(x)
@@ -407,7 +421,12 @@ class LayerScale(Placement):
 
     def __init__(self, d_model: int, num_blocks: int, norm: Norm = LayerNorm, start: float = 1e-4) -> None:
         super().__init__(d_model, num_blocks, norm)
-        self.gates = nn.Parameter(torch.full((2 * num_blocks, d_model), start))
+        self.start = start
+        self.gates = nn.Parameter(torch.empty(2 * num_blocks, d_model))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.constant_(self.gates, self.start)
 
     def step(self, x: Tensor, branch: Branch, k: int) -> Tensor:
         return x + self.gates[k] * branch(self.norms[k](x))
@@ -430,7 +449,7 @@ class DropPath(Placement):
     def __init__(self, d_model: int, num_blocks: int, norm: Norm = LayerNorm, rate: float = 0.2) -> None:
         super().__init__(d_model, num_blocks, norm)
         _rules.probability("rate", rate)
-        self.rates = torch.linspace(0, rate, num_blocks).tolist()
+        self.rates = torch.linspace(0, rate, num_blocks, device="cpu").tolist()  # numbers, also on the meta device
 
     def step(self, x: Tensor, branch: Branch, k: int) -> Tensor:
         added = branch(self.norms[k](x))
@@ -455,6 +474,9 @@ class AdaLNZero(Placement):
         super().__init__(d_model, num_blocks, partial(nn.LayerNorm, eps=1e-6, elementwise_affine=False))
         self.modulation = nn.ModuleList(nn.Linear(d_model, 6 * d_model) for _ in range(num_blocks))
         self.final_modulation = nn.Linear(d_model, 2 * d_model)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
         for parameter in (*self.modulation.parameters(), *self.final_modulation.parameters()):
             nn.init.zeros_(parameter)
 
@@ -517,9 +539,17 @@ class HyperConnections(Placement):
         super().__init__(d_model, num_blocks, norm)
         _rules.size("streams", streams)
         self.streams = streams
-        self.mix = nn.Parameter(torch.eye(streams).repeat(2 * num_blocks, 1, 1))
-        self.read = nn.Parameter(torch.eye(streams)[torch.arange(2 * num_blocks) % streams])
-        self.write = nn.Parameter(torch.ones(2 * num_blocks, streams))
+        self.mix = nn.Parameter(torch.empty(2 * num_blocks, streams, streams))
+        self.read = nn.Parameter(torch.empty(2 * num_blocks, streams))
+        self.write = nn.Parameter(torch.empty(2 * num_blocks, streams))
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        identity = torch.eye(self.streams)
+        self.mix.copy_(identity)  # broadcast over the sublayers
+        self.read.copy_(identity[torch.arange(2 * self.num_blocks) % self.streams])
+        self.write.fill_(1)
 
     def connections(self, k: int) -> tuple[Tensor, Tensor, Tensor]:
         """A, a and b of sublayer k."""
@@ -546,12 +576,11 @@ class ManifoldHyperConnections(HyperConnections):
     Source: Xie et al. 2025, arXiv:2512.24880, section 4.2.
     """
 
-    def __init__(self, d_model: int, num_blocks: int, norm: Norm = LayerNorm, streams: int = 4) -> None:
-        super().__init__(d_model, num_blocks, norm, streams)
-        with torch.no_grad():
-            self.mix.mul_(8.0)
-            self.read.fill_(-math.log(streams - 1) if streams > 1 else 8.0)
-            self.write.zero_()
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        self.mix.copy_(8 * torch.eye(self.streams))
+        self.read.fill_(-math.log(self.streams - 1) if self.streams > 1 else 8.0)
+        self.write.zero_()
 
     def connections(self, k: int) -> tuple[Tensor, Tensor, Tensor]:
         return sinkhorn(self.mix[k]), self.read[k].sigmoid(), 2 * self.write[k].sigmoid()
@@ -560,17 +589,18 @@ class ManifoldHyperConnections(HyperConnections):
 def sinkhorn(scores: Tensor, rounds: int = 20) -> Tensor:
     """A matrix whose rows and columns sum to 1: ``exp(scores)``, its columns and rows divided by their sums in turn.
 
+    Computed with logarithms, so that no sum is rounded to 0.
+
     Args:
         scores: shape (..., n, n).
         rounds: the paper's 20; the rows come last, so the columns are only nearly right.
 
     Source: Xie et al. 2025, arXiv:2512.24880, equation 9.
     """
-    matrix = (scores - scores.amax(dim=(-1, -2), keepdim=True)).exp()
     for _ in range(rounds):
-        matrix = matrix / matrix.sum(dim=-2, keepdim=True)
-        matrix = matrix / matrix.sum(dim=-1, keepdim=True)
-    return matrix
+        scores = scores.log_softmax(dim=-2)
+        scores = scores.log_softmax(dim=-1)
+    return scores.exp()
 
 
 class AttentionResiduals(Placement):
@@ -584,8 +614,12 @@ class AttentionResiduals(Placement):
 
     def __init__(self, d_model: int, num_blocks: int, norm: Norm = LayerNorm) -> None:
         super().__init__(d_model, num_blocks, norm)
-        self.queries = nn.Parameter(torch.zeros(2 * num_blocks + 1, d_model))
+        self.queries = nn.Parameter(torch.empty(2 * num_blocks + 1, d_model))
         self.key_norm = RMSNorm(d_model)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.queries)
 
     def begin(self, x: Tensor) -> Tensor:
         return x.unsqueeze(-2)  # (..., sources, d_model)
@@ -610,6 +644,7 @@ class QKNorm(Placement):
     Args:
         num_heads: number of heads.
         full_width: one RMSNorm over all heads together (OLMo 2), instead of one over each head (Qwen3, Gemma 3).
+        eps: of these norms; Qwen3, Gemma 3 and OLMo 2 have 1e-6.
 
     Source: Dehghani et al. 2023, arXiv:2302.05442, with LayerNorm; transformers, models/qwen3/modeling_qwen3.py,
     ``q_norm``; OLMo-core, nn/attention, ``use_head_qk_norm``.
@@ -619,16 +654,22 @@ class QKNorm(Placement):
     """
 
     def __init__(
-        self, d_model: int, num_blocks: int, norm: Norm = LayerNorm, num_heads: int = 4, full_width: bool = False
+        self,
+        d_model: int,
+        num_blocks: int,
+        norm: Norm = LayerNorm,
+        num_heads: int = 4,
+        full_width: bool = False,
+        eps: float = 1e-5,
     ) -> None:
         super().__init__(d_model, num_blocks, norm)
         _rules.heads(d_model, num_heads)
         self.num_heads, self.full_width = num_heads, full_width
         width = d_model if full_width else d_model // num_heads
-        self.q_norms = nn.ModuleList(RMSNorm(width) for _ in range(num_blocks))
-        self.k_norms = nn.ModuleList(RMSNorm(width) for _ in range(num_blocks))
+        self.q_norms = nn.ModuleList(RMSNorm(width, eps) for _ in range(num_blocks))
+        self.k_norms = nn.ModuleList(RMSNorm(width, eps) for _ in range(num_blocks))
 
-    def heads(self, q: Tensor, k: Tensor, v: Tensor, block: int) -> Heads:
+    def heads(self, q: Tensor, k: Tensor, v: Tensor, block: int, shared: dict[str, Tensor]) -> Heads:
         return self._normed(q, self.q_norms[block]), self._normed(k, self.k_norms[block]), v
 
     def _normed(self, x: Tensor, norm: nn.Module) -> Tensor:
@@ -640,11 +681,15 @@ class QKNorm(Placement):
 class Olmo2(QKNorm):
     """``x = x + norm(F(x))``, with queries and keys normalised over the full width, and RMSNorm everywhere.
 
+    Args:
+        num_heads: number of heads.
+        eps: of all norms; OLMo 2 was trained with 1e-6.
+
     Source: OLMo 2, arXiv:2501.00656, section 3.3.2, which reports that neither change is enough alone.
     """
 
-    def __init__(self, d_model: int, num_blocks: int, num_heads: int = 4) -> None:
-        super().__init__(d_model, num_blocks, RMSNorm, num_heads, full_width=True)
+    def __init__(self, d_model: int, num_blocks: int, num_heads: int = 4, eps: float = 1e-5) -> None:
+        super().__init__(d_model, num_blocks, partial(RMSNorm, eps=eps), num_heads, full_width=True, eps=eps)
 
     def step(self, x: Tensor, branch: Branch, k: int) -> Tensor:
         return x + self.norms[k](branch(x))
@@ -656,11 +701,11 @@ class ValueResidual(Placement):
     Source: Zhou et al. 2024, arXiv:2410.17897; src/modeling/modeling_llama_resformer.py, ``formal_layer_values``.
     """
 
-    def heads(self, q: Tensor, k: Tensor, v: Tensor, block: int) -> Heads:
+    def heads(self, q: Tensor, k: Tensor, v: Tensor, block: int, shared: dict[str, Tensor]) -> Heads:
         if block == 0:
-            self.first = v
+            shared["first values"] = v
             return q, k, v
-        return q, k, 0.5 * self.first + 0.5 * v
+        return q, k, 0.5 * shared["first values"] + 0.5 * v
 
 
 class NGPT(Placement):
@@ -676,8 +721,13 @@ class NGPT(Placement):
     def __init__(self, d_model: int, num_blocks: int) -> None:
         super().__init__(d_model, num_blocks, _no_norm)
         # The code stores alpha / 0.05 / sqrt(d), and s_qk / sqrt(d), to make Adam's steps on them smaller.
-        self.alpha = nn.Parameter(torch.full((2 * num_blocks, d_model), d_model**-0.5))
-        self.qk_scale = nn.Parameter(torch.full((num_blocks, d_model), d_model**-0.5))
+        self.alpha = nn.Parameter(torch.empty(2 * num_blocks, d_model))
+        self.qk_scale = nn.Parameter(torch.empty(num_blocks, d_model))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.constant_(self.alpha, self.d_model**-0.5)
+        nn.init.constant_(self.qk_scale, self.d_model**-0.5)
 
     def begin(self, x: Tensor) -> Tensor:
         return F.normalize(x, dim=-1)
@@ -686,7 +736,7 @@ class NGPT(Placement):
         rate = 0.05 * self.d_model**0.5 * self.alpha[k].abs()
         return F.normalize(x + rate * (F.normalize(branch(x), dim=-1) - x), dim=-1)
 
-    def heads(self, q: Tensor, k: Tensor, v: Tensor, block: int) -> Heads:
+    def heads(self, q: Tensor, k: Tensor, v: Tensor, block: int, shared: dict[str, Tensor]) -> Heads:
         heads, d_head = q.shape[-3], q.shape[-1]
         scale = self.d_model**0.5 * self.qk_scale[block].view(heads, 1, d_head)
         return d_head * scale * F.normalize(q, dim=-1), scale * F.normalize(k, dim=-1), v
@@ -708,23 +758,39 @@ class DynamicTanh(nn.Module):
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
-        self.alpha = nn.Parameter(torch.full((), 0.5))
-        self.weight = nn.Parameter(torch.ones(d_model))
-        self.bias = nn.Parameter(torch.zeros(d_model))
+        self.alpha = nn.Parameter(torch.empty(()))
+        self.weight = nn.Parameter(torch.empty(d_model))
+        self.bias = nn.Parameter(torch.empty(d_model))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.constant_(self.alpha, 0.5)
+        nn.init.ones_(self.weight)
+        nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.weight * torch.tanh(self.alpha * x) + self.bias
 
 
-class DynamicErf(DynamicTanh):
+class DynamicErf(nn.Module):
     """Derf: ``weight erf(alpha x + shift) + bias``, with alpha 0.5 and shift 0 at the start.
 
     Source: Chen et al. 2025, arXiv:2512.10938; ViT/dynamic_erf.py.
     """
 
     def __init__(self, d_model: int) -> None:
-        super().__init__(d_model)
-        self.shift = nn.Parameter(torch.zeros(()))
+        super().__init__()
+        self.alpha = nn.Parameter(torch.empty(()))
+        self.shift = nn.Parameter(torch.empty(()))
+        self.weight = nn.Parameter(torch.empty(d_model))
+        self.bias = nn.Parameter(torch.empty(d_model))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.constant_(self.alpha, 0.5)
+        nn.init.zeros_(self.shift)
+        nn.init.ones_(self.weight)
+        nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.weight * torch.erf(self.alpha * x + self.shift) + self.bias
@@ -738,7 +804,12 @@ class ScaleNorm(nn.Module):
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
-        self.g = nn.Parameter(torch.full((), d_model**0.5))
+        self.d_model = d_model
+        self.g = nn.Parameter(torch.empty(()))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.constant_(self.g, self.d_model**0.5)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.g * F.normalize(x, dim=-1, eps=1e-5)
@@ -748,14 +819,19 @@ class ChannelsFirstLayerNorm(LayerNorm):
     """LayerNorm of images: over the channels of each pixel, which are the second axis.
 
     Args:
-        x: shape (B, d_model, ...).
+        d_model: number of channels.
+        eps: as in :func:`subnorm.torch.layer_norm`; 1e-6 as in ConvNeXt, not the 1e-5 of the other norms.
 
     Source: Liu et al. 2022, arXiv:2201.03545 (ConvNeXt); models/convnext.py, ``LayerNorm``.
 
     Known mistake: GroupNorm with one group, which shares its statistics among all pixels.
     """
 
+    def __init__(self, d_model: int, eps: float = 1e-6) -> None:
+        super().__init__(d_model, eps)
+
     def forward(self, x: Tensor) -> Tensor:
+        """Map x, (B, d_model, ...), to the same shape."""
         return super().forward(x.movedim(1, -1)).movedim(-1, 1)
 
 

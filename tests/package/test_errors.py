@@ -10,6 +10,7 @@ import torch
 
 import subnorm.numpy as sn
 import subnorm.torch as st
+from subnorm.numpy import blocked
 
 D, HEADS, D_FF, T = 6, 2, 8, 4
 NORMS = ["layer_norm", "rms_norm", "batch_norm"]
@@ -104,9 +105,13 @@ def test_gamma_and_beta_must_have_one_entry_for_each_feature(name: str, shape: t
             refuses(call, ValueError, *expected)
 
 
-@pytest.mark.parametrize("eps", [-1e-5, float("nan"), float("inf"), None, "1e-5"])
+@pytest.mark.parametrize("eps", [-1e-5, float("nan"), float("inf"), None, "1e-5", True, torch.tensor(1e-5)], ids=str)
 def test_eps_must_be_finite_and_not_negative(eps: float, make) -> None:
-    expected = ["eps must be a finite number, at least 0", f"got {eps}", "take 1e-5, or 0"]
+    expected = [
+        "eps must be a finite number, at least 0",
+        f"got {eps!r}, of type {type(eps).__name__}",
+        "take the float 1e-5, or 0",
+    ]
     for name in NORMS:
         refuses(partial(function(make, name), make((3, D)), eps=eps), ValueError, *expected)
     for module in ("LayerNorm", "RMSNorm"):
@@ -320,9 +325,9 @@ def test_placement_and_norm_must_be_known(build: str, make) -> None:
     refuses(lambda: call(norm="batch"), ValueError, "norm must be one of 'layer', 'rms'", "got 'batch'", fix)
 
 
-@pytest.mark.parametrize("p", [1.0, -0.1, 1.5, float("nan"), None, "0.1"])
+@pytest.mark.parametrize("p", [1.0, -0.1, 1.5, float("nan"), None, "0.1", False])
 def test_dropout_must_be_a_share(p: Any) -> None:
-    expected = ["dropout_p must lie in [0, 1)", f"got {p}", "0 turns dropout off"]
+    expected = ["dropout_p must lie in [0, 1)", f"got {p!r}, of type {type(p).__name__}", "0 turns dropout off"]
     refuses(lambda: st.AttentionSubLayer(D, HEADS, dropout_p=p), ValueError, *expected)
     refuses(lambda: st.TransformerBlock(D, HEADS, D_FF, dropout_p=p), ValueError, *expected)
     refuses(lambda: st.DecoderBlock(D, HEADS, D_FF, dropout_p=p), ValueError, *expected)
@@ -457,3 +462,73 @@ def test_whole_numbers_of_numpy_are_sizes() -> None:
 def test_softmax_needs_floats_and_a_last_axis() -> None:
     refuses(lambda: sn.softmax(np.ones(3, int)), TypeError, "x " + NOT_FLOAT[0], "int64")
     refuses(lambda: sn.softmax(np.ones((3, 0))), ValueError, "d at least 1", "got shape (3, 0)")
+
+
+# Inputs that look like arrays or tensors
+
+ARRAY_FUNCTIONS = {
+    "layer_norm": sn.layer_norm,
+    "rms_norm": sn.rms_norm,
+    "batch_norm": sn.batch_norm,
+    "softmax": sn.softmax,
+    "layer_norm_backward": lambda x: sn.layer_norm_backward(np.ones((2, 3)), x),
+    "gamma": lambda x: sn.layer_norm(np.ones((2, 3)), x),
+    "attention": lambda x: sn.attention(x, x, x),
+    "blocked": blocked.layer_norm,
+}
+
+
+@pytest.mark.parametrize("name", ARRAY_FUNCTIONS)
+def test_a_masked_array_is_refused(name: str) -> None:
+    masked = np.ma.masked_array([[1.0, 2.0, 1e6]], [[False, False, True]])
+    expected = ["must be a plain array; got a masked one", "would be counted", ".compressed()"]
+    refuses(lambda: ARRAY_FUNCTIONS[name](masked), TypeError, *expected)
+
+
+@pytest.mark.parametrize("name", ARRAY_FUNCTIONS)
+@pytest.mark.parametrize(
+    "value", [[[1.0, 2.0], [3.0]], torch.ones(2, 3, dtype=torch.bfloat16)], ids=["ragged", "bfloat16"]
+)
+def test_what_numpy_makes_no_array_of_is_refused(name: str, value: Any) -> None:
+    expected = [
+        "subnorm.numpy takes arrays",
+        "numbers in lists of equal length",
+        type(value).__name__,
+        "x.float().numpy()",
+    ]
+    refuses(lambda: ARRAY_FUNCTIONS[name](value), TypeError, *expected)
+
+
+TENSOR_FUNCTIONS = {
+    "layer_norm": st.layer_norm,
+    "rms_norm": st.rms_norm,
+    "batch_norm": st.batch_norm,
+    "LayerNorm": st.LayerNorm(3),
+    "RMSNorm": st.RMSNorm(3),
+    "attention": st.MultiHeadAttention(3, 1),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2], ids=str)
+@pytest.mark.parametrize("name", TENSOR_FUNCTIONS)
+def test_float8_is_refused(name: str, dtype: torch.dtype) -> None:
+    call = partial(TENSOR_FUNCTIONS[name], torch.ones(2, 3).to(dtype))
+    refuses(call, TypeError, "x " + NOT_FLOAT[0], str(dtype), "to float16, bfloat16, float32 or float64")
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
+@pytest.mark.parametrize("name", TENSOR_FUNCTIONS)
+def test_nested_and_sparse_tensors_are_refused(name: str) -> None:
+    nested = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)], layout=torch.strided)
+    expected = ["x must be a dense tensor, or a nested one of layout torch.jagged"]
+    refuses(partial(TENSOR_FUNCTIONS[name], nested), TypeError, *expected, "a nested one of layout torch.strided")
+    sparse = torch.ones(2, 3).to_sparse()
+    refuses(partial(TENSOR_FUNCTIONS[name], sparse), TypeError, *expected, "a sparse one of layout torch.sparse_coo")
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "LayerNorm", "RMSNorm"])
+def test_a_jagged_tensor_is_normalised_row_by_row(name: str) -> None:
+    parts = [torch.randn(2, 3), torch.randn(1, 3)]
+    result = TENSOR_FUNCTIONS[name](torch.nested.nested_tensor(parts, layout=torch.jagged))
+    for ours, part in zip(result.unbind(), parts, strict=True):
+        torch.testing.assert_close(ours, TENSOR_FUNCTIONS[name](part))

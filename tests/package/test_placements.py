@@ -476,7 +476,7 @@ def test_qk_norm(x, full_width):
     torch.manual_seed(6)
     placement = shaken(st.placements.QKNorm(D, 1, num_heads=HEADS, full_width=full_width).double())
     q, k, v = torch.randn(3, 3, HEADS, 5, D // HEADS, dtype=torch.float64)
-    new_q, new_k, new_v = placement.heads(q, k, v, 0)
+    new_q, new_k, new_v = placement.heads(q, k, v, 0, {})
     assert new_v is v
     for old, new, norm in ((q, new_q, placement.q_norms[0]), (k, new_k, placement.k_norms[0])):
         for b in range(3):
@@ -485,8 +485,8 @@ def test_qk_norm(x, full_width):
                 size = (flat.square().mean() if full_width else flat.square().mean(1, keepdim=True)) + 1e-5
                 gain = norm.weight.view(HEADS, -1) if full_width else norm.weight
                 torch.testing.assert_close(new[b, :, t], flat / size.sqrt() * gain)
-    torch.testing.assert_close(placement.heads(q[0], k[0], v[0], 0)[0], new_q[0])
-    torch.testing.assert_close(placement.heads(q[:, None], k[:, None], v[:, None], 0)[1], new_k[:, None])
+    torch.testing.assert_close(placement.heads(q[0], k[0], v[0], 0, {})[0], new_q[0])
+    torch.testing.assert_close(placement.heads(q[:, None], k[:, None], v[:, None], 0, {})[1], new_k[:, None])
 
 
 def rotate(h, shift=0):
@@ -517,7 +517,7 @@ def test_the_bound_on_the_logits():
         placement = st.placements.QKNorm(D, 1, num_heads=HEADS, full_width=full_width).double()
         q = torch.zeros(1, HEADS, 1, D // HEADS).double()
         q[:, 0] = 1000.0
-        q, k, _ = placement.heads(q, q, q, 0)
+        q, k, _ = placement.heads(q, q, q, 0, {})
         assert (q @ k.transpose(-1, -2)).max().item() / 2 == pytest.approx(bound)
 
 
@@ -525,8 +525,9 @@ def test_the_bound_on_the_logits():
 def test_value_residual_averages_with_the_first_block(stack, x):
     torch.manual_seed(8)
     values = torch.randn(2, 1, HEADS, 5, D // HEADS, dtype=torch.float64).unbind()
-    assert stack.placement.heads(x, x, values[0], 0)[2] is values[0]
-    torch.testing.assert_close(stack.placement.heads(x, x, values[1], 1)[2], (values[0] + values[1]) / 2)
+    shared: dict[str, torch.Tensor] = {}
+    assert stack.placement.heads(x, x, values[0], 0, shared)[2] is values[0]
+    torch.testing.assert_close(stack.placement.heads(x, x, values[1], 1, shared)[2], (values[0] + values[1]) / 2)
     plain = st.PlacedStack(made("pre"), HEADS).double()
     plain.load_state_dict(stack.state_dict())
     assert not torch.allclose(plain(x), stack(x))
@@ -541,12 +542,12 @@ def test_ngpt_keeps_everything_on_the_sphere(stack, x):
     for state in stack.placement.states(x, stack.branches()):
         torch.testing.assert_close(state.norm(dim=-1), torch.ones(3, 5).double())
     q, k, v = torch.randn(3, 1, HEADS, 5, 4, dtype=torch.float64)
-    new_q, new_k, _ = stack.placement.heads(q, k, v, 1)
+    new_q, new_k, _ = stack.placement.heads(q, k, v, 1, {})
     cosine = F.cosine_similarity(q[0, 1, 2], k[0, 1, 3], dim=0)
     torch.testing.assert_close(new_q[0, 1, 2] @ new_k[0, 1, 3] / 4**0.5, 4**0.5 * cosine)
     q_scale = stack.placement.qk_scale.data[1].view(HEADS, 4)[1]
     q_scale *= 3
-    larger = stack.placement.heads(q, k, v, 1)
+    larger = stack.placement.heads(q, k, v, 1, {})
     torch.testing.assert_close(larger[0][0, 1, 2], 3 * new_q[0, 1, 2])
     torch.testing.assert_close(larger[1][0, 1, 3], 3 * new_k[0, 1, 3])
 
