@@ -1,0 +1,21 @@
+"""The record of how exact norms are, against the code that measures them."""
+
+import numpy as np
+
+from subnorm.experiments import accuracy, stored
+
+
+def test_the_record_is_what_our_norms_do_now() -> None:
+    record = stored.read(accuracy.RECORD)
+    assert set(record["errors"]) > set(accuracy.here())
+    for name in ("sn.layer_norm", "st.layer_norm"):
+        for mean, recorded in zip(accuracy.MEANS, record["errors"][name], strict=True):
+            assert max(recorded, accuracy.error(accuracy.here()[name], accuracy.rows(mean))) < 4
+
+
+def test_an_error_is_counted_in_units_of_the_largest_entry() -> None:
+    x = accuracy.rows(0.0)
+    right = np.array([accuracy.exact(row) for row in x])
+    assert accuracy.error(lambda _: right, x) == 0
+    unit = 2.0**-23 * np.abs(right).max(axis=-1, keepdims=True)
+    np.testing.assert_allclose(accuracy.error(lambda _: right + 3 * unit, x), 3, rtol=1e-6)
