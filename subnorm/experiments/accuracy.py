@@ -37,9 +37,10 @@ def exact(row: Array) -> Array:
     """LayerNorm of one row, rounded to float64 once at the end."""
     with localcontext(prec=60):
         values = [Decimal(float(value)) for value in row]
-        mean = sum(values) / len(values)
+        mean = sum(values, Decimal(0)) / len(values)
         deviations = [value - mean for value in values]
-        root = (sum(value * value for value in deviations) / len(values) + Decimal(EPS)).sqrt()
+        mean_square = sum((value * value for value in deviations), Decimal(0)) / len(values)
+        root = (mean_square + Decimal(EPS)).sqrt()
         return np.array([float(value / root) for value in deviations])
 
 
@@ -63,9 +64,9 @@ def here() -> dict[str, Callable[[Array], Array]]:
 
 def elsewhere() -> dict[str, Callable[[Array], Array]]:
     """JAX's norms, by name."""
-    import equinox
-    import flax.linen
-    import jax
+    import equinox  # type: ignore[import-not-found]
+    import flax.linen  # type: ignore[import-not-found]
+    import jax  # type: ignore[import-not-found]
 
     plain = flax.linen.LayerNorm(epsilon=EPS, use_bias=False, use_scale=False)
     return {

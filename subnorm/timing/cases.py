@@ -121,7 +121,16 @@ Rival = Callable[..., Function]
 
 
 def _hand(norm: str, *parameters: Tensor) -> Function:
-    return partial(getattr(st, NORMS[norm][1]), eps=EPS, **dict(zip(("gamma", "beta"), parameters, strict=False)))
+    """The formula as most people write it. The functions of `subnorm.torch` subtract the mean twice, which moves more."""
+    gamma, *beta = parameters
+
+    def by_hand(x: Tensor) -> Tensor:
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        centred = wide - wide.mean(-1, keepdim=True) if norm == "layer" else wide
+        y = centred * torch.rsqrt((centred * centred).mean(-1, keepdim=True) + EPS) * gamma
+        return (y + beta[0] if beta else y).to(x.dtype)
+
+    return by_hand
 
 
 def _builtin(norm: str, *parameters: Tensor) -> Function:
