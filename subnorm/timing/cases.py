@@ -121,7 +121,7 @@ Rival = Callable[..., Function]
 
 
 def _hand(norm: str, *parameters: Tensor) -> Function:
-    """The formula as most people write it. The functions of `subnorm.torch` subtract the mean twice, which moves more."""
+    """The formula as most people write it; `subnorm.torch` subtracts the mean twice, which moves more."""
     gamma, *beta = parameters
 
     def by_hand(x: Tensor) -> Tensor:
