@@ -95,5 +95,10 @@ def take() -> dict[str, Any]:
     }
 
 
+def recorded() -> dict[str, Any]:
+    """The record: for each norm, its error at each of the means."""
+    return stored.read(RECORD)
+
+
 if __name__ == "__main__":
     stored.write(RECORD, take())

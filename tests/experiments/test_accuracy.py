@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from subnorm.experiments import accuracy, stored
+from subnorm.experiments import accuracy
 
 
 def test_the_record_is_what_our_norms_do_now() -> None:
-    record = stored.read(accuracy.RECORD)
+    record = accuracy.recorded()
     assert set(record["errors"]) > set(accuracy.here())
     for name in ("sn.layer_norm", "st.layer_norm"):
         for mean, recorded in zip(accuracy.MEANS, record["errors"][name], strict=True):
