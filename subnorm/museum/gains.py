@@ -64,7 +64,7 @@ def models(rng: np.random.Generator) -> list[Case]:
 
 @exhibit(
     bug='len(shape) == 2 -> "bias" not in name and "LayerNorm.weight" not in name',
-    says="the name LayerNorm.weight finds the norms of few models; no gain is a matrix, so ask for the shape.",
+    says="the name LayerNorm.weight finds the norms of few models; here no gain is a matrix, so ask for the shape.",
     report="deepspeedai/DeepSpeedExamples/pull/755",
     year=2023,
     test=only_matrices_decay,

@@ -124,3 +124,18 @@ def test_a_bad_number_in_a_nested_tensor(layout: torch.layout) -> None:
     assert st.first_non_finite(nn.Identity(), torch.nested.nested_tensor(parts, layout=layout)) is None
     parts[1][2, 0] = float("nan")
     assert st.first_non_finite(nn.Identity(), torch.nested.nested_tensor(parts, layout=layout)) == "input of "
+
+
+# Which tensors decay
+
+
+def test_a_gain_can_have_two_axes_and_a_matrix_has_an_owner() -> None:
+    """Chapter 09d chooses the tensors that decay by the module that owns them; the number of axes misleads."""
+    owned, others = set(), set()
+    for build in st.STACK_PLACEMENTS.values():
+        for part in st.PlacedStack(build(D, BLOCKS), HEADS).modules():
+            for name, parameter in part.named_parameters(recurse=False):
+                if parameter.ndim > 1:
+                    (owned if isinstance(part, nn.Linear | st.MultiHeadAttention) else others).add(name)
+    assert owned == {"weight", "in_proj_weight"}
+    assert others == {"omega", "gates", "mix", "read", "write", "queries", "alpha", "qk_scale"}
