@@ -21,7 +21,6 @@ EXTENSIONS = [
     "subnorm_book.slim",
     "subnorm_book.speed_record",
     "subnorm_book.mutant_record",
-    "subnorm_book.term_record",
     "subnorm_book.retold",
     "subnorm_book.story_page",
     "subnorm_book.exercises",
