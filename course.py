@@ -3,7 +3,7 @@
 
 build      make .venv, install what the book needs, build the book
 test       build, then lint, types, the tests of package and book, every notebook
-           (test package: a minute; test changed: the tests that your changes can affect)
+           (test package: a minute)
 serve      build, then show the book on a local web server
 lab        open the notebooks in JupyterLab
 refresh    run notebooks again and store their outputs
