@@ -20,7 +20,6 @@ EXTENSIONS = [
     "subnorm_book.live_figures",
     "subnorm_book.slim",
     "subnorm_book.speed_record",
-    "subnorm_book.mutant_record",
     "subnorm_book.retold",
     "subnorm_book.story_page",
     "subnorm_book.exercises",
