@@ -8,7 +8,7 @@ serve      build, then show the book on a local web server
 lab        open the notebooks in JupyterLab
 refresh    run notebooks again and store their outputs
 pack       build, then make a zip and PDFs of the book, to take along: minutes
-speed      measure how long all this takes, for the page on speed
+speed      measure how long all this takes, for the table in CONTRIBUTING.md
 mutants    make small faults in the code and count those that the tests miss: hours
 
 All but build and serve also install the rest: PyTorch, JupyterLab, the tools of the tests.

@@ -19,7 +19,6 @@ EXTENSIONS = [
     "subnorm_book.alt",
     "subnorm_book.live_figures",
     "subnorm_book.slim",
-    "subnorm_book.speed_record",
     "subnorm_book.retold",
     "subnorm_book.story_page",
     "subnorm_book.exercises",
