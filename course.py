@@ -3,12 +3,12 @@
 
 build      make .venv, install what the book needs, build the book
 test       build, then lint, types, the tests of package and book, every notebook
-           (test package: a minute; test changed: the tests that your changes can affect)
+           (test package: a minute)
 serve      build, then show the book on a local web server
 lab        open the notebooks in JupyterLab
 refresh    run notebooks again and store their outputs
 pack       build, then make a zip and PDFs of the book, to take along: minutes
-speed      measure how long all this takes, for the page on speed
+speed      measure how long all this takes, for the table in CONTRIBUTING.md
 mutants    make small faults in the code and count those that the tests miss: hours
 
 All but build and serve also install the rest: PyTorch, JupyterLab, the tools of the tests.

@@ -1,32 +1,37 @@
-"""tools/speed.py, without the real measurements: the clock, and the record after an error."""
+"""tools/speed.py, without the real measurements: the clock, and the table after an error."""
 
 import json
 import os
-import subprocess
+import re
 import sys
 
 import pytest
-from subnorm_book.speed_record import faults
 
 from tools import course, speed
 
-HEAD = {"machine": {"cpu": "a", "cores": 2, "system": "b"}}
+BEFORE, AFTER = "# Guide\n\n", "\n## More\n"
 
 
 @pytest.fixture
 def measured(tmp_path, monkeypatch):
-    """Three instant measures, a checkout of one file, and its record."""
+    """Three instant measures, a checkout of one file, and {measure: its cell} of the table in it."""
 
     def rows(_copy):
         return {"all": {"seconds": [1.0], "cpu": None}}
 
-    (tmp_path / "book").mkdir()
+    guide = tmp_path / "CONTRIBUTING.md"
+    guide.write_text(f"{BEFORE}{speed.START}{speed.END}{AFTER}", "utf-8")
     monkeypatch.setattr(course, "ROOT", tmp_path)
-    monkeypatch.setattr(speed, "RECORD", tmp_path / "book" / "speed.json")
+    monkeypatch.setattr(speed, "GUIDE", guide)
     monkeypatch.setattr(speed, "MEASURES", {"import": rows, "build": rows, "tests": rows})
-    versions = dict.fromkeys(("python", "torch", "numpy", "subnorm", "jupyter-book"), "1")
-    monkeypatch.setattr(speed, "clocked", lambda *_: (1.0, 1.0, json.dumps(versions)))
-    return lambda: json.loads((tmp_path / "book" / "speed.json").read_text("utf-8"))
+
+    def measured():
+        text = guide.read_text("utf-8")
+        assert text.startswith(BEFORE)
+        assert text.endswith(AFTER)
+        return dict(re.findall(r"(?m)^\| ([\w-]+) \| (.*) \| \d{4}-\d\d-\d\d, [\d.]+ \|$", text))
+
+    return measured
 
 
 def test_a_clock_sees_the_work_of_a_process_and_of_its_own_processes(tmp_path):
@@ -106,25 +111,33 @@ def test_python_in_a_page_is_measured_in_the_browsers_that_are_here(monkeypatch,
         speed.in_page(None)
 
 
-def test_what_is_taken_is_a_record(measured):
+def test_what_is_taken_is_in_the_table_in_the_order_of_the_measures(measured):
     assert speed.take(["tests", "import"])
-    assert faults(measured()) == []
-    assert list(measured()["measures"]) == ["import", "tests"]
+    assert list(measured().items()) == [("import", "all: 1 s"), ("tests", "all: 1 s")]
 
 
 def test_a_measure_taken_alone_leaves_the_others(measured, monkeypatch):
     speed.take(["import", "build"])
     monkeypatch.setitem(speed.MEASURES, "build", lambda _: {"all": {"seconds": [2.0], "cpu": None}})
     speed.take(["build"])
-    found = measured()["measures"]
-    assert [found[name]["rows"]["all"]["seconds"] for name in ("import", "build")] == [[1.0], [2.0]]
+    assert measured() == {"import": "all: 1 s", "build": "all: 2 s"}
 
 
 def test_what_another_machine_gave_is_dropped(measured, monkeypatch):
     speed.take(["import"])
-    monkeypatch.setattr(speed, "machine", lambda: HEAD["machine"])
+    monkeypatch.setattr(speed, "machine", lambda: "An 8080, 2 cores, CP/M")
     speed.take(["build"])
-    assert list(measured()["measures"]) == ["build"]
+    assert list(measured()) == ["build"]
+
+
+def test_a_cell_has_medians_the_slowest_notebook_and_the_heaviest_page():
+    assert speed.value({"seconds": [0.0994, 3, 0.01]}) == "0.099 s"
+    assert speed.value({"seconds": [772.0]}) == "12.9 min"
+    assert speed.value({"seconds": [61.2], "bytes": 1_234_567_890}) == "61 s, 1200 MB"
+    rows = {"a": {"seconds": [3], "bytes": 7e5}, "b": {"seconds": [50.4], "bytes": 2e5}}
+    assert speed.shown("notebooks", rows) == ["the slowest, b: 50 s, 0.2 MB"]
+    assert speed.shown("pages", rows) == ["the heaviest, a: 3 s, 0.7 MB"]
+    assert speed.shown("build", rows) == ["a: 3 s, 0.7 MB", "b: 50 s, 0.2 MB"]
 
 
 def test_an_interruption_keeps_what_was_measured_and_says_how_to_go_on(measured, monkeypatch):
@@ -134,7 +147,7 @@ def test_an_interruption_keeps_what_was_measured_and_says_how_to_go_on(measured,
     monkeypatch.setitem(speed.MEASURES, "build", interrupted)
     with pytest.raises(SystemExit, match=r"the rest: python3 course\.py speed build tests$"):
         speed.take(["import", "build", "tests"])
-    assert list(measured()["measures"]) == ["import"]
+    assert list(measured()) == ["import"]
 
 
 def test_a_measure_that_fails_is_said_and_the_others_go_on(measured, monkeypatch, capsys):
@@ -143,7 +156,7 @@ def test_a_measure_that_fails_is_said_and_the_others_go_on(measured, monkeypatch
 
     monkeypatch.setitem(speed.MEASURES, "build", failed)
     assert not speed.take(["build", "tests"])
-    assert list(measured()["measures"]) == ["tests"]
+    assert list(measured()) == ["tests"]
     said = capsys.readouterr().out
     assert "the book has errors" in said
     assert said.endswith("Not measured: build\n")
@@ -160,22 +173,7 @@ def test_a_copy_is_a_fresh_checkout(measured, monkeypatch):
         lambda copy: seen.extend(copy.rglob("*")) or {"all": {"seconds": [1.0], "cpu": None}},
     )
     speed.take(["build"])
-    assert sorted(path.name for path in seen) == ["book", "course.py", "subnorm"]
-
-
-def test_the_record_that_is_written_does_not_change_the_commit(measured):
-    (course.ROOT / "course.py").touch()
-    git = ["git", "-C", course.ROOT, "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "a"]):
-        subprocess.run([*git, *words], check=True)
-    speed.take(["import"])
-    speed.take(["build"])
-    (course.ROOT / "a.md").touch()
-    speed.take(["tests"])
-    found = {name: measure["commit"] for name, measure in measured()["measures"].items()}
-    head = found["import"]
-    assert len(head) == 40
-    assert found == {"import": head, "build": head, "tests": f"{head}-dirty"}
+    assert sorted(path.name for path in seen) == ["CONTRIBUTING.md", "course.py", "subnorm"]
 
 
 def test_an_unknown_measure_is_named():
@@ -192,12 +190,10 @@ def test_the_install_is_measured_when_it_is_asked_for(monkeypatch, with_install)
     assert set(taken) | {"install"} == set(speed.MEASURES)
 
 
-def test_the_record_of_the_book_holds_together_and_is_of_a_commit():
-    """Without a record, the page says that nothing is measured yet."""
-    if speed.RECORD.exists():
-        record = json.loads(speed.RECORD.read_text("utf-8"))
-        assert faults(record) == []
-        assert {name: m["commit"] for name, m in record["measures"].items() if not m["commit"].isalnum()} == {}
+def test_the_guide_has_a_place_for_the_table():
+    text = speed.GUIDE.read_text("utf-8")
+    assert text.count(speed.START) == text.count(speed.END) == 1
+    assert speed.HEAD in text
 
 
 def test_a_stage_too_short_to_be_timed_has_no_row(monkeypatch, tmp_path):

@@ -19,8 +19,6 @@ import sys
 import time
 import tomllib
 
-from tools import affected
-
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
@@ -292,7 +290,7 @@ def tee(command: list) -> tuple:
 
 
 def stages(part: str) -> dict:
-    """The commands of each stage of the tests. `part` is "package", "changed", or "" for everything."""
+    """The commands of each stage of the tests. `part` is "package", or "" for everything."""
     # a file stays on one core, because its tests share a browser, a built page or a notebook's state; files run in the
     # order of their folders, with long ones early, so that no core waits for another at the end; three workers on two
     # cores take 0.85 of the time of two, because a test of a page waits for its browser
@@ -301,12 +299,6 @@ def stages(part: str) -> dict:
     style = {"lint": ["ruff", "check", "."], "format": ["ruff", "format", "--check", "."], "types": ["mypy"]}
     if part == "package":
         return {**style, "package": [*pytest, "tests/package", "tests/checks"]}
-    if part == "changed":
-        files = affected.changed(ROOT)
-        found = affected.reached(files, ROOT)
-        if found is not None:
-            print(f"Changed since the last commit: {', '.join(files) or 'nothing'}")
-            return {**style, **({"tests": [*pytest, *found]} if found else {})}
     return {
         **style,
         # separate: coverage slows down all code, and the package's own tests must reach 100 %
@@ -433,8 +425,8 @@ def main(about: str) -> bool:
         "names",
         nargs="*",
         metavar="name",
-        help="test: package (a minute), or changed (tests that changes since the last commit can affect); "
-        "refresh: only these notebooks; speed: only these measures; mutants: only these parts of the code",
+        help="test: package (a minute); refresh: only these notebooks; speed: only these measures; "
+        "mutants: only these parts of the code",
     )
     parser.add_argument(
         "--torch-index",
@@ -447,8 +439,8 @@ def main(about: str) -> bool:
     args = parser.parse_intermixed_args()
     if args.names and args.command not in ("test", "refresh", "speed", "mutants"):
         parser.error(f"{args.command} takes no names; only test, refresh, speed and mutants do")
-    if args.command == "test" and args.names not in ([], ["package"], ["changed"]):
-        parser.error(f"test takes package, changed, or nothing for all tests; got {' '.join(args.names)}")
+    if args.command == "test" and args.names not in ([], ["package"]):
+        parser.error(f"test takes package, or nothing for all tests; got {' '.join(args.names)}")
     if args.port and args.command != "serve":
         parser.error(f"{args.command} takes no --port; only serve does")
     if args.install and args.command != "speed":

@@ -1,8 +1,8 @@
-"""How many small faults the tests notice: `python3 course.py mutants [part ...]`, shown on book/mutants.md.
+"""How many small faults the tests notice: `python3 course.py mutants [part ...]`, which writes tests/mutants.md.
 
 cosmic-ray makes the faults ("mutants"): it replaces one operator, number or condition of a file. Each mutant is
 written into a copy of the checkout, where pytest runs the tests of that file until one fails. A mutant that no test
-notices survives, and is kept in `RECORD` with a verdict: why it cannot be noticed, or which test has noticed it since.
+notices survives: the command prints its line. It may compute the same as before, or a test may be missing.
 
 cosmic-ray starts a new Python for each mutant. Here every run is forked from a process that has already imported NumPy
 and PyTorch, but nothing of the course, which saves most of the time. course.py runs this in .venv.
@@ -13,11 +13,11 @@ import ast
 import collections
 import contextlib
 import gc
+import hashlib
 import importlib
 import json
 import os
 import pickle
-import platform
 import random
 import re
 import shutil
@@ -27,24 +27,35 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import subnorm
 from subnorm import _files
-from subnorm.provenance import commit, today
+from subnorm.provenance import today
 from tools import course
 
-RECORD = course.ROOT / "book" / "mutants.json"
+TABLE = course.ROOT / "tests" / "mutants.md"
+SURVIVORS = course.BUILD / "mutants.json"  # of the runs in this checkout
 SEED = 13  # of the samples
 PAUSE = 0.01  # seconds
 LEAST = 10  # seconds on a processor for a test, to which five times its own are added
 WAITING = 120  # seconds for a test that only waits, to which ten times its own are added
 OURS = ("subnorm", "tools", "tests", "helpers", "conftest")  # imported anew for every mutant
 PRELOADED = ("numpy", "torch", "hypothesis", "matplotlib.image", "IPython", "hypothesis.extra.numpy")
-VERSIONS = ("cosmic-ray", "pytest", "hypothesis", "numpy", "torch", "subnorm")
+HEAD = """# Small faults that the tests notice
+
+`python3 course.py mutants` writes this table. A *mutant* is a file with one operator, number or condition changed. Of
+most files of the classroom, and of the fast norm, a random sample is tried. A mutant that computes the same as before
+cannot be noticed. *Content* is git's name for the file that was tried: `git show` with it prints that file, and `git
+hash-object` names the one of today.
+
+| File | Mutants | Tried | Noticed | Day | Version | Content |
+| --- | --- | --- | --- | --- | --- | --- |
+"""
 
 #: Operators of cosmic-ray that are not used. They would raise the score, not test the tests: a bit operator on floats
 #: is an error in the first test, and `is` between two numbers is nearly always `==`.
@@ -132,44 +143,6 @@ PARTS: dict[str, dict[str, list[str]]] = {
 #: Of files whose tests take long, only so many mutants are tried.
 AT_MOST = dict.fromkeys(PARTS["classroom"], 10) | {"subnorm/torch/fast.py": 30}
 
-#: Tests that are not run: each takes seconds, and a survivor would wait for all of them.
-SLOW = {
-    "tests/classroom/test_grade.py": (
-        "a_cell_that_cannot_be_left_out_again_and_again_ends",
-        "a_checkout_may_lie_anywhere",
-        "a_damaged_log_is_a_refusal_and_no_new_seed",
-        "a_full_disk_is_a_sentence",
-        "a_notebook_that_changed_or_came_late_is_graded_and_no_other",
-        "a_run_that_was_cut_off_goes_on_where_it_stopped",
-        "an_answer_in_pytorch_is_right_in_half_precision_too",
-        "the_canary_stops_a_grader_in_which_pytorch_cannot_convert",
-        "the_grades_of_another_set_are_not_overwritten",
-        "the_same_seed_gives_the_same_bytes_and_a_secret_one_is_drawn",
-        "very_many_files_of_one_student_are_this_student_s_problem",
-        "what_the_sheet_itself_has_is_not_flagged",
-        "what_was_written_of_a_student_who_withdrew_is_removed",
-        "without_bubblewrap_grading_is_refused_and_allowed_only_aloud",
-    ),
-    "tests/classroom/test_sandbox.py": (
-        "a_clear_message_where_the_package_would_be",
-        "every_process_inside_has_the_filter_and_the_limits_pid_1_too",
-        "there_is_no_home_no_course_no_other_process_and_no_package",
-        "time_is_limited_for_each_question_and_in_all",
-        "torch_computes_in_every_dtype",
-    ),
-    "tests/classroom/test_hostile.py": (
-        "each_case_is_reported_by_name_and_no_point_is_forged",
-        "feedback_never_tells_the_inputs_or_the_expected_values",
-        "feedback_stays_in_its_folder_under_the_student_s_name",
-        "no_process_is_left",
-        "no_student_is_met_on_the_network",
-        "nothing_was_written_outside",
-        "the_log_flags_what_a_person_should_look_at",
-        "what_never_ends_costs_its_own_points_alone",
-    ),
-    "tests/classroom/test_release.py": ("the_wheel_in_the_zip_installs",),
-}
-
 
 @dataclass(frozen=True)
 class Mutant:
@@ -177,22 +150,18 @@ class Mutant:
 
     file: str
     line: int
-    function: str  # the function or the class around it; "" at the top level
     was: str  # the text of the lines that change, without their indent
     now: str
     text: str  # of the whole file
 
-    @property
-    def place(self) -> tuple[str, str, str, str]:
-        """By which it is found again after other lines have moved."""
-        return self.file, self.function, self.was, self.now
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.was} -> {self.now or 'nothing'}"
 
 
 def mutants(file: str) -> list[Mutant]:
     """All mutants of a file, without those that are no Python, that change a type, or that repeat another."""
     import cosmic_ray.ast  # type: ignore[import-untyped,import-not-found]
     import cosmic_ray.plugins  # type: ignore[import-untyped,import-not-found]
-    from cosmic_ray.ast.ast_query import ASTQuery  # type: ignore[import-untyped,import-not-found]
     from cosmic_ray.mutating import MutationVisitor  # type: ignore[import-untyped,import-not-found]
 
     source = (course.ROOT / file).read_text("utf-8")
@@ -204,8 +173,8 @@ def mutants(file: str) -> list[Mutant]:
         if SKIPPED.search(name):
             continue
         operator = cosmic_ray.plugins.get_operator(name)()
-        places = [(node, start) for node in nodes for start, _ in operator.mutation_positions(node)]
-        for k, (node, start) in enumerate(places):
+        places = [start for node in nodes for start, _ in operator.mutation_positions(node)]
+        for k, start in enumerate(places):
             if any(first <= start < last for first, last in types):
                 continue
             try:
@@ -214,8 +183,7 @@ def mutants(file: str) -> list[Mutant]:
                 continue
             if text in found or not compiles(text):
                 continue
-            around = ASTQuery(node).get_definition_name() or ""
-            found[text] = Mutant(file, start[0], around, *changed_lines(source, text), text)
+            found[text] = Mutant(file, start[0], *changed_lines(source, text), text)
     return sorted(found.values(), key=lambda mutant: (mutant.line, mutant.now))
 
 
@@ -320,7 +288,7 @@ def child(
     for name in [name for name in sys.modules if name.split(".")[0] in OURS]:
         del sys.modules[name]
     words = ["-x", "-q", "--tb=short", "--assert=plain", "-p", "no:cacheprovider"]  # nobody reads why a test failed
-    words += [f"--deselect={file}::test_{name}" for file, names in SLOW.items() for name in names]
+    words += ["-m", "not slow"]  # each takes seconds, and a survivor would wait for all of them
     status = pytest.main([*words, *tests], plugins=[Listener(costs, report)])
     sys.stdout.flush()
     os._exit(int(status))
@@ -430,24 +398,30 @@ def tried(
             run.clean()
 
 
-# --- the record ---
+# --- the table ---
 
 
-def recorded() -> dict[str, Any]:
-    return course.read_json(RECORD) or {"schema": 1, "files": {}}
+def rows() -> dict[str, list[str]]:
+    """{file: the other cells of its row}"""
+    lines = TABLE.read_text("utf-8").splitlines() if TABLE.exists() else []
+    cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("| `")]
+    return {name.strip("`"): rest for name, *rest in cells}
 
 
-def keep(record: dict[str, Any]) -> None:
-    record["files"] = dict(sorted(record["files"].items()))
-    _files.write(RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+def keep(file: str, row: list[str], survivors: list[Mutant]) -> None:
+    """Put a row into the table, and its survivors where `--survivors` finds them."""
+    found = sorted((rows() | {file: row}).items())
+    _files.write(TABLE, HEAD + "".join(f"| `{name}` | {' | '.join(cells)} |\n" for name, cells in found))
+    left = course.read_json(SURVIVORS) | {file: [str(mutant) for mutant in survivors]}
+    SURVIVORS.parent.mkdir(exist_ok=True)
+    _files.write(SURVIVORS, json.dumps(left, indent=1, ensure_ascii=False))
+    print(*survivors, sep="\n", end="\n" if survivors else "")
 
 
-def versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in VERSIONS:
-        with contextlib.suppress(PackageNotFoundError):  # a test makes its faults without cosmic-ray
-            found[name] = version(name)
-    return found
+def content(file: str) -> str:
+    """Git's name for the content of a file."""
+    data = (course.ROOT / file).read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()[:12]
 
 
 def drawn(found: list[Mutant], file: str) -> list[Mutant]:
@@ -457,60 +431,33 @@ def drawn(found: list[Mutant], file: str) -> list[Mutant]:
     return random.Random(f"{SEED} {file}").sample(found, AT_MOST[file])
 
 
-def measure(part: str, file: str, costs: dict[str, float], copies: list[Path], made: dict[str, Any]) -> None:
-    """Try the mutants of a file, and put what comes out into the record; what is equivalent remains so."""
+def measure(part: str, file: str, costs: dict[str, float], copies: list[Path]) -> None:
+    """Try the mutants of a file, and put the numbers into the table."""
     start = time.monotonic()
-    known = {
-        (file, row["function"], row["was"], row["now"]): row["equivalent"]
-        for row in recorded()["files"].get(file, {}).get("survivors", ())
-        if "equivalent" in row
-    }
-    tests = PARTS[part][file]
     found = mutants(file)
-    ends = list(tried(chosen := drawn(found, file), tests, costs, copies))
+    ends = list(tried(chosen := drawn(found, file), PARTS[part][file], costs, copies))
     alive = sorted((mutant for mutant, end in ends if not end), key=lambda mutant: (mutant.line, mutant.now))
-    rows = []
-    for mutant in alive:
-        row = {"line": mutant.line, "function": mutant.function, "was": mutant.was, "now": mutant.now}
-        rows.append(row | ({"equivalent": known[mutant.place]} if mutant.place in known else {}))
-    record = recorded()
-    record["files"][file] = {
-        **made,
-        "command": f"python3 course.py mutants {part}",
-        "versions": versions(),
-        "code": _files.code_digest(course.ROOT / file),
-        "tests": tests,
-        "mutants": len(found),
-        "tried": len(chosen),
-        "late": sum(end == "the time limit" for _, end in ends),
-        "survivors": rows,
-    }
-    keep(record)
-    print(f"{file}: {len(rows)} of {len(chosen)} survive, {time.monotonic() - start:.0f} s", flush=True)
+    counts = [str(len(found)), str(len(chosen)), str(len(chosen) - len(alive))]
+    keep(file, [*counts, today(), subnorm.__version__, content(file)], alive)
+    late = sum(end == "the time limit" for _, end in ends)
+    end = f"{late} ended by the time limit, {time.monotonic() - start:.0f} s"
+    print(f"{file}: {len(alive)} of {len(chosen)} survive, {end}", flush=True)
 
 
-def again(part: str, file: str, costs: dict[str, float], copies: list[Path], made: dict[str, Any]) -> None:
-    """Try those survivors again that are still missed: which test notices them now?"""
-    entry = recorded()["files"].get(file, {"survivors": []}) | {"tests": PARTS[part][file]}
-    rows = [row for row in entry["survivors"] if not {"equivalent", "killed"} & set(row)]
-    found = mutants(file) if rows else []
-    wanted: dict[Mutant, dict[str, Any]] = {}
-    for row in rows:
-        same = [mutant for mutant in found if mutant.place == (file, row["function"], row["was"], row["now"])]
-        if same:
-            wanted[min(same, key=lambda mutant: abs(mutant.line - row["line"]))] = row
-        else:
-            print(f"{file}:{row['line']} has changed: {row['was']}")
-    for mutant, end in tried(list(wanted), entry["tests"], costs, copies) if wanted else ():
+def again(part: str, file: str, costs: dict[str, float], copies: list[Path]) -> None:
+    """Try the survivors again: which test notices them now?"""
+    left, row = course.read_json(SURVIVORS).get(file), rows().get(file)
+    if left is None or row is None or row[-1] != content(file):
+        print(f"{file}: no survivors of this content are known; run it without --survivors")
+        return
+    alive = []
+    for mutant, end in tried([m for m in mutants(file) if str(m) in left], PARTS[part][file], costs, copies):
         if end:
-            wanted[mutant].pop("open", None)
-            wanted[mutant]["killed"] = end
-    if wanted:
-        record = recorded()
-        record["files"][file] = entry | {"again": made}
-        keep(record)
-    left = sum("killed" not in row for row in rows)
-    print(f"{file}: {len(rows)} tried again, {left} survive", flush=True)
+            print(f"{mutant}\n  noticed by {end}")
+        else:
+            alive.append(mutant)
+    keep(file, [*row[:2], str(int(row[1]) - len(alive)), *row[3:]], alive)
+    print(f"{file}: {len(left)} tried again, {len(alive)} survive", flush=True)
 
 
 def preload() -> None:
@@ -535,13 +482,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         Path(folder).chmod(0o755)  # some tests run as another user
         copies = [Path(folder, f"{k:03}") for k in range(os.cpu_count() or 1)]
-        made = {"date": today(), "commit": commit(Path(__file__), "book/mutants.json")}
         for copy in copies:
             shutil.copytree(course.ROOT, copy, ignore=course.GENERATED)
         for part in args.parts or PARTS:
             costs = rehearsed(sorted({test for tests in PARTS[part].values() for test in tests}), copies)
             for file in PARTS[part]:
-                (again if args.survivors else measure)(part, file, costs, copies, made)
+                (again if args.survivors else measure)(part, file, costs, copies)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""Measure the speed of the course itself: `python3 course.py speed [measure ...]`, shown on book/speed.md.
+"""Measure the speed of the course itself: `python3 course.py speed [measure ...]`, a table in CONTRIBUTING.md.
 
-Each measure runs the commands that a reader would type, in separate processes, and is stored in `RECORD` when done.
+Each measure runs the commands that a reader would type, in separate processes, and becomes a row when done.
 Commands that change files run in a copy of the checkout. course.py runs this in .venv.
 """
 
 import argparse
-import collections.abc
 import json
 import os
 import pathlib
@@ -19,12 +18,15 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 
+import subnorm
 from subnorm import _files
-from subnorm.provenance import commit, cpu_model, load, today
+from subnorm.provenance import cpu_model, load, today
 from tools import course
 from tools.in_page import measure
 
-RECORD = course.ROOT / "book" / "speed.json"
+GUIDE = course.ROOT / "CONTRIBUTING.md"
+START, END = "<!-- speed: written by course.py speed -->\n", "<!-- end of speed -->\n"
+HEAD = "| Measure | Median | Day and load |\n| --- | --- | --- |\n"
 BUILDS = 3
 IMPORTS = 9
 ROUNDS = 3  # of each browser, at each of two rates
@@ -44,12 +46,6 @@ IMPORT = (
     "print(time.perf_counter() - wall, time.process_time() - cpu)"
 )
 PACKAGES = ["numpy", "subnorm", "subnorm.numpy", "torch", "subnorm.torch"]
-WHO = (
-    "import json\n"
-    "from importlib.metadata import version\n"
-    "from subnorm.provenance import versions\n"
-    "print(json.dumps({**versions(), 'jupyter-book': version('jupyter-book')}))"
-)
 
 
 class Failed(Exception):
@@ -75,12 +71,12 @@ def clocked(command: list, folder: pathlib.Path, show: bool = False) -> tuple:
 
 
 def row(rounds: list) -> dict:
-    """The row of a record: every round, in seconds. Windows does not report the CPU time of child processes."""
+    """What a measure found: every round, in seconds. Windows does not report the CPU time of child processes."""
     cpu = None if os.name == "nt" else [float(f"{cpu:.3g}") for _, cpu, *_ in rounds]
     return {"seconds": [float(f"{wall:.3g}") for wall, *_ in rounds], "cpu": cpu}
 
 
-# --- the measures: each returns the rows of its table ---
+# --- the measures: each returns what it found, by name ---
 
 
 def install(copy: pathlib.Path) -> dict:
@@ -195,63 +191,73 @@ MEASURES = {
 }
 
 
-# --- the record ---
+# --- the table ---
 
 
-def machine() -> dict:
-    """The machine as its operating system describes it, without its host name."""
-    return {"cpu": cpu_model(), "cores": os.cpu_count(), "system": platform.system()}
+def machine() -> str:
+    """The machine as its operating system describes it, without its host name, and the versions."""
+    versions = f"Python {platform.python_version()}, the course {subnorm.__version__}"
+    return f"{cpu_model()}, {os.cpu_count()} cores, {platform.system()}; {versions}"
 
 
-def keep(name: str, measure: dict) -> None:
-    """Store one measure in the record. Drop the results of another machine or other versions."""
-    _, _, said = clocked([course.PYTHON, "-c", WHO], course.ROOT)
-    head = {"schema": 1, "machine": machine(), "versions": json.loads(said.splitlines()[-1])}
-    record = course.read_json(RECORD)
-    old = record.get("measures", {}) if {key: record.get(key) for key in head} == head else {}
-    measures = {key: (old | {name: measure}).get(key) for key in MEASURES}
-    text = json.dumps({**head, "measures": {key: found for key, found in measures.items() if found}}, indent=1)
-    text = re.sub(r"\[[^][{}]+\]", lambda numbers: re.sub(r"\s+", " ", numbers[0]), text)  # one line per row
-    _files.write(RECORD, text + "\n")
+def keep(name: str, rows: dict, busy: float | None) -> None:
+    """Put the row of a measure into the table. Drop those of another machine or other versions."""
+    before, _, rest = GUIDE.read_text("utf-8").partition(START)
+    table, _, after = rest.partition(END)
+    head = f"On {machine()}:\n\n{HEAD}"
+    lines = table.removeprefix(head).splitlines() if table.startswith(head) else []
+    kept = {line.split(" | ")[0].strip("| "): line for line in lines}
+    kept[name] = f"| {name} | {'; '.join(shown(name, rows))} | {today()}, {busy} |"
+    found = "".join(f"{kept[key]}\n" for key in MEASURES if key in kept)
+    _files.write(GUIDE, f"{before}{START}{head}{found}{END}{after}")
+
+
+def shown(name: str, rows: dict) -> list[str]:
+    """What a row says: the slowest notebook, the heaviest page, of Python in a page only the first results."""
+    if name == "notebooks":
+        slowest = max(rows, key=lambda key: rows[key]["seconds"][0])
+        return [f"the slowest, {slowest}: {value(rows[slowest])}"]
+    if name == "pages":
+        heaviest = max(rows, key=lambda key: rows[key]["bytes"])
+        return [f"the heaviest, {heaviest}: {value(rows[heaviest])}"]
+    first = ("first result", "over 10 Mbit/s")
+    return [f"{key}: {value(row)}" for key, row in rows.items() if name != "in-page" or key.endswith(first)]
+
+
+def value(row: dict) -> str:
+    """The median time to two digits, or a size, or both."""
+    parts = []
+    if "seconds" in row:
+        seconds = statistics.median(row["seconds"])
+        parts.append(f"{seconds / 60:.1f} min" if seconds >= 120 else f"{float(format(seconds, '.2g')):g} s")
+    if "bytes" in row:
+        parts.append(f"{float(format(row['bytes'] / 1e6, '.2g')):g} MB")
+    return ", ".join(parts)
 
 
 def take(names: list) -> bool:
-    """Take the measures and store each when done; report one that fails, and continue with the others."""
+    """Take the measures, and put each into the table when done; report one that fails, and continue with the others."""
     failed, left = [], list(names)
     try:
         for name in names:
             print(f"\n--- {name}", flush=True)
-            taken: dict = {
-                "date": today(),
-                "commit": commit(course.ROOT / "course.py", but=RECORD.relative_to(course.ROOT).as_posix()),
-                "command": f"python3 course.py speed {name}",
-                "load": load(),
-            }
+            busy = load()
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                 copy = pathlib.Path(folder, "course")
                 shutil.copytree(course.ROOT, copy, ignore=course.GENERATED)
                 try:
-                    taken["rows"] = MEASURES[name](copy)
+                    rows = MEASURES[name](copy)
                 except Failed as error:
                     print(error)
                     failed.append(name)
                 else:
-                    keep(name, taken)
-                    print(*lines(taken["rows"]), sep="\n", flush=True)
+                    keep(name, rows, busy)
+                    print(*(f"  {key}: {value(row)}" for key, row in rows.items()), sep="\n", flush=True)
             left.remove(name)
     except KeyboardInterrupt:
         sys.exit(f"\nInterrupted. Finished measures are stored; for the rest: python3 course.py speed {' '.join(left)}")
-    print(f"\nNot measured: {', '.join(failed)}" if failed else f"\nStored in {RECORD}")
+    print(f"\nNot measured: {', '.join(failed)}" if failed else f"\nStored in {GUIDE}")
     return not failed
-
-
-def lines(rows: dict) -> collections.abc.Iterator:
-    """The lines to print, one for each row."""
-    for name, found in rows.items():
-        parts = [f"{statistics.median(found['seconds']):8.3g} s"] if "seconds" in found else []
-        parts += [f"{statistics.median(found['cpu']):8.3g} s of CPU"] if found.get("cpu") else []
-        parts += [f"{found['bytes']:>13,} bytes"] if "bytes" in found else []
-        yield f"  {name:34}" + "".join(parts)
 
 
 def main(words: list) -> bool:

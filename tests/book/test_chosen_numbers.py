@@ -74,7 +74,6 @@ EXAMPLES = {
     "05c": ("twenty",),
     "06d": ("twenty",),
     "intro": ("twenty",),
-    "mutants": ("thirty",),
     "story": ("twenty",),
     "04a": ("0.0025",),
     "06b": ("1600", "600"),

@@ -97,11 +97,11 @@ def test_a_page_loads_the_packs_that_its_cells_import(caplog):
     assert packs("import numpy as np") == ["subnorm.tar.gz"]
     assert packs("from subnorm.report import say") == ["chapters.tar.gz", "subnorm.tar.gz"]
     assert packs("from subnorm.experiments import stories") == ["stories.tar.gz", "subnorm.tar.gz"]
-    assert "subnorm/experiments/scalings.py" not in {
+    assert "subnorm/experiments/finite_differences.py" not in {
         name for p in in_page.PACKS for name in in_page.members(course.ROOT, p)
     }
-    packs("from subnorm.experiments import scalings")
-    assert "subnorm/experiments/scalings.py runs in the pages: add it to PACKS" in caplog.text
+    packs("from subnorm.experiments import finite_differences")
+    assert "subnorm/experiments/finite_differences.py runs in the pages: add it to PACKS" in caplog.text
 
 
 def test_every_chapter_has_its_buttons_and_their_file():

@@ -110,6 +110,7 @@ def test_a_run_stopped_from_the_keyboard_says_how_to_go_on(quick_set, room, tmp_
     assert "Run the same command again" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_and_a_secret_one_is_drawn(quick_set, room, tmp_path):
     for name, seed, jobs in [("a", 7, 1), ("b", 7, 3), ("c", None, None)]:
         assert run(room, tmp_path / name, seed=seed, jobs=jobs) == 0
@@ -120,6 +121,7 @@ def test_the_same_seed_gives_the_same_bytes_and_a_secret_one_is_drawn(quick_set,
     assert rows(tmp_path / "a") == rows(tmp_path / "c")
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_off_goes_on_where_it_stopped(quick_set, room, tmp_path, monkeypatch):
     out, real = tmp_path / "grades", grade.Grading.results
     graded = []
@@ -145,6 +147,7 @@ def test_a_run_that_was_cut_off_goes_on_where_it_stopped(quick_set, room, tmp_pa
     assert contents(out) == contents(whole)
 
 
+@pytest.mark.slow
 def test_a_notebook_that_changed_or_came_late_is_graded_and_no_other(quick_set, room, tmp_path, monkeypatch):
     out, real, graded = tmp_path / "grades", grade.Grading.results, []
     assert run(room, out) == 0
@@ -159,6 +162,7 @@ def test_a_notebook_that_changed_or_came_late_is_graded_and_no_other(quick_set, 
     assert len(graded) == 7
 
 
+@pytest.mark.slow
 def test_a_cell_that_cannot_be_left_out_again_and_again_ends(quick_set, tmp_path):
     folder = tmp_path / "class"
     folder.mkdir()
@@ -207,6 +211,7 @@ def without_progress(said):
     return re.sub(r"^grade: \d+ of \d+ graded\n", "", said, flags=re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_a_checkout_may_lie_anywhere(quick_set, room, tmp_path):
     there = tmp_path / "my subnorm é $HOME 'x'"
     package = shutil.copytree(sandboxes.PACKAGE, there / "subnorm", ignore=shutil.ignore_patterns("__pycache__"))
@@ -221,6 +226,7 @@ def test_a_checkout_may_lie_anywhere(quick_set, room, tmp_path):
 
 
 @pytest.mark.parametrize(("place", "size"), [("out", 64 << 10), ("scratch", 16 << 10)])
+@pytest.mark.slow
 def test_a_full_disk_is_a_sentence(place, size, quick_set, room, tmp_path):
     """A full disk for the grades or the scratch folder: a real file system of a few kB."""
     for name in ("out", "scratch"):
@@ -247,6 +253,7 @@ def test_a_folder_for_the_grades_that_cannot_be_written_to_is_a_sentence(quick_s
     assert "run the same command again to continue" in said
 
 
+@pytest.mark.slow
 def test_a_damaged_log_is_a_refusal_and_no_new_seed(quick_set, room, tmp_path, capsys):
     out = tmp_path / "grades"
     assert run(room, out, seed=7) == 0
@@ -260,6 +267,7 @@ def test_a_damaged_log_is_a_refusal_and_no_new_seed(quick_set, room, tmp_path, c
     assert contents(out) == before
 
 
+@pytest.mark.slow
 def test_what_was_written_of_a_student_who_withdrew_is_removed(quick_set, room, tmp_path, capsys):
     out = tmp_path / "grades"
     assert run(room, out, seed=7) == 0
@@ -274,6 +282,7 @@ def test_what_was_written_of_a_student_who_withdrew_is_removed(quick_set, room, 
     assert not any(b"Bo" in content for content in contents(out).values())
 
 
+@pytest.mark.slow
 def test_the_grades_of_another_set_are_not_overwritten(quick_set, room, tmp_path, capsys, monkeypatch):
     assert run(room, tmp_path / "grades") == 0
     before = contents(tmp_path / "grades")
@@ -320,6 +329,7 @@ def layer_norm(x, gamma, beta, eps):
 """
 
 
+@pytest.mark.slow
 def test_an_answer_in_pytorch_is_right_in_half_precision_too(quick_set, tmp_path, monkeypatch):
     half = replace(SET[1], cases=lambda rng: [Case("float16", (rng.normal(size=(3, 5)).astype("float16"),))])
     monkeypatch.setitem(grade.SETS, "quick", [SET[0], half])
@@ -331,6 +341,7 @@ def test_an_answer_in_pytorch_is_right_in_half_precision_too(quick_set, tmp_path
     assert [row[4] for row in rows(tmp_path / "grades")] == ["right", "right"]
 
 
+@pytest.mark.slow
 def test_the_canary_stops_a_grader_in_which_pytorch_cannot_convert(quick_set, room, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sandboxes, "CPU", [])
     assert run(room, tmp_path / "grades", limits=replace(PATIENT, memory=1 << 30)) == 0  # nobody uses it
@@ -340,6 +351,7 @@ def test_the_canary_stops_a_grader_in_which_pytorch_cannot_convert(quick_set, ro
     assert not (tmp_path / "more/grades.csv").exists()
 
 
+@pytest.mark.slow
 def test_without_bubblewrap_grading_is_refused_and_allowed_only_aloud(room, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(grade.SETS, "quick", SET)
     monkeypatch.setattr(sandboxes.shutil, "which", lambda name: None)
@@ -427,6 +439,7 @@ def test_two_spellings_of_one_letter_and_names_that_were_made_to_collide_stay_ap
     assert submissions.names_of(["Zoe\u0308", "Al\u200d"]) == {"Zoe\u0308": "Zoë", "Al\u200d": "Al"}
 
 
+@pytest.mark.slow
 def test_very_many_files_of_one_student_are_this_student_s_problem(tmp_path):
     many = [(f"Eve/{k}.ipynb", b"1") for k in range(20_001)]
     write_zip(
@@ -593,6 +606,7 @@ def test_flags(source, flags):
     assert flags_of([Cell(1, (), source)]) == flags
 
 
+@pytest.mark.slow
 def test_what_the_sheet_itself_has_is_not_flagged(quick_set, tmp_path, monkeypatch):
     given = [Cell(1, (), f"import os\nimport numpy as np\n{LAYER_NORM}{MEAN_SQUARE}")]
     monkeypatch.setattr(grade, "solution_of", lambda name: given)

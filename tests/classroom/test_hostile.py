@@ -269,6 +269,7 @@ def digests(folder):
     return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*")}
 
 
+@pytest.mark.slow
 def test_each_case_is_reported_by_name_and_no_point_is_forged(graded):
     found = {student: [graded["rows"][student, ex.name]["diagnosis"] for ex in SET] for student in graded["wanted"]}
     assert found == graded["wanted"]
@@ -277,16 +278,19 @@ def test_each_case_is_reported_by_name_and_no_point_is_forged(graded):
     assert len(graded["rows"]) == 2 * len(graded["wanted"])
 
 
+@pytest.mark.slow
 def test_no_student_is_met_on_the_network(graded):
     assert graded["met"] == []
 
 
+@pytest.mark.slow
 def test_nothing_was_written_outside(graded):
     assert [path for path in graded["outside"] if path.exists()] == []
     assert not list(graded["folder"].parent.rglob("climbed*"))
     assert graded["unchanged"]
 
 
+@pytest.mark.slow
 def test_no_process_is_left(graded):
     """Only of this run: others may be grading on this machine too."""
     own = [str(graded["out"]).encode(), graded["scratch"].encode()]
@@ -299,6 +303,7 @@ def commands():
             yield path.read_bytes()
 
 
+@pytest.mark.slow
 def test_what_never_ends_costs_its_own_points_alone(tmp_path, monkeypatch):
     need("bwrap")
     monkeypatch.setitem(grade.SETS, "quick", SET)
@@ -313,6 +318,7 @@ def test_what_never_ends_costs_its_own_points_alone(tmp_path, monkeypatch):
     assert {student: [rows[student, ex.name] for ex in SET] for student in wanted} == wanted
 
 
+@pytest.mark.slow
 def test_feedback_never_tells_the_inputs_or_the_expected_values(graded):
     inputs = {f"{value:.3f}" for ex in SET for case in draw(ex, 5) for value in case.args[0].ravel()}
     for path in (graded["out"] / "feedback").glob("*.md"):
@@ -324,12 +330,14 @@ def test_feedback_never_tells_the_inputs_or_the_expected_values(graded):
     assert "array" not in tells
 
 
+@pytest.mark.slow
 def test_feedback_stays_in_its_folder_under_the_student_s_name(graded):
     files = {path.relative_to(graded["out"]).as_posix() for path in graded["out"].rglob("*.md")}
     assert {"feedback/Zoë Ångström.md", "feedback/李小龍 🐉.md", "feedback/=HYPERLINK(1).md"} <= files
     assert len(files) == len(graded["wanted"])
 
 
+@pytest.mark.slow
 def test_the_log_flags_what_a_person_should_look_at(graded):
     students = json.loads((graded["out"] / "log.json").read_text())["students"]
     assert students["Ada"]["flags"] == []

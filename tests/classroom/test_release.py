@@ -314,6 +314,7 @@ def test_the_zip_holds_what_a_student_needs(checkout):
     assert f"./{wheel.removeprefix('ex90/')}\n" in files["ex90/requirements.txt"].decode()
 
 
+@pytest.mark.slow
 def test_the_wheel_in_the_zip_installs(tmp_path):
     name, content = handout.wheel_of(ROOT)
     (tmp_path / name).write_bytes(content)

@@ -66,6 +66,7 @@ def test_the_environment_and_the_user_are_nobody_s(box, monkeypatch):
     assert value(box, "[os.getuid(), os.getgid(), os.getpid() < 5]") == [65534, 65534, True]
 
 
+@pytest.mark.slow
 def test_there_is_no_home_no_course_no_other_process_and_no_package(tmp_path, monkeypatch):
     """Even if the packages are in a folder named like the course, as in a clone with the default name."""
     need("bwrap")
@@ -272,6 +273,7 @@ def as_an_ordinary_user():
 
 @known
 @pytest.mark.parametrize("who", [as_oneself, as_an_ordinary_user], ids=["oneself", "an ordinary user"])
+@pytest.mark.slow
 def test_every_process_inside_has_the_filter_and_the_limits_pid_1_too(who):
     code = WATCH.replace("SEEN_FROM", repr([str(sandbox.PACKAGE.parent), *sandbox.installed_in()]))
     environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
@@ -361,6 +363,7 @@ __import__("time").sleep(3600)
     assert ask(box, body).how == "memory"
 
 
+@pytest.mark.slow
 def test_time_is_limited_for_each_question_and_in_all(box):
     with Sandbox(limits=replace(PATIENT, question=1)) as brief:
         ending = ask(brief, "__import__('time').sleep(3600)")
@@ -368,6 +371,7 @@ def test_time_is_limited_for_each_question_and_in_all(box):
     assert ask(box, "__import__('time').sleep(3600)", seconds=1).how == "timeout"
 
 
+@pytest.mark.slow
 def test_torch_computes_in_every_dtype():
     """Without the CPU information, half.float() and many other calls raise a RuntimeError."""
     need("bwrap")
@@ -388,6 +392,7 @@ for dtype in dtypes:
     assert found == {f"torch.{name}": [8.0] * 4 + [16.0] + [8.0] * 6 for name in DTYPES}
 
 
+@pytest.mark.slow
 def test_a_clear_message_where_the_package_would_be(box):
     outcome = ask(box, "from subnorm.numpy import layer_norm")
     assert outcome.error == "ModuleNotFoundError"

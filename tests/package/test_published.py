@@ -1,8 +1,7 @@
 """Published properties of the norms and of attention that need no training, on the package.
 
-Table 1 of the LayerNorm paper is in tests/experiments/test_invariances.py, the factors that depend on depth in
-test_scalings.py, the parameter counts of published models in test_parameters.py, and the paths through a residual stack
-in test_paths.py.
+Table 1 of the LayerNorm paper is in tests/experiments/test_invariances.py, the parameter
+counts of published models in test_parameters.py, and the paths through a residual stack in test_paths.py.
 """
 
 from collections.abc import Callable

@@ -326,7 +326,7 @@ def memory() -> int:
 
 
 def times(browser: str, rounds: int) -> dict[str, Any]:
-    """Rows for the record of tools/speed.py: what a page loads and how long its results take, in new browsers."""
+    """Rows for the table of tools/speed.py: what a page loads and how long its results take, in new browsers."""
     rows: dict[str, Any] = {}
 
     def add(name: str, seconds: float) -> None:
