@@ -16,7 +16,7 @@ import pytest
 from matplotlib import image
 from nbval.plugin import IPyNbCell
 
-from subnorm import figures, live, report
+from subnorm_lab import figures, live, report
 
 # The kernels inherit this: NumPy's second thread spins while it waits, which can cost twenty times the CPU time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

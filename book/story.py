@@ -123,7 +123,7 @@ def encode(text, pieces, scores):
 if __name__ == "__main__":
     here = Path(__file__).parent
     if not (here / "tok512.bin").exists():
-        here = here.parent / "subnorm/experiments/data"
+        here = here.parent / "subnorm_lab/stories/data"
     model = read_model(here / "stories260K.bin")
     pieces, scores = read_pieces(here / "tok512.bin")
     text = " ".join(sys.argv[1:])

@@ -20,7 +20,7 @@ from playwright.sync_api import sync_playwright
 from pypdf import PdfReader
 from subnorm_book import repository
 
-from subnorm.classroom import handout
+from subnorm_classroom.sheets import handout
 from tools import browser, colab, course, pack, paper
 
 HTML = """<!DOCTYPE html>
@@ -369,7 +369,7 @@ def test_a_notebook_needs_only_the_installed_package(installed, tmp_path, monkey
     monkeypatch.setenv("PYTHONPATH", str(installed))
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     book = nbformat.reads(colab.copy(course.ROOT / "notebooks" / f"{name}.ipynb", "https://github.com/o/n", "0"), 4)
-    book.cells[0] = nbformat.v4.new_code_cell("import subnorm.experiments.stories as s; s.load(); print(s.__file__)")
+    book.cells[0] = nbformat.v4.new_code_cell("import subnorm_lab.stories as s; s.load(); print(s.__file__)")
     NotebookClient(book, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
     assert book.cells[0].outputs[0].text.startswith(str(installed))
 

@@ -43,6 +43,8 @@ INPUTS = [
     "book",
     "notebooks",
     "subnorm",  # the API pages
+    "subnorm_lab",
+    "subnorm_classroom",
     "pyproject.toml",  # the repository's address
     "constraints.txt",
     "tools/book.py",

@@ -34,8 +34,8 @@ from typing import Any
 import pytest
 
 import subnorm
-from subnorm import _files
 from subnorm.provenance import today
+from subnorm_lab import _files
 from tools import course
 
 TABLE = course.ROOT / "tests" / "mutants.md"
@@ -91,9 +91,9 @@ PARTS: dict[str, dict[str, list[str]]] = {
         ),
     },
     "checks": {
-        "subnorm/checks/edited.py": checks("edited", "exercise"),
-        "subnorm/checks/exercise.py": checks("exercise", "differences", "edited"),
-        "subnorm/checks/collect.py": checks("collect", "exercise", "edited"),
+        "subnorm_lab/checks/edited.py": checks("edited", "exercise"),
+        "subnorm_lab/checks/exercise.py": checks("exercise", "differences", "edited"),
+        "subnorm_lab/checks/collect.py": checks("collect", "exercise", "edited"),
     },
     "torch": {
         "subnorm/torch/attention.py": package("attention", "errors", "dtypes", "block"),
@@ -108,35 +108,37 @@ PARTS: dict[str, dict[str, list[str]]] = {
         "subnorm/torch/placements.py": package("placements", "errors", "dtypes"),
     },
     "classroom": {
-        "subnorm/classroom/release.py": classroom("release", "handout"),
-        "subnorm/classroom/plain.py": classroom("release"),
-        "subnorm/classroom/handout.py": classroom("handout", "release"),
-        "subnorm/classroom/cells.py": classroom("cells", "feedback", "grade"),
-        "subnorm/classroom/verdict.py": classroom("verdict", "feedback", "grade", "sandbox"),
-        "subnorm/classroom/wire.py": classroom("sandbox"),
-        "subnorm/classroom/calls.py": classroom("calls", "sandbox"),
-        "subnorm/classroom/child.py": classroom("child", "sandbox"),
-        "subnorm/classroom/canary.py": classroom("canary", "grade", "sandbox"),
-        "subnorm/classroom/running.py": classroom("running", "sandbox", "grade"),
-        "subnorm/classroom/sandbox.py": classroom("watch", "sandbox", "grade"),
-        "subnorm/classroom/submissions.py": classroom("submissions", "grade", "decisions", "hostile"),
-        "subnorm/classroom/grade.py": classroom("submissions", "feedback", "variants", "grade", "decisions", "hostile"),
-        "subnorm/classroom/__main__.py": classroom("decisions", "grade", "release"),
+        "subnorm_classroom/sheets/release.py": classroom("release", "handout"),
+        "subnorm_classroom/sheets/plain.py": classroom("release"),
+        "subnorm_classroom/sheets/handout.py": classroom("handout", "release"),
+        "subnorm_classroom/grading/cells.py": classroom("cells", "feedback", "grade"),
+        "subnorm_classroom/grading/verdict.py": classroom("verdict", "feedback", "grade", "sandbox"),
+        "subnorm_classroom/grading/wire.py": classroom("sandbox"),
+        "subnorm_classroom/grading/calls.py": classroom("calls", "sandbox"),
+        "subnorm_classroom/grading/child.py": classroom("child", "sandbox"),
+        "subnorm_classroom/grading/canary.py": classroom("canary", "grade", "sandbox"),
+        "subnorm_classroom/grading/running.py": classroom("running", "sandbox", "grade"),
+        "subnorm_classroom/grading/sandbox.py": classroom("watch", "sandbox", "grade"),
+        "subnorm_classroom/grading/submissions.py": classroom("submissions", "grade", "decisions", "hostile"),
+        "subnorm_classroom/grading/grade.py": classroom(
+            "submissions", "feedback", "variants", "grade", "decisions", "hostile"
+        ),
+        "subnorm_classroom/__main__.py": classroom("decisions", "grade", "release"),
     },
     "marking": {  # what happens to answers and points after the cells have run
-        "subnorm/classroom/results.py": classroom("results", "marks", "handback"),
-        "subnorm/classroom/page.py": classroom("marks"),
-        "subnorm/classroom/marks.py": classroom("marks", "handback"),
-        "subnorm/classroom/gradebook.py": classroom("gradebook", "handback"),
-        "subnorm/classroom/handback.py": classroom("handback"),
-        "subnorm/classroom/behaviour.py": classroom("behaviour"),
-        "subnorm/classroom/beliefs.py": classroom("beliefs", "overview"),
-        "subnorm/classroom/similarity.py": classroom("similar"),
-        "subnorm/classroom/similar.py": classroom("similar"),
-        "subnorm/classroom/variants.py": classroom("variants"),
-        "subnorm/classroom/overview.py": classroom("overview"),
-        "subnorm/classroom/overview_page.py": classroom("overview"),
-        "subnorm/classroom/similar_page.py": classroom("similar"),
+        "subnorm_classroom/reports/results.py": classroom("results", "marks", "handback"),
+        "subnorm_classroom/reports/page.py": classroom("marks"),
+        "subnorm_classroom/reports/marks.py": classroom("marks", "handback"),
+        "subnorm_classroom/reports/gradebook.py": classroom("gradebook", "handback"),
+        "subnorm_classroom/reports/handback.py": classroom("handback"),
+        "subnorm_classroom/grading/behaviour.py": classroom("behaviour"),
+        "subnorm_classroom/reports/beliefs.py": classroom("beliefs", "overview"),
+        "subnorm_classroom/reports/similarity.py": classroom("similar"),
+        "subnorm_classroom/reports/similar.py": classroom("similar"),
+        "subnorm_classroom/sheets/variants.py": classroom("variants"),
+        "subnorm_classroom/reports/overview.py": classroom("overview"),
+        "subnorm_classroom/reports/overview_page.py": classroom("overview"),
+        "subnorm_classroom/reports/similar_page.py": classroom("similar"),
     },
 }
 

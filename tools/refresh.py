@@ -12,7 +12,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from subnorm import _files
+from subnorm_lab import _files
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 # one NumPy thread, as in the tests; the kernels inherit it

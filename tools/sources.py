@@ -1,6 +1,6 @@
 """Print the address of every public thread that the exercises' mistakes cite, for the scheduled link check."""
 
-from subnorm.checks import SETS
+from subnorm_lab.checks import SETS
 
 
 def main() -> None:

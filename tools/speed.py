@@ -19,8 +19,8 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 import subnorm
-from subnorm import _files
 from subnorm.provenance import cpu_model, load, today
+from subnorm_lab import _files
 from tools import course
 from tools.in_page import measure
 

@@ -3,8 +3,8 @@
 The model was trained with RMSNorm and its gains. Which change can you hear? Write a norm of your own, and listen.
 """
 
-from subnorm.experiments import stories
 from subnorm.numpy import layer_norm, rms_norm
+from subnorm_lab import stories
 
 
 def no_gain(x, gamma):

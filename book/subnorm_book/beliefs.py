@@ -1,11 +1,11 @@
 """Anchors for what students believe, on the teacher's page: the class overview links to them.
 
-The overview computes the same anchor from the same page (`subnorm.classroom.beliefs`).
+The overview computes the same anchor from the same page (`subnorm_classroom.reports.beliefs`).
 """
 
 from docutils import nodes
 
-from subnorm.classroom.beliefs import anchor
+from subnorm_classroom.reports.beliefs import anchor
 
 PAGE = "book/teaching"
 

@@ -28,6 +28,7 @@ CHANGERS = frozenset({"copyto", "fill_diagonal", "next", "place", "put", "putmas
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+OURS = ("subnorm", "subnorm_lab")
 GIVEN = frozenset(dir(builtins)) | {"__name__"}
 
 
@@ -309,7 +310,7 @@ class Modules:
         found, todo = set(), [module]
         while todo:
             name = todo.pop()
-            if name.partition(".")[0] != "subnorm" or name in found:
+            if name.partition(".")[0] not in OURS or name in found:
                 continue
             parent, _, _ = name.rpartition(".")
             path = self.path(name)
@@ -323,14 +324,11 @@ class Modules:
     def alone(self, module):
         """Whether an import runs nothing but the standard library, NumPy, and the package."""
         top = module.partition(".")[0]
-        if top != "subnorm":
+        if top not in OURS:
             return top == "numpy" or top in sys.stdlib_module_names
         paths = [self.path(name) for name in self.needs(module)]
         others = {
-            name
-            for path in paths
-            for name in imports_of(path.read_text("utf-8"))
-            if name.partition(".")[0] != "subnorm"
+            name for path in paths for name in imports_of(path.read_text("utf-8")) if name.partition(".")[0] not in OURS
         }
         return all(map(self.alone, others))
 

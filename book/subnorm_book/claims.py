@@ -4,7 +4,7 @@ A claim has an id at the end of its sentence: {claim}`03-ignores-shift`. Its evi
 
 - code cells tagged `claim:03-ignores-shift`, which must assert something;
 - the items after the id in the role: `test:tests/package/test_norms.py::test_name`, `bib:ba2016layer`, `claim:02-sum`
-  for another claim, or `record:subnorm/experiments/records/warmup.json`.
+  for another claim, or `record:subnorm_lab/experiments/records/warmup.json`.
 
 A record is a stored measurement: a JSON file with an entry "command" that repeats it. A pattern, such as
 `record:subnorm/timing/records/cpu-*.json`, names the newest of several. A cell that asserts something about stored

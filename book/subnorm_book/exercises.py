@@ -1,4 +1,4 @@
-"""List the exercises from `subnorm.checks.SETS`, so that no page repeats their data.
+"""List the exercises from `subnorm_lab.checks.SETS`, so that no page repeats their data.
 
     ```{exercises} ex01
     ```
@@ -14,9 +14,9 @@ from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from subnorm import checks
-from subnorm.checks.collect import NEEDS
-from subnorm.checks.exercise import totals
+from subnorm_lab import checks
+from subnorm_lab.checks.collect import NEEDS
+from subnorm_lab.checks.exercise import totals
 
 log = logging.getLogger(__name__)
 

@@ -19,9 +19,9 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
-from subnorm import checks
-from subnorm.checks.collect import NEEDS
 from subnorm_book.html_nodes import add_html_only, writes
+from subnorm_lab import checks
+from subnorm_lab.checks.collect import NEEDS
 
 STATIC = Path("book", "_static", "python")
 SESSION = tuple(Path("book", "subnorm_book", name) for name in ("page_session.py", "page_cells.py", "cell_needs.py"))
@@ -29,26 +29,31 @@ SESSION = tuple(Path("book", "subnorm_book", name) for name in ("page_session.py
 #: Packs of files of the package, each for the pages that need it: the checks, the model that speaks, and what cells of
 #: the chapters import beside.
 PACKS = {
-    "subnorm.tar.gz": ("__init__.py", "_rules.py", "numpy/*.py", "checks/**/*.py"),
+    "subnorm.tar.gz": (
+        "subnorm/__init__.py",
+        "subnorm/_rules.py",
+        "subnorm/numpy/*.py",
+        "subnorm_lab/__init__.py",
+        "subnorm_lab/checks/**/*.py",
+    ),
     "stories.tar.gz": (
-        "experiments/__init__.py",
-        "experiments/stories.py",
-        "experiments/story_files.py",
-        "experiments/data/*.bin",
-        "experiments/data/stories.txt",
-        "experiments/data/LICENSE-tinyllamas",
+        "subnorm_lab/stories/__init__.py",
+        "subnorm_lab/stories/files.py",
+        "subnorm_lab/stories/data/*.bin",
+        "subnorm_lab/stories/data/stories.txt",
+        "subnorm_lab/stories/data/LICENSE-tinyllamas",
     ),
     "chapters.tar.gz": (
-        "report.py",
-        "museum/*.py",
-        "experiments/__init__.py",
-        "experiments/block_backward.py",
-        "experiments/conventions.py",
-        "experiments/invariances.py",
-        "experiments/jacobian.py",
-        "experiments/parameters.py",
-        "experiments/precision.py",
-        "experiments/rank_collapse.py",
+        "subnorm_lab/report.py",
+        "subnorm_lab/museum/*.py",
+        "subnorm_lab/experiments/__init__.py",
+        "subnorm_lab/experiments/block_backward.py",
+        "subnorm_lab/experiments/conventions.py",
+        "subnorm_lab/experiments/invariances.py",
+        "subnorm_lab/experiments/jacobian.py",
+        "subnorm_lab/experiments/parameters.py",
+        "subnorm_lab/experiments/precision.py",
+        "subnorm_lab/experiments/rank_collapse.py",
     ),
 }
 
@@ -137,7 +142,7 @@ def elsewhere(libraries, name):
 def members(root, pack):
     """The files of a pack: {name in the pack: path}."""
     root = Path(root)
-    found = [path for pattern in PACKS[pack] for path in sorted(Path(root, "subnorm").glob(pattern))]
+    found = [path for pattern in PACKS[pack] for path in sorted(root.glob(pattern))]
     more = {path.relative_to("book").as_posix(): root / path for path in SESSION} if pack == "subnorm.tar.gz" else {}
     return {path.relative_to(root).as_posix(): path for path in found} | more
 

@@ -1,6 +1,6 @@
 """Replace the still pictures that notebooks store by live figures.
 
-`subnorm.live` stores a picture of the first state, and the table of all states in the output's metadata. The page
+`subnorm_lab.live` stores a picture of the first state, and the table of all states in the output's metadata. The page
 gets the figure that `live.js` draws from the table, complete without a script. All pages share the script and style
 from the package, because the same cell is live in JupyterLab.
 
@@ -24,9 +24,9 @@ from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import ReferenceRole, SphinxDirective
 
-from subnorm import live
 from subnorm_book import measured
 from subnorm_book.html_nodes import add_script
+from subnorm_lab import live
 
 log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """Quote in prose a number that a notebook measured, so that no result is ever typed by hand.
 
-A cell calls `subnorm.report.say("slope", ...)`, which stores the rounded text with its output; {val}`02:slope` puts
+A cell calls `subnorm_lab.report.say("slope", ...)`, which stores the rounded text with its output; {val}`02:slope` puts
 that text on any page, from the one notebook whose file name starts with `02-`. An unknown name, notebook or output is
 a warning in every build, and a page is read again when a notebook that it quotes changes. {given}`0.5` marks a number
 that was chosen, not measured.
@@ -13,7 +13,7 @@ from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 
-from subnorm import report
+from subnorm_lab import report
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import traceback
 
 MOST = 20_000  # characters of output of one run
 OFTEN = 0.1  # seconds between two pieces of output
-MARKS = "✓○✗"  # a verdict of `subnorm.checks` begins with one, and the name of the exercise
+MARKS = "✓○✗"  # a verdict of `subnorm_lab.checks` begins with one, and the name of the exercise
 
 
 class Output(io.TextIOBase):
@@ -112,7 +112,7 @@ class Session:
 
 def seen(exercise):
     """The tag of the last result of an exercise's check."""
-    return sys.modules["subnorm.checks.exercise"].SEEN[exercise].tag
+    return sys.modules["subnorm_lab.checks.exercise"].SEEN[exercise].tag
 
 
 def fresh():

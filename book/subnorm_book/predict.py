@@ -10,7 +10,7 @@
 
 One option is right, marked [x]. Two other kinds have no options: `:number: 01:alike` asks for a number, which is
 compared with the one that a notebook said; `:curve:` asks for a curve, drawn into the figure that follows the box, a
-`subnorm.live.sketch`.
+`subnorm_lab.live.sketch`.
 
 What follows is the rest of the section, up to the next box or heading. Without JavaScript, and in print, it is open.
 `_static/predict.js` keeps the answers in the browser, under the page's number and the id (01-after-24-blocks). Any

@@ -8,7 +8,7 @@
     : What to see in it.
     :::
 
-Each term is a model in the record of `subnorm.experiments.retold`, all of them in its order; the directive adds what
+Each term is a model in the record of `subnorm_lab.experiments.retold`, all in its order; the directive adds what
 it says and its loss. A missing or unknown model is a warning in every build.
 
 All texts are on the page, in the same place, so nothing moves when another is chosen. Without a script the first one
@@ -24,7 +24,7 @@ from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-RECORD = Path("subnorm", "experiments", "records", "retold.json")
+RECORD = Path("subnorm_lab", "experiments", "records", "retold.json")
 SCRIPT = Path(__file__).with_suffix(".js")
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 LISTING = Path("book", "story.py")
-DATA = Path("subnorm", "experiments", "data")
+DATA = Path("subnorm_lab", "stories", "data")
 FILES = [LISTING, DATA / "stories260K.bin", DATA / "tok512.bin", DATA / "LICENSE-tinyllamas"]
 
 log = logging.getLogger(__name__)

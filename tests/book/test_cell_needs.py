@@ -162,12 +162,12 @@ def test_statements_are_grouped_by_cells():
         ("torch", False),
         ("IPython.display", False),
         ("subnorm.numpy", True),
-        ("subnorm.report.say", True),
-        ("subnorm.experiments.stories", True),
+        ("subnorm_lab.report.say", True),
+        ("subnorm_lab.stories", True),
         ("subnorm.torch", False),
-        ("subnorm.figures", False),
-        ("subnorm.experiments.signal", False),  # imports torch
-        ("subnorm.live", False),
+        ("subnorm_lab.figures", False),
+        ("subnorm_lab.experiments.signal", False),  # imports torch
+        ("subnorm_lab.live", False),
     ],
 )
 def test_modules_of_the_package(name, wanted):

@@ -97,7 +97,7 @@ STORED = {
 @pytest.mark.parametrize("how", STORED)
 def test_an_unmarked_claim_is_found(how):
     assert unmarked(notebook(*STORED[how])) == ["03-a"]
-    assert unmarked(notebook(*STORED[how], role="03-a record:subnorm/experiments/records/warmup.json")) == []
+    assert unmarked(notebook(*STORED[how], role="03-a record:subnorm_lab/experiments/records/warmup.json")) == []
 
 
 NEW = {

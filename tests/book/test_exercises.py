@@ -7,8 +7,8 @@ import sys
 import pytest
 from helpers.small_book import build, html, notebook, page
 
-from subnorm import checks
-from subnorm.checks.exercise import Exercise
+from subnorm_lab import checks
+from subnorm_lab.checks.exercise import Exercise
 from tools import course
 
 GIVEN = {"chapter": "03-norms", "reference": None, "cases": None, "mistakes": []}

@@ -9,7 +9,7 @@ from helpers import small_book
 from helpers.small_book import build, code, html, page
 from PIL import Image
 
-from subnorm import _svg, figures
+from subnorm_lab import _svg, figures
 
 # 1x1 pixel
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

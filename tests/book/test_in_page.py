@@ -16,8 +16,8 @@ from helpers.built import up_to_date
 from subnorm_book import in_page
 from subnorm_book.page_session import MOST, Session
 
-from subnorm import checks
-from subnorm.checks.collect import NEEDS
+from subnorm_lab import checks
+from subnorm_lab.checks.collect import NEEDS
 from tools import course
 
 STORED = course.ROOT / in_page.STATIC
@@ -33,7 +33,7 @@ sys.path.insert(0, folder)
 sys.modules.update(dict.fromkeys(absent))
 for path in Path(folder).rglob("*.py"):
     importlib.import_module(".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__"))
-from subnorm import checks, report
+from subnorm_lab import checks, report
 report.table(["a table", "printed"], [[1, 2]])
 assert checks.__file__.startswith(folder), checks.__file__
 for sheet in checks.SETS.values():
@@ -96,7 +96,7 @@ def test_the_packs_need_numpy_alone(unpacked):
 
 def test_a_pack_is_the_source_tree_and_the_same_in_every_build(unpacked):
     files = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
-    assert {"subnorm_book/page_session.py", "subnorm/checks/ex01/residual.py", "subnorm/numpy/norms.py"} <= files
+    assert {"subnorm_book/page_session.py", "subnorm_lab/checks/ex01/residual.py", "subnorm/numpy/norms.py"} <= files
     assert (unpacked / "subnorm/numpy/norms.py").read_bytes() == (course.ROOT / "subnorm/numpy/norms.py").read_bytes()
     for pack in in_page.PACKS:
         assert in_page.packed(course.ROOT, pack) == in_page.packed(course.ROOT, pack)
@@ -160,7 +160,7 @@ def test_only_pages_with_an_editor_load_the_script():
 class Page:
     """A session, and what it sends."""
 
-    def __init__(self, setup="import numpy as np\nfrom subnorm import checks", exercises=("layer_norm", "fold")):
+    def __init__(self, setup="import numpy as np\nfrom subnorm_lab import checks", exercises=("layer_norm", "fold")):
         self.session, self.sent = Session(setup, exercises), []
 
     def run(self, code, check="", before=()):

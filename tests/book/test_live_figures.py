@@ -12,7 +12,7 @@ from PIL import Image
 from subnorm_book.live_figures import state, stored
 
 from conftest import LIMIT, pixels, worst_block
-from subnorm import live
+from subnorm_lab import live
 from tools.course import PAGES
 from tools.refresh import chapters
 

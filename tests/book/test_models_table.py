@@ -21,7 +21,7 @@ from subnorm_book.models_table import (
     read,
 )
 
-from subnorm import diagrams
+from subnorm_lab import diagrams
 from tools.course import PAGES
 
 ROW = {

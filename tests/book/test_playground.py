@@ -10,7 +10,7 @@ import pytest
 from helpers.built import up_to_date
 from subnorm_book import in_page, playground
 
-from subnorm.experiments import story_files
+from subnorm_lab.stories import files as story_files
 from tools import course
 
 STARTERS = playground.starters(course.ROOT)

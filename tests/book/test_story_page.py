@@ -14,7 +14,7 @@ from helpers.small_book import build, html, page
 from subnorm_book.retold import RECORD
 from subnorm_book.story_page import FILES, LISTING
 
-from subnorm.experiments import story_files
+from subnorm_lab.stories import files as story_files
 from tools import course
 
 CODE = (course.ROOT / LISTING).read_text("utf-8")
@@ -66,7 +66,7 @@ def first_words(final, count=40):
     assert CODE.count(norm) == 1
     listing = {"__name__": "story"}
     exec(compile(CODE.replace(norm, final), LISTING, "exec"), listing)
-    data = course.ROOT / "subnorm" / "experiments" / "data"
+    data = course.ROOT / "subnorm_lab" / "experiments" / "data"
     pieces, scores = listing["read_pieces"](data / "tok512.bin")
     tokens = listing["encode"]("", pieces, scores)
     story = listing["tell"](listing["read_model"](data / "stories260K.bin"), tokens, count)

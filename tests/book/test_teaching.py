@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from helpers.built import up_to_date
 
-from subnorm import checks
-from subnorm.checks import exercise
-from subnorm.classroom import beliefs
+from subnorm_classroom.reports import beliefs
+from subnorm_lab import checks
+from subnorm_lab.checks import exercise
 from tools import course
 
 STUDENT = (course.ROOT / "book/exercises.md").read_text("utf-8")
@@ -210,7 +210,10 @@ def test_the_anchors_of_the_overview_are_in_the_book():
 
 
 def test_the_commands_are_those_of_the_package(tmp_path, monkeypatch, capsys):
-    from subnorm.classroom import __main__, grade, handback, marks, overview, release, similar, variants
+    from subnorm_classroom import __main__
+    from subnorm_classroom.grading import grade
+    from subnorm_classroom.reports import handback, marks, overview, similar
+    from subnorm_classroom.sheets import release, variants
 
     calls = []
     monkeypatch.setattr(release, "release", lambda *given: calls.append(("release", *given)) or 0)
@@ -228,7 +231,7 @@ def test_the_commands_are_those_of_the_package(tmp_path, monkeypatch, capsys):
 
 
 def test_the_limits_are_those_of_the_grader():
-    from subnorm.classroom.sandbox import Limits
+    from subnorm_classroom.grading.sandbox import Limits
 
     said = (
         f"A cell has {{given}}`{Limits().cell:g}` seconds, a call for one exercise {{given}}`{Limits().question:g}`, "
@@ -237,7 +240,7 @@ def test_the_limits_are_those_of_the_grader():
 
 
 def test_the_diagnoses_are_those_of_the_grader():
-    from subnorm.classroom.verdict import SAYS
+    from subnorm_classroom.grading.verdict import SAYS
 
     table = TEACHER.split("| Diagnosis | What to do |\n")[1].split("\n\n")[0]
     named = {tag for row in table.splitlines()[1:] for tag in re.findall(r"`(\w+)`", row.split("|")[1])}
@@ -254,7 +257,7 @@ def test_what_grade_writes_is_named():
 
 
 def test_the_options_that_the_page_names_are_options_of_grade(capsys):
-    from subnorm.classroom import __main__
+    from subnorm_classroom import __main__
 
     with pytest.raises(SystemExit):
         __main__.main(["grade", "--help"])

@@ -36,7 +36,7 @@ def fails(name, message):
 
 
 HEADING = {"cell_type": "markdown", "source": ["## Another section"], "metadata": {}}
-SETUP = code("setup", "import numpy as np\nimport torch\nfrom subnorm import figures", tags=["hide-input"])
+SETUP = code("setup", "import numpy as np\nimport torch\nfrom subnorm_lab import figures", tags=["hide-input"])
 
 
 def tries(*cells):
@@ -95,13 +95,13 @@ def test_a_page_loads_the_packs_that_its_cells_import(caplog):
         return try_it.page([code("a", source)], course.ROOT)["packs"]
 
     assert packs("import numpy as np") == ["subnorm.tar.gz"]
-    assert packs("from subnorm.report import say") == ["chapters.tar.gz", "subnorm.tar.gz"]
-    assert packs("from subnorm.experiments import stories") == ["stories.tar.gz", "subnorm.tar.gz"]
-    assert "subnorm/experiments/finite_differences.py" not in {
+    assert packs("from subnorm_lab.report import say") == ["chapters.tar.gz", "subnorm.tar.gz"]
+    assert packs("from subnorm_lab.experiments import stories") == ["stories.tar.gz", "subnorm.tar.gz"]
+    assert "subnorm_lab/experiments/finite_differences.py" not in {
         name for p in in_page.PACKS for name in in_page.members(course.ROOT, p)
     }
-    packs("from subnorm.experiments import finite_differences")
-    assert "subnorm/experiments/finite_differences.py runs in the pages: add it to PACKS" in caplog.text
+    packs("from subnorm_lab.experiments import finite_differences")
+    assert "subnorm_lab/experiments/finite_differences.py runs in the pages: add it to PACKS" in caplog.text
 
 
 def test_every_chapter_has_its_buttons_and_their_file():

@@ -11,11 +11,12 @@ from helpers.look import accessible
 from helpers.parts import need
 from helpers.visit import DESK, KEEPS_NOTHING, PHONE, POLICY_HOLDS, opened, strictly
 
-from subnorm import checks
-from subnorm.checks.collect import NEEDS
-from subnorm.classroom import grade, variants
-from subnorm.classroom.release import check_line
-from subnorm.classroom.results import as_json
+from subnorm_classroom.grading import grade
+from subnorm_classroom.reports.results import as_json
+from subnorm_classroom.sheets import variants
+from subnorm_classroom.sheets.release import check_line
+from subnorm_lab import checks
+from subnorm_lab.checks.collect import NEEDS
 from tools import course
 from tools.in_page.measure import RUN, VERDICTS
 

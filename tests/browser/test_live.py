@@ -11,8 +11,8 @@ from helpers import visit
 from helpers.visit import DESK, PHONE
 from subnorm_book.live_figures import stored
 
-from subnorm import live
 from subnorm import numpy as sn
+from subnorm_lab import live
 from tools.refresh import chapters
 
 # The labels that leave the picture, and those that overlap.

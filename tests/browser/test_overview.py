@@ -8,8 +8,8 @@ from helpers.look import ACCESSIBLE, AXE
 from helpers.visit import DESK, PHONE, opened
 from pypdf import PdfReader
 
-from subnorm.checks import SETS
-from subnorm.classroom.overview import overview
+from subnorm_classroom.reports.overview import overview
+from subnorm_lab.checks import SETS
 
 LONGEST = "ex04"  # the sheet with the most text in its mistakes; the others take less paper
 NARROW = {"width": 320, "height": 640}

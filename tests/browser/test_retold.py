@@ -3,7 +3,7 @@
 import pytest
 from helpers.visit import DESK, PHONE, opened
 
-from subnorm.experiments import retold, stored
+from subnorm_lab.experiments import retold, stored
 from tools import course
 
 PAGE = "book/intro.html"

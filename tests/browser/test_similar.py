@@ -5,7 +5,7 @@ from classroom.test_similar import BACKWARD, IDLE, PATHS, REFORMATTED, RENAMED, 
 from helpers.look import ACCESSIBLE, AXE
 from helpers.visit import DESK, opened
 
-from subnorm.classroom.similar import similar
+from subnorm_classroom.reports.similar import similar
 
 NARROW = {"width": 320, "height": 640}
 WIDE = "() => document.documentElement.scrollWidth - innerWidth"

@@ -7,9 +7,9 @@ import torch
 from checks.combined import both
 from torch.nn import functional as F
 
-from subnorm import checks
 from subnorm import numpy as sn
-from subnorm.checks.edited import Edited
+from subnorm_lab import checks
+from subnorm_lab.checks.edited import Edited
 
 
 def torch_only(*arrays):

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from checks.combined import both
 
-from subnorm import checks
-from subnorm.checks.edited import Edited
+from subnorm_lab import checks
+from subnorm_lab.checks.edited import Edited
 
 # Right answers
 

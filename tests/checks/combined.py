@@ -1,7 +1,7 @@
 """Answers with several mistakes at once."""
 
-from subnorm import checks
-from subnorm.checks.edited import Edited
+from subnorm_lab import checks
+from subnorm_lab.checks.edited import Edited
 
 
 def both(name, *tags):

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import subnorm.checks
-from subnorm.checks import collect as collect_module
-from subnorm.checks.collect import collect
-from subnorm.checks.exercise import CLASS_SEED, TOLERANCE, Exercise
+import subnorm_lab.checks
+from subnorm_lab.checks import collect as collect_module
+from subnorm_lab.checks.collect import collect
+from subnorm_lab.checks.exercise import CLASS_SEED, TOLERANCE, Exercise
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -25,7 +25,7 @@ SEEDS = [CLASS_SEED, *range(20)]
 SEEN = {"not_done", "right", "no_function", "error", "no_error", "keys", "count", "type", "value", "shape", "dtype"}
 SEEN |= {"in_place", "calls", "needs_library", "no_reference"}  # reserved for the checks, so no mistake may use them
 
-EXERCISES = {exercise.name: exercise for sheet in subnorm.checks.SETS.values() for exercise in sheet}
+EXERCISES = {exercise.name: exercise for sheet in subnorm_lab.checks.SETS.values() for exercise in sheet}
 BANKS = [importlib.import_module(f"checks.{path.stem}") for path in sorted(HERE.glob("bank_ex*.py"))]
 RIGHT = {name: answers for bank in BANKS for name, answers in bank.RIGHT.items()}
 COMBINED = {name: answers for bank in BANKS for name, answers in bank.COMBINED.items()}
@@ -77,7 +77,7 @@ def test_a_mistake_is_diagnosed_as_itself(name, tag):
 def test_right_answers_have_room(name, monkeypatch):
     """A right answer that only just passes on these seeds fails on another, in another student's hand-in."""
     room = {dtype: (rtol / 2, atol / 2) for dtype, (rtol, atol) in TOLERANCE.items()}
-    monkeypatch.setattr("subnorm.checks.exercise.TOLERANCE", room)
+    monkeypatch.setattr("subnorm_lab.checks.exercise.TOLERANCE", room)
     for k, answer in enumerate([EXERCISES[name].reference, *RIGHT.get(name, [])]):
         wrong = {seed: str(result) for seed in SEEDS if not (result := judged(name, answer, seed))}
         assert wrong == {}, "the reference" if k == 0 else f"RIGHT[{name!r}][{k - 1}]"
@@ -211,27 +211,27 @@ def test_an_exercise_says_what_it_is(name):
 
 
 def test_every_exercise_is_in_one_set_and_exported():
-    in_sets = [exercise.name for exercises in subnorm.checks.SETS.values() for exercise in exercises]
+    in_sets = [exercise.name for exercises in subnorm_lab.checks.SETS.values() for exercise in exercises]
     assert len(in_sets) == len(EXERCISES)
-    assert all(getattr(subnorm.checks, name) is EXERCISES[name] for name in in_sets)
+    assert all(getattr(subnorm_lab.checks, name) is EXERCISES[name] for name in in_sets)
 
 
 def test_the_exercises_are_the_files_of_the_sheets_and_their_numbers_order_them():
-    files = {path.relative_to(ROOT) for path in ROOT.glob("subnorm/checks/*/[!_]*.py")}
-    sheets = subnorm.checks.SETS
-    assert files == {Path(f"subnorm/checks/{sheet}/{ex.name}.py") for sheet in sheets for ex in sheets[sheet]}
+    files = {path.relative_to(ROOT) for path in ROOT.glob("subnorm_lab/checks/*/[!_]*.py")}
+    sheets = subnorm_lab.checks.SETS
+    assert files == {Path(f"subnorm_lab/checks/{sheet}/{ex.name}.py") for sheet in sheets for ex in sheets[sheet]}
     assert list(sheets) == sorted(sheets)
     for sheet, exercises in sheets.items():
         assert [ex.number for ex in exercises] == list(range(1, len(exercises) + 1))
         assert {ex.reference.__module__ for ex in exercises} == {
-            f"subnorm.checks.{sheet}.{ex.name}" for ex in exercises
+            f"subnorm_lab.checks.{sheet}.{ex.name}" for ex in exercises
         }
 
 
 def test_there_are_exercises_of_every_level():
-    exercises = [exercise for exercises in subnorm.checks.SETS.values() for exercise in exercises]
+    exercises = [exercise for exercises in subnorm_lab.checks.SETS.values() for exercise in exercises]
     assert len(exercises) >= 24
-    assert len(subnorm.checks.SETS) >= 5
+    assert len(subnorm_lab.checks.SETS) >= 5
     assert {exercise.level for exercise in exercises} == {1, 2, 3, 4}
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from subnorm.checks.collect import ODD, Case, Device, Norm, Outcome, Sublayer, collect, missing
+from subnorm_lab.checks.collect import ODD, Case, Device, Norm, Outcome, Sublayer, collect, missing
 
 RNG = np.random.default_rng(5)
 X, WEIGHT = RNG.normal(size=(2, 3, 4)), RNG.normal(size=(4, 4))

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from subnorm.checks.collect import Case, Outcome, Sublayer, collect
-from subnorm.checks.exercise import Exercise, Mistake, Result, difference, short
+from subnorm_lab.checks.collect import Case, Outcome, Sublayer, collect
+from subnorm_lab.checks.exercise import Exercise, Mistake, Result, difference, short
 
 
 def seen(got, wanted):
@@ -150,7 +150,7 @@ def test_facts_of_an_answer_that_is_not_trusted_need_the_right_form():
 
 
 def test_a_library_that_is_missing_is_named(monkeypatch):
-    monkeypatch.setattr("subnorm.checks.exercise.NEEDS", {"function": {"no_such_library": "Nolib"}})
+    monkeypatch.setattr("subnorm_lab.checks.exercise.NEEDS", {"function": {"no_such_library": "Nolib"}})
     result = an_exercise(double, ONE)(double)
     assert (result.tag, result.seen) == ("needs_library", "this exercise needs Nolib, which cannot be imported here.")
 

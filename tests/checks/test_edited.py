@@ -4,9 +4,9 @@ import runpy
 
 import pytest
 
-from subnorm.checks.collect import Case
-from subnorm.checks.edited import Edited
-from subnorm.checks.exercise import exercise
+from subnorm_lab.checks.collect import Case
+from subnorm_lab.checks.edited import Edited
+from subnorm_lab.checks.exercise import exercise
 
 GAIN = 2
 

@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from subnorm import checks
-from subnorm.checks.collect import Device
+from subnorm_lab import checks
+from subnorm_lab.checks.collect import Device
 from tools import course
 
 SHEETS = course.ROOT / "notebooks/exercises"

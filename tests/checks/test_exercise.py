@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from subnorm import checks
-from subnorm.checks import collect
-from subnorm.checks.collect import Case, Outcome, Sublayer
-from subnorm.checks.exercise import Exercise, Mistake, Result
+from subnorm_lab import checks
+from subnorm_lab.checks import collect
+from subnorm_lab.checks.collect import Case, Outcome, Sublayer
+from subnorm_lab.checks.exercise import Exercise, Mistake, Result
 
 
 def scaled(x, gain):
@@ -338,7 +338,7 @@ def test_a_result_is_printed_once(capsys):
 
 
 def test_progress(monkeypatch, capsys):
-    monkeypatch.setattr("subnorm.checks.exercise.SEEN", {})
+    monkeypatch.setattr("subnorm_lab.checks.exercise.SEEN", {})
     check(scaled)
     CALLED_TOO = an_exercise(scaled, of_arrays, name="other")
     CALLED_TOO(answer_of())

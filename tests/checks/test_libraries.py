@@ -11,8 +11,8 @@ import torch
 from checks import test_bank as bank
 from checks.test_exercise import an_exercise, answer_of
 
-from subnorm.checks import collect
-from subnorm.checks.collect import Case
+from subnorm_lab.checks import collect
+from subnorm_lab.checks.collect import Case
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_TORCH = """
@@ -24,7 +24,7 @@ class Blocked:
             raise ModuleNotFoundError("No module named 'torch'", name="torch")
 
 sys.meta_path.insert(0, Blocked())
-from subnorm import checks
+from subnorm_lab import checks
 
 def raising(error):
     def answer(*args):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from subnorm.checks.shared import case, drawn, of_shapes
+from subnorm_lab.checks.shared import case, drawn, of_shapes
 
 
 def inputs(rng, shape, scale=1):

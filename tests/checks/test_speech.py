@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from checks import bank_ex06
 
-from subnorm import checks
-from subnorm.checks import speech
-from subnorm.checks.speech import TOKENS, right_words, told
-from subnorm.experiments import stories, story_files
+from subnorm_lab import checks, stories
+from subnorm_lab.checks import speech
+from subnorm_lab.checks.speech import TOKENS, right_words, told
+from subnorm_lab.stories import files as story_files
 
 EXERCISES = {exercise.name: exercise for exercise in checks.SETS["ex06"]}
 RIGHT = {name: exercise.reference for name, exercise in EXERCISES.items()}

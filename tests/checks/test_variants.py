@@ -8,10 +8,10 @@ import pytest
 from checks.test_bank import RIGHT, remembered  # noqa: F401, one is a fixture: caches our answers' outcomes
 from checks.test_examples import failed
 
-from subnorm import checks
-from subnorm.checks.collect import Case, Device, collect
-from subnorm.checks.exercise import CLASS_SEED, OTHER, Variant, exercise, safely
-from subnorm.classroom.release import SheetError, read, source_of, student
+from subnorm_classroom.sheets.release import SheetError, read, source_of, student
+from subnorm_lab import checks
+from subnorm_lab.checks.collect import Case, Device, collect
+from subnorm_lab.checks.exercise import CLASS_SEED, OTHER, Variant, exercise, safely
 
 EXERCISES = {ex.name: ex for exercises in checks.SETS.values() for ex in exercises if ex.variants}
 ALL = [(ex.name, one.label) for ex in EXERCISES.values() for one in ex.variants]

@@ -2,8 +2,8 @@
 
 from classroom.desk import record, result
 
-from subnorm.checks import SETS
-from subnorm.classroom.results import as_json
+from subnorm_classroom.reports.results import as_json
+from subnorm_lab.checks import SETS
 
 
 def graded(out, sheet, many, planted, name="Student {:03}", seed=7, first=0, **more):

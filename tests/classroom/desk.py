@@ -1,7 +1,7 @@
 """A folder of grades, as `grade` leaves it, without grading anything."""
 
-from subnorm.classroom.marks import publish, records_in
-from subnorm.classroom.results import as_json
+from subnorm_classroom.reports.marks import publish, records_in
+from subnorm_classroom.reports.results import as_json
 
 
 def result(exercise="stream", points=2, most=3, diagnosis="value", says="on a batch, the values are not right."):

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from subnorm.checks import SETS
-from subnorm.checks.collect import Case
-from subnorm.checks.exercise import Exercise
-from subnorm.classroom.sandbox import Limits
+from subnorm_classroom.grading.sandbox import Limits
+from subnorm_lab.checks import SETS
+from subnorm_lab.checks.collect import Case
+from subnorm_lab.checks.exercise import Exercise
 
 #: Time limits that even the slowest machine does not reach, for submissions that end for other reasons.
 PATIENT = Limits(
@@ -19,7 +19,7 @@ PATIENT = Limits(
 )  # fmt: skip
 #: For submissions that never end. An honest answer needs a hundredth of this, so it also passes on a busy machine.
 BRIEF = replace(PATIENT, cell=8, question=8)
-SETUP = "import numpy as np\nfrom subnorm import checks"
+SETUP = "import numpy as np\nfrom subnorm_lab import checks"
 LAYER_NORM = """def layer_norm(x, gamma, beta, eps):
     wide = np.asarray(x, float)
     xhat = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + eps)

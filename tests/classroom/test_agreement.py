@@ -14,13 +14,13 @@ from checks.test_bank import remembered  # noqa: F401, a fixture for each test: 
 from classroom.hand_ins import PATIENT
 from helpers.parts import need
 
-from subnorm.checks import SETS
-from subnorm.checks.collect import collect
-from subnorm.checks.exercise import CLASS_SEED
-from subnorm.classroom.cells import Cell
-from subnorm.classroom.running import draw, run
-from subnorm.classroom.sandbox import PACKAGE, Sandbox
-from subnorm.classroom.verdict import verdict
+from subnorm_classroom.grading.cells import Cell
+from subnorm_classroom.grading.running import draw, run
+from subnorm_classroom.grading.sandbox import COURSE, Sandbox
+from subnorm_classroom.grading.verdict import verdict
+from subnorm_lab.checks import SETS
+from subnorm_lab.checks.collect import collect
+from subnorm_lab.checks.exercise import CLASS_SEED
 
 SEED = 11
 UNPACK = """
@@ -30,18 +30,20 @@ for name, text in {files!r}.items():
     path = pathlib.Path("/tmp", name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, "utf-8")
-for name in [name for name in sys.modules if name.split(".")[0] == "subnorm"]:
+for name in [name for name in sys.modules if name.split(".")[0] in ("subnorm", "subnorm_lab")]:
     del sys.modules[name]
 sys.meta_path.pop(0)  # it says that the package is absent
 sys.path.insert(0, "/tmp")
-from subnorm.checks import SETS
+from subnorm_lab.checks import SETS
 """
 
 
 def files():
     """{path: text} of every file that a bank imports."""
-    found = [path for folder in ("numpy", "torch", "checks") for path in (PACKAGE / folder).rglob("*.py")]
-    found = {path.relative_to(PACKAGE.parent): path for path in [*PACKAGE.glob("*.py"), *found]}
+    folders = ("subnorm/numpy", "subnorm/torch", "subnorm_lab/checks", "subnorm_lab/stories")
+    found = [path for folder in folders for path in (COURSE / folder).rglob("*.py")]
+    found += [path for name in ("subnorm", "subnorm_lab") for path in (COURSE / name).glob("*.py")]
+    found = {path.relative_to(COURSE): path for path in found}
     found |= {f"checks/{path.name}": path for path in Path(bank.__file__).parent.glob("*.py")}
     return {str(name): path.read_text("utf-8") for name, path in found.items()}
 

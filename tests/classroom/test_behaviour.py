@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from classroom.hand_ins import normal
 
-from subnorm.checks.collect import Outcome
-from subnorm.classroom.behaviour import alike, trace, traces
+from subnorm_classroom.grading.behaviour import alike, trace, traces
+from subnorm_lab.checks.collect import Outcome
 
 X = normal()
 

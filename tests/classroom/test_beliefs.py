@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from subnorm.checks import SETS
-from subnorm.classroom.beliefs import anchor, read
-from subnorm.classroom.results import Refused
+from subnorm_classroom.reports.beliefs import anchor, read
+from subnorm_classroom.reports.results import Refused
+from subnorm_lab.checks import SETS
 
 PAGE = """## ex01 · One
 

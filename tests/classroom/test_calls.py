@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from subnorm.classroom import calls
+from subnorm_classroom.grading import calls
 
 ALLOWED, NOTHING = 0x7FFF0000, 0x00050000
 REFUSED, NO_FAMILY = NOTHING | errno.EPERM, NOTHING | errno.EAFNOSUPPORT

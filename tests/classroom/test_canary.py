@@ -2,10 +2,10 @@
 
 import pytest
 
-from subnorm.checks.collect import Outcome
-from subnorm.classroom import canary
-from subnorm.classroom.results import Refused
-from subnorm.classroom.running import Work
+from subnorm_classroom.grading import canary
+from subnorm_classroom.grading.running import Work
+from subnorm_classroom.reports.results import Refused
+from subnorm_lab.checks.collect import Outcome
 
 
 def checked(monkeypatch, in_torch, to_wrong=None):

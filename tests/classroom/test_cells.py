@@ -5,8 +5,8 @@ import json
 import pytest
 from classroom.hand_ins import cell, notebook
 
-from subnorm.classroom import cells
-from subnorm.classroom.cells import BrokenNotebook, cells_of
+from subnorm_classroom.grading import cells
+from subnorm_classroom.grading.cells import BrokenNotebook, cells_of
 
 BROKEN = {
     "text": b"hello",

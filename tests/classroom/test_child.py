@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from subnorm.classroom import child
+from subnorm_classroom.grading import child
 
 SAYS = """
 import os, sys
-from subnorm.classroom import child
+from subnorm_classroom.grading import child
 say = child.take_streams()
 print("printed", flush=True)
 os.system("echo by a program; echo an error >&2")
@@ -47,7 +47,7 @@ def test_a_system_without_limits_has_none(monkeypatch):
 
 
 def test_the_checks_of_the_package_do_nothing():
-    checks = child.Stub("subnorm.checks")
+    checks = child.Stub("subnorm_lab.checks")
     assert checks.layer_norm(print) is checks.progress() is True
     assert not hasattr(checks, "__wrapped__")
 

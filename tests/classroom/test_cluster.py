@@ -22,13 +22,13 @@ import pytest
 from classroom.hand_ins import PATIENT, notebook
 from helpers.parts import need
 
-from subnorm.checks import SETS
-from subnorm.checks.collect import Outcome
-from subnorm.classroom import grade
-from subnorm.classroom.cells import solution_of
-from subnorm.classroom.results import Refused
-from subnorm.classroom.running import Elsewhere, Lost, Work, draw, run
-from subnorm.classroom.sandbox import PACKAGE, Sandbox
+from subnorm_classroom.grading import grade
+from subnorm_classroom.grading.cells import solution_of
+from subnorm_classroom.grading.running import Elsewhere, Lost, Work, draw, run
+from subnorm_classroom.grading.sandbox import COURSE, PACKAGES, Sandbox
+from subnorm_classroom.reports.results import Refused
+from subnorm_lab.checks import SETS
+from subnorm_lab.checks.collect import Outcome
 
 SET = "ex05"
 LONG = 300  # seconds until a process that does not answer is given up
@@ -224,8 +224,9 @@ HALTED = "import sys\nsys.modules['subnorm'] = None\n"
 def test_a_worker_that_cannot_grade_is_named_with_the_fix_and_gives_no_mark(local, room, tmp_path, capsys):
     """Without the package, with other code, without bubblewrap."""
     other = tmp_path / "other"
-    shutil.copytree(PACKAGE, other / "subnorm", ignore=shutil.ignore_patterns("__pycache__"))
-    with (other / "subnorm/checks/ex01/paths.py").open("a") as file:
+    for name in PACKAGES:
+        shutil.copytree(COURSE / name, other / name, ignore=shutil.ignore_patterns("__pycache__"))
+    with (other / "subnorm_lab/checks/ex01/paths.py").open("a") as file:
         file.write("# one more line\n")
     none = tmp_path / "none"
     none.mkdir()
@@ -253,7 +254,7 @@ def order(monkeypatch):
     """An order for a worker, which is this process: the solutions of the sheet."""
     need("dask")
     need("bwrap")
-    from subnorm.classroom import cluster
+    from subnorm_classroom.grading import cluster
 
     monkeypatch.setattr(cluster.distributed, "get_worker", lambda: SimpleNamespace(address="tcp://worker"))
     monkeypatch.setattr(cluster, "TESTED", {})
@@ -352,7 +353,7 @@ def test_a_worker_whose_sandbox_breaks_later_gives_no_mark(order):
 
 def test_work_comes_back_as_it_was():
     need("dask")
-    from subnorm.classroom import cluster
+    from subnorm_classroom.grading import cluster
 
     outcomes = [Outcome(value) for value in (np.float16([1, 2]), 3, ..., [1, (2, None)], {"a": np.array(True)}, 10**30)]
     outcomes += [Outcome(error="ValueError", message="x", line=4, changed=True, calls=[2], kinds=["A"], about="m")]
@@ -366,10 +367,12 @@ def test_work_comes_back_as_it_was():
 
 
 def test_one_machine_imports_nothing_of_dask_and_says_how_to_install_it(room, tmp_path, capsys, monkeypatch):
-    code = "import sys, subnorm.classroom.__main__, subnorm.classroom.grade\nprint('distributed' in sys.modules)"
+    code = (
+        "import sys, subnorm_classroom.__main__, subnorm_classroom.grading.grade\nprint('distributed' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
-    monkeypatch.delitem(sys.modules, "subnorm.classroom.cluster", raising=False)
+    monkeypatch.delitem(sys.modules, "subnorm_classroom.grading.cluster", raising=False)
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert graded(room, tmp_path / "out", "tcp://127.0.0.1:1") == 1
     assert "pip install -e '.[cluster]', or leave out --scheduler" in capsys.readouterr().err
@@ -378,7 +381,7 @@ def test_one_machine_imports_nothing_of_dask_and_says_how_to_install_it(room, tm
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x"])
 def test_no_scheduler_is_a_sentence(address, room, tmp_path, capsys, monkeypatch):
     need("dask")
-    from subnorm.classroom import cluster
+    from subnorm_classroom.grading import cluster
 
     monkeypatch.setattr(cluster, "PATIENCE", 0.1)
     assert graded(room, tmp_path / "out", address) == 1
@@ -388,7 +391,7 @@ def test_no_scheduler_is_a_sentence(address, room, tmp_path, capsys, monkeypatch
 
 
 def test_no_worker_is_a_sentence(local, room, tmp_path, capsys, monkeypatch):
-    from subnorm.classroom import cluster
+    from subnorm_classroom.grading import cluster
 
     alone = local(0)
     monkeypatch.setattr(cluster, "PATIENCE", 0.5)

@@ -1,34 +1,52 @@
-"""A change of the grading code forces regrading: the digest covers every file that decides a mark."""
+"""A change of the grading code forces regrading: the digest covers every file that decides a mark, and no figure."""
 
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from subnorm.classroom import grade, sandbox
+import pytest
+
+from subnorm_classroom.grading import grade, sandbox
 
 LOADED = """
-import subnorm.classroom.grade, sys
-print(*(module.__file__ for name, module in sys.modules.items() if name.split(".")[0] == "subnorm"), sep="\\n")
+import subnorm_classroom.grading.grade, sys
+print(*(module.__file__ for name, module in sys.modules.items() if name.split(".")[0] in PACKAGES), sep="\\n")
 """
 
 
-def test_a_change_in_any_file_that_decides_marks_changes_the_digest(tmp_path, monkeypatch):
-    package = sandbox.PACKAGE
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED], cwd=package.parent, capture_output=True, text=True, check=True
-    )
-    deciding = {Path(line).relative_to(package) for line in done.stdout.splitlines()} | set(map(Path, sandbox.INSIDE))
-    assert {Path("__init__.py"), Path("checks/ex02/layer_norm.py"), Path("classroom/child.py")} <= deciding
-    copy = tmp_path / "subnorm"
-    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setitem(grade.code_digest.__globals__, "PACKAGE", copy)
-    before = grade.code_digest()
-    unseen = []
-    for path in sorted(deciding):
-        text = (copy / path).read_text("utf-8")
-        (copy / path).write_text(f"{text}# one more line\n", "utf-8")
-        if grade.code_digest() == before:
-            unseen.append(str(path))
-        (copy / path).write_text(text, "utf-8")
-    assert unseen == []
+@pytest.fixture
+def copy(tmp_path, monkeypatch):
+    """A copy of the packages, of which `code_digest` takes the digest."""
+    for name in sandbox.PACKAGES:
+        shutil.copytree(sandbox.COURSE / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setitem(grade.code_digest.__globals__, "COURSE", tmp_path)
+    return tmp_path
+
+
+def changes(copy, path):
+    """Whether one more line in a file changes the digest."""
+    before, text = grade.code_digest(), (copy / path).read_text("utf-8")
+    (copy / path).write_text(f"{text}# one more line\n", "utf-8")
+    after = grade.code_digest()
+    (copy / path).write_text(text, "utf-8")
+    return before != after
+
+
+def test_a_change_in_any_file_that_decides_marks_changes_the_digest(copy):
+    code = LOADED.replace("PACKAGES", repr(sandbox.PACKAGES))
+    done = subprocess.run([sys.executable, "-c", code], cwd=sandbox.COURSE, capture_output=True, text=True, check=True)
+    deciding = {Path(line).relative_to(sandbox.COURSE) for line in done.stdout.splitlines()}
+    deciding |= set(map(Path, sandbox.INSIDE))
+    for name in (
+        "subnorm/numpy/norms.py",
+        "subnorm_lab/checks/ex02/layer_norm.py",
+        "subnorm_classroom/grading/child.py",
+    ):
+        assert Path(name) in deciding
+    assert [str(path) for path in sorted(deciding) if not changes(copy, path)] == []
+
+
+@pytest.mark.parametrize("name", ["live.py", "figures.py", "museum/gains.py", "experiments/drift.py"])
+def test_what_no_mark_depends_on_changes_no_digest(name, copy):
+    assert not changes(copy, Path("subnorm_lab", name))

@@ -15,12 +15,13 @@ import pytest
 from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, PATIENT, SET, sheet
 from helpers.parts import need
 
-from subnorm.checks.collect import Outcome
-from subnorm.classroom import __main__ as command_line
-from subnorm.classroom import grade, handout, submissions
-from subnorm.classroom.running import draw
-from subnorm.classroom.submissions import File, Submission, read_all
-from subnorm.classroom.verdict import share
+from subnorm_classroom import __main__ as command_line
+from subnorm_classroom.grading import grade, submissions
+from subnorm_classroom.grading.running import draw
+from subnorm_classroom.grading.submissions import File, Submission, read_all
+from subnorm_classroom.grading.verdict import share
+from subnorm_classroom.sheets import handout
+from subnorm_lab.checks.collect import Outcome
 
 WRONG = MEAN_SQUARE.replace("(-1)", "(0)")
 STRICT = replace(SET[1], reference=lambda x: (x * x).mean(-1) + 1)  # a check that was changed
@@ -187,7 +188,7 @@ def test_another_mark_for_the_same_notebook_needs_the_teacher_for_one_student_to
 
 
 def grade_nothing():
-    from subnorm.classroom.running import Work
+    from subnorm_classroom.grading.running import Work
 
     return Work(answers={ex.name: "timeout" for ex in SET})
 
@@ -322,14 +323,14 @@ def test_progress_counts_on_a_terminal(capsys, monkeypatch):
 STOPPED = """
 import runpy, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts a background job without it
-from subnorm.classroom import release
+from subnorm_classroom.sheets import release
 def wait(*given):
     print("ready", flush=True)
     import time
     time.sleep(600)
 release.release = wait
 sys.argv = ["classroom", "release", "ex01"]
-runpy.run_module("subnorm.classroom", run_name="__main__")
+runpy.run_module("subnorm_classroom", run_name="__main__")
 """
 
 
@@ -349,7 +350,8 @@ def test_a_command_that_is_stopped_says_how_to_go_on(how):
     "command", ["release ex01", "draft ex01", "mark grades Ada a 1 --reason x", "handback g --to canvas"]
 )
 def test_an_error_of_the_disk_is_a_sentence_in_every_command(command, monkeypatch, capsys):
-    from subnorm.classroom import handback, marks, release
+    from subnorm_classroom.reports import handback, marks
+    from subnorm_classroom.sheets import release
 
     def full(*given):
         raise OSError(30, "Read-only file system", "/there/file")
@@ -374,7 +376,7 @@ def test_a_folder_that_cannot_be_read_is_a_sentence(tmp_path, monkeypatch):
 
 
 def test_a_released_sheet_is_whole_or_the_old_one(tmp_path, monkeypatch):
-    from subnorm import _files
+    from subnorm_lab import _files
 
     (tmp_path / "nbgrader_config.py").write_text("mine", "utf-8")
     (tmp_path / "source/ex01").mkdir(parents=True)

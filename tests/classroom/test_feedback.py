@@ -6,8 +6,8 @@ import pytest
 from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, PATIENT, SET, SETUP, cell, notebook, sheet
 from helpers.parts import need
 
-from subnorm.checks.collect import ODD
-from subnorm.classroom import grade
+from subnorm_classroom.grading import grade
+from subnorm_lab.checks.collect import ODD
 
 BODY = "def layer_norm(x, gamma, beta, eps):\n    "
 CHOSEN_LINE = """def layer_norm(x, gamma, beta, eps):

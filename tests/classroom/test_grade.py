@@ -16,15 +16,15 @@ import pytest
 from classroom.hand_ins import BRIEF, LAYER_NORM, MEAN_SQUARE, PATIENT, SET, cell, notebook, sheet, write_zip
 from helpers.parts import need
 
-from subnorm.checks.collect import Case, Outcome
-from subnorm.checks.exercise import Exercise
-from subnorm.classroom import grade, submissions
-from subnorm.classroom import sandbox as sandboxes
-from subnorm.classroom.cells import BrokenNotebook, Cell, cells_of, flags_of
-from subnorm.classroom.results import Refused, as_csv, feedback, write
-from subnorm.classroom.running import draw
-from subnorm.classroom.submissions import NoSubmissions, clean, file_names, read_all
-from subnorm.classroom.verdict import verdict
+from subnorm_classroom.grading import grade, submissions
+from subnorm_classroom.grading import sandbox as sandboxes
+from subnorm_classroom.grading.cells import BrokenNotebook, Cell, cells_of, flags_of
+from subnorm_classroom.grading.running import draw
+from subnorm_classroom.grading.submissions import NoSubmissions, clean, file_names, read_all
+from subnorm_classroom.grading.verdict import verdict
+from subnorm_classroom.reports.results import Refused, as_csv, feedback, write
+from subnorm_lab.checks.collect import Case, Outcome
+from subnorm_lab.checks.exercise import Exercise
 
 DDOF = LAYER_NORM.replace("wide.var(-1,", "wide.var(-1, ddof=1,")
 TODO = "def {}(*args):\n    raise NotImplementedError  # your code here\n"
@@ -192,15 +192,15 @@ SMALL = """
 import os, sys
 sys.path[:0] = SEEN_FROM
 from classroom.hand_ins import PATIENT, SET
-from subnorm.classroom import grade
+from subnorm_classroom.grading import grade
 grade.SETS["quick"] = SET
 sys.exit(grade.grade("quick", grade.Path(sys.argv[1]), grade.Path(sys.argv[2]), limits=PATIENT, jobs=1))
 """
 
 
-def small_run(package, *arguments, before=(), **environment):
-    """The small class, graded by another process from a package in a given folder."""
-    seen = [str(package.parent), str(Path(__file__).parents[1]), *sandboxes.installed_in()]
+def small_run(course, *arguments, before=(), **environment):
+    """The small class, graded by another process from the packages in a given folder."""
+    seen = [str(course), str(Path(__file__).parents[1]), *sandboxes.installed_in()]
     return subprocess.run(
         [*before, sys.executable, "-c", SMALL.replace("SEEN_FROM", repr(seen)), *map(str, arguments)],
         env={**os.environ, **environment}, capture_output=True, text=True, check=False,
@@ -214,10 +214,11 @@ def without_progress(said):
 @pytest.mark.slow
 def test_a_checkout_may_lie_anywhere(quick_set, room, tmp_path):
     there = tmp_path / "my subnorm é $HOME 'x'"
-    package = shutil.copytree(sandboxes.PACKAGE, there / "subnorm", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in sandboxes.PACKAGES:
+        shutil.copytree(sandboxes.COURSE / name, there / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.move(room, there / "class")
     (there / "scratch").mkdir()
-    done = small_run(package, there / "class", there / "grades", TMPDIR=str(there / "scratch"))
+    done = small_run(there, there / "class", there / "grades", TMPDIR=str(there / "scratch"))
     assert (done.returncode, without_progress(done.stderr)) == (0, "")
     assert [row[4] for row in rows(there / "grades")] == [
         "right", "right", "ddof1", "not_done", "missing", "no_function",
@@ -235,7 +236,7 @@ def test_a_full_disk_is_a_sentence(place, size, quick_set, room, tmp_path):
         (room / f"Student {k}.ipynb").write_bytes(b"")
     full = ["bwrap", "--dev-bind", "/", "/", "--size", str(size), "--tmpfs", str(tmp_path / place)]
     scratch = str(tmp_path / "scratch")
-    done = small_run(sandboxes.PACKAGE, room, tmp_path / "out", before=full, TMPDIR=scratch)
+    done = small_run(sandboxes.COURSE, room, tmp_path / "out", before=full, TMPDIR=scratch)
     where = {"out": "the grades cannot be written to", "scratch": "the temporary folder"}[place]
     assert done.returncode == 1
     assert "No space left on device" in done.stderr
@@ -593,7 +594,7 @@ def test_a_name_is_text_in_feedback_and_in_a_spreadsheet():
 @pytest.mark.parametrize(
     ("source", "flags"),
     [
-        ("import numpy as np\nfrom subnorm import checks", []),
+        ("import numpy as np\nfrom subnorm_lab import checks", []),
         ("import os, sys", ["imports os", "imports sys"]),
         ("import subnorm.numpy as sn", ["imports more of subnorm than checks"]),
         ("from subnorm import numpy", ["imports more of subnorm than checks"]),

@@ -8,8 +8,8 @@ worksheet that a user published), Canvas's `lib/gradebook_exporter.rb`, nbgrader
 import pytest
 from classroom.desk import record
 
-from subnorm.classroom.gradebook import PLATFORMS, Unmatched, letters, like
-from subnorm.classroom.results import Refused
+from subnorm_classroom.reports.gradebook import PLATFORMS, Unmatched, letters, like
+from subnorm_classroom.reports.results import Refused
 
 MOODLE = (
     '\ufeff"Identifier","Full name","Email address","Status","Marker 1","Marker 2","Grade","Maximum grade",'

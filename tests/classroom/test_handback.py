@@ -11,8 +11,9 @@ from classroom.hand_ins import PATIENT, SET, sheet, write_zip
 from classroom.test_gradebook import CANVAS, MOODLE, NBGRADER
 from helpers.parts import need
 
-from subnorm.classroom import __main__ as command_line
-from subnorm.classroom import grade, handback
+from subnorm_classroom import __main__ as command_line
+from subnorm_classroom.grading import grade
+from subnorm_classroom.reports import handback
 
 NOTES = {"timestamp.txt": "2026-11-20 15:58:23.948203 UTC", "submission_secret.txt": "s3"}
 FULL = [result("stream", 16, 16, "right"), result("paths", 1, 4)]  # 20 points at most, as in the samples
@@ -225,7 +226,7 @@ def test_handing_back_twice_gives_the_same_bytes(to, tmp_path):
 
 
 def test_a_full_disk_is_a_sentence_and_leaves_the_old_file(tmp_path, capsys, monkeypatch):
-    from subnorm import _files
+    from subnorm_lab import _files
 
     out = desk(tmp_path / "grades", of_moodle("Ada ONeil the 1st", 4711))
     assert hand_back(out, "moodle", MOODLE) == 0

@@ -11,8 +11,8 @@ import zipfile
 import pytest
 from packaging.requirements import Requirement
 
-from subnorm import checks
-from subnorm.classroom import handout, release
+from subnorm_classroom.sheets import handout, release
+from subnorm_lab import checks
 
 ROOT = release.ROOT
 NEEDS_TORCH = [name for name, exercises in checks.SETS.items() if any(e.way == "module" for e in exercises)]
@@ -35,7 +35,7 @@ def metadata(wheel):
 
 
 def test_the_trained_model_comes_with_its_licence(wheel):
-    folder = "subnorm/experiments/data"
+    folder = "subnorm_lab/stories/data"
     assert (ROOT / folder / "LICENSE-tinyllamas").is_file()
     for path in (ROOT / folder).iterdir():
         assert wheel.read(f"{folder}/{path.name}") == path.read_bytes()
@@ -90,12 +90,14 @@ def test_a_sheet_says_what_it_needs_and_imports_nothing_else(name):
     assert ("PyTorch for exercise" if name in NEEDS_TORCH else "PyTorch is not needed.") in said
     code = "\n".join("".join(cell["source"]) for cell in sheet["cells"] if cell["cell_type"] == "code")
     found = {name.split(".")[0] for name in re.findall(r"^\s*(?:import|from) ([\w.]+)", code, flags=re.MULTILINE)}
-    assert found - sys.stdlib_module_names == {"numpy", "subnorm"} | ({"torch"} if name in NEEDS_TORCH else set())
+    ours = {"subnorm", "subnorm_lab"}
+    assert found - sys.stdlib_module_names - ours == {"numpy"} | ({"torch"} if name in NEEDS_TORCH else set())
+    assert "subnorm_lab" in found
 
 
 def test_the_checks_judge_right_answers_where_there_is_numpy_alone():
     code = WITHOUT + (
-        "from subnorm import checks\n"
+        "from subnorm_lab import checks\n"
         "for exercises in checks.SETS.values():\n"
         "    for exercise in exercises:\n"
         "        assert exercise.way == 'module' or exercise(exercise.reference), exercise.name\n"

@@ -20,13 +20,13 @@ import pytest
 from classroom.hand_ins import BRIEF, LAYER_NORM, MEAN_SQUARE, PATIENT, SET, SETUP, cell, notebook, sheet, write_zip
 from helpers.parts import need
 
-from subnorm.classroom import grade, submissions
-from subnorm.classroom.cells import Cell, cells_of, flags_of
-from subnorm.classroom.results import as_csv
-from subnorm.classroom.running import draw
-from subnorm.classroom.submissions import file_names, read_all
-from subnorm.classroom.verdict import verdict
-from subnorm.classroom.wire import pack_case
+from subnorm_classroom.grading import grade, submissions
+from subnorm_classroom.grading.cells import Cell, cells_of, flags_of
+from subnorm_classroom.grading.running import draw
+from subnorm_classroom.grading.submissions import file_names, read_all
+from subnorm_classroom.grading.verdict import verdict
+from subnorm_classroom.grading.wire import pack_case
+from subnorm_classroom.reports.results import as_csv
 
 LOOP = "def layer_norm(x, gamma, beta, eps):\n    while True:\n        pass\n"
 HALF = "def layer_norm(*args):\n    return 0.5\n"

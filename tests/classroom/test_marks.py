@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 import pytest
 from classroom.desk import desk, record, result
 
-from subnorm.classroom import __main__ as command_line
-from subnorm.classroom.marks import changes, finished, marked, read_marks
-from subnorm.classroom.page import page
-from subnorm.classroom.results import Refused, feedback, read_json
+from subnorm_classroom import __main__ as command_line
+from subnorm_classroom.reports.marks import changes, finished, marked, read_marks
+from subnorm_classroom.reports.page import page
+from subnorm_classroom.reports.results import Refused, feedback, read_json
 
 ADA, BO = record("Ada", "Ada.ipynb"), record("Bo L_12", "Bo L_12_assignsubmission_file/x.ipynb")
 

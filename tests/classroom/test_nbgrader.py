@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from helpers import parts
 
-from subnorm import checks
-from subnorm.classroom import release
+from subnorm_classroom.sheets import release
+from subnorm_lab import checks
 
 # a sheet without PyTorch, which would take time to import in the kernels of three students
 SET = next(name for name in checks.SETS if "import torch" not in release.source_of(name).read_text("utf-8"))

@@ -12,12 +12,12 @@ from classroom.hand_ins import PATIENT, notebook, write_zip
 from classroom.test_gradebook import CANVAS, MOODLE, NBGRADER
 from helpers.parts import need
 
-from subnorm import checks
-from subnorm.classroom import __main__ as command_line
-from subnorm.classroom import grade
-from subnorm.classroom import overview as module
-from subnorm.classroom.beliefs import anchor, read
-from subnorm.classroom.results import read_json
+from subnorm_classroom import __main__ as command_line
+from subnorm_classroom.grading import grade
+from subnorm_classroom.reports import overview as module
+from subnorm_classroom.reports.beliefs import anchor, read
+from subnorm_classroom.reports.results import read_json
+from subnorm_lab import checks
 
 RMS_NORM = """def rms_norm(x, gamma, eps):
     wide = x.astype(float)
@@ -279,7 +279,7 @@ def test_a_book_on_another_drive_is_linked_by_its_whole_address(tmp_path, monkey
 
 
 def test_without_a_built_book_the_page_names_the_section_and_links_nowhere(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "PACKAGE", tmp_path / "course/subnorm")
+    monkeypatch.setattr(module, "COURSE", tmp_path / "course")
     page, text = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 40, EX02))
     assert "<a " not in page
     assert "chapter 03, “eps outside the root is another function” · teacher’s page, ex02" in text

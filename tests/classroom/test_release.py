@@ -15,11 +15,11 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from subnorm import checks
-from subnorm.checks.exercise import Exercise, totals
-from subnorm.classroom import __main__ as command_line
-from subnorm.classroom import handout, plain, release
-from subnorm.classroom.release import ROOT, SheetError, student
+from subnorm_classroom import __main__ as command_line
+from subnorm_classroom.sheets import handout, plain, release
+from subnorm_classroom.sheets.release import ROOT, SheetError, student
+from subnorm_lab import checks
+from subnorm_lab.checks.exercise import Exercise, totals
 
 DOUBLE = '''def double(x):
     """Twice x."""
@@ -76,7 +76,7 @@ def source(monkeypatch):
     triple = DOUBLE.replace("double", "triple").replace("twice_as_large", "three_times_as_large")
     cells = [
         cell("markdown", "top", "# A small sheet"),
-        cell("code", "setup", "from subnorm import checks", ["setup"]),
+        cell("code", "setup", "from subnorm_lab import checks", ["setup"]),
         *exercise_cells(1, "double", 1, DOUBLE),
         *exercise_cells(2, "triple", 2, triple),
         cell("code", "figure", "double(2)", ["solution-only"]),
@@ -270,7 +270,7 @@ def test_two_runs_write_the_same_bytes(checkout, capsys):
 
 def test_check_says_what_is_stale_and_writes_nothing(checkout, capsys):
     path = checkout / "notebooks/exercises/student/ex90-small.ipynb"
-    fix = "student/ex90-small.ipynb is out of date; run: python -m subnorm.classroom release ex90"
+    fix = "student/ex90-small.ipynb is out of date; run: python -m subnorm_classroom release ex90"
     assert release.release(["ex90"], check=True) == 1
     assert fix in capsys.readouterr().err
     assert not path.exists()
@@ -322,7 +322,7 @@ def test_the_wheel_in_the_zip_installs(tmp_path):
     subprocess.run([*pip, "--target", tmp_path / "there", tmp_path / name], check=True, timeout=120)
     script = "import subnorm, importlib.metadata as m; print(subnorm.__file__, m.version('subnorm'))"
     options = {"cwd": tmp_path, "env": {"PYTHONPATH": str(tmp_path / "there")}, "check": True, "timeout": 60}
-    command = [sys.executable, "-c", script + "; from subnorm import checks"]
+    command = [sys.executable, "-c", script + "; from subnorm_lab import checks"]
     done = subprocess.run(command, capture_output=True, text=True, **options)
     version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     assert done.stdout.split() == [str(tmp_path / "there/subnorm/__init__.py"), version]
@@ -365,7 +365,7 @@ def test_the_deadline_of_a_day_is_its_end(text, time):
 
 
 def test_grade_gets_what_was_asked_for(monkeypatch, tmp_path):
-    from subnorm.classroom import grade
+    from subnorm_classroom.grading import grade
 
     seen = []
     monkeypatch.setattr(grade, "grade", lambda *arguments: seen.append(arguments) or 0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from subnorm.classroom.results import (
+from subnorm_classroom.reports.results import (
     Refused,
     as_cell,
     as_csv,

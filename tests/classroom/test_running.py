@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from classroom.hand_ins import SET
 
-from subnorm.checks.collect import Outcome
-from subnorm.classroom import running
-from subnorm.classroom.cells import Cell
-from subnorm.classroom.running import Work, draw, hear
-from subnorm.classroom.sandbox import Ending, Limits
-from subnorm.classroom.wire import pack_outcome
+from subnorm_classroom.grading import running
+from subnorm_classroom.grading.cells import Cell
+from subnorm_classroom.grading.running import Work, draw, hear
+from subnorm_classroom.grading.sandbox import Ending, Limits
+from subnorm_classroom.grading.wire import pack_outcome
+from subnorm_lab.checks.collect import Outcome
 
 ONE, TWO = (ex.name for ex in SET)
 CASES = {ex.name: draw(ex, 1) for ex in SET}

@@ -18,13 +18,13 @@ import pytest
 from classroom.hand_ins import PATIENT
 from helpers.parts import need
 
-from subnorm.checks.collect import Case, Device, Outcome, Sublayer
-from subnorm.classroom import calls, child, sandbox, wire
-from subnorm.classroom.canary import CANARY
-from subnorm.classroom.cells import Cell
-from subnorm.classroom.running import draw
-from subnorm.classroom.sandbox import Limits, NoSandbox, Sandbox
-from subnorm.classroom.verdict import verdict
+from subnorm_classroom.grading import calls, child, sandbox, wire
+from subnorm_classroom.grading.canary import CANARY
+from subnorm_classroom.grading.cells import Cell
+from subnorm_classroom.grading.running import draw
+from subnorm_classroom.grading.sandbox import Limits, NoSandbox, Sandbox
+from subnorm_classroom.grading.verdict import verdict
+from subnorm_lab.checks.collect import Case, Device, Outcome, Sublayer
 
 known = pytest.mark.skipif(not calls.program(), reason="the system calls of this machine are not known")
 DTYPES = ["float16", "bfloat16", "float32", "float64"]
@@ -71,7 +71,7 @@ def test_there_is_no_home_no_course_no_other_process_and_no_package(tmp_path, mo
     """Even if the packages are in a folder named like the course, as in a clone with the default name."""
     need("bwrap")
     site = tmp_path / "my subnorm é" / "packages"
-    shutil.copytree(sandbox.PACKAGE / "checks", site / "subnorm/checks")
+    shutil.copytree(sandbox.COURSE / "subnorm_lab/checks", site / "subnorm_lab/checks")
     (site / "other.py").write_text("")
     monkeypatch.setattr(sandbox, "installed_in", lambda real=sandbox.installed_in: [*real(), str(site)])
     with Sandbox(limits=PATIENT) as box:
@@ -85,8 +85,8 @@ def test_there_is_no_home_no_course_no_other_process_and_no_package(tmp_path, mo
         }
         assert value(box, f"os.path.exists({str(site / 'other.py')!r})") is True
         assert sorted(of_the_package(box)) == [
-            "/grader/subnorm/checks/collect.py", "/grader/subnorm/classroom/calls.py",
-            "/grader/subnorm/classroom/child.py", "/grader/subnorm/classroom/wire.py",
+            "/grader/subnorm_classroom/grading/calls.py", "/grader/subnorm_classroom/grading/child.py",
+            "/grader/subnorm_classroom/grading/wire.py", "/grader/subnorm_lab/checks/collect.py",
         ]  # fmt: skip
 
 
@@ -107,7 +107,7 @@ for folder, _, names in os.walk("/"):
 def test_a_package_that_is_installed_and_not_editable_is_covered(tmp_path, monkeypatch):
     need("bwrap")
     site = tmp_path / "site"
-    shutil.copytree(sandbox.PACKAGE / "numpy", site / "subnorm/numpy")
+    shutil.copytree(sandbox.COURSE / "subnorm/numpy", site / "subnorm/numpy")
     (site / "class").mkdir()
     (site / "class/Ada.ipynb").write_text("{}")
     (site / "class.zip").write_text("secret")
@@ -228,8 +228,8 @@ import json, sys, threading, time
 from dataclasses import replace
 from pathlib import Path
 sys.path[:0] = SEEN_FROM
-from subnorm.classroom import sandbox
-from subnorm.classroom.sandbox import Limits, Sandbox
+from subnorm_classroom.grading import sandbox
+from subnorm_classroom.grading.sandbox import Limits, Sandbox
 
 started, asked = [], {}
 
@@ -275,7 +275,7 @@ def as_an_ordinary_user():
 @pytest.mark.parametrize("who", [as_oneself, as_an_ordinary_user], ids=["oneself", "an ordinary user"])
 @pytest.mark.slow
 def test_every_process_inside_has_the_filter_and_the_limits_pid_1_too(who):
-    code = WATCH.replace("SEEN_FROM", repr([str(sandbox.PACKAGE.parent), *sandbox.installed_in()]))
+    code = WATCH.replace("SEEN_FROM", repr([str(sandbox.COURSE), *sandbox.installed_in()]))
     environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
     done = subprocess.run([*who(), "-c", code], env=environment, cwd="/", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -397,8 +397,8 @@ def test_a_clear_message_where_the_package_would_be(box):
     outcome = ask(box, "from subnorm.numpy import layer_norm")
     assert outcome.error == "ModuleNotFoundError"
     assert "write the function yourself" in outcome.message
-    assert value(box, "__import__('subnorm').checks.layer_norm(print)") is True
-    assert ask(box, "from subnorm.checks.collect import Device\nfound = Device(2.0, [1.0]).launch") == 2.0
+    assert value(box, "__import__('subnorm_lab').checks.layer_norm(print)") is True
+    assert ask(box, "from subnorm_lab.checks.collect import Device\nfound = Device(2.0, [1.0]).launch") == 2.0
 
 
 def test_no_bubblewrap_is_a_refusal_with_the_fix(monkeypatch):

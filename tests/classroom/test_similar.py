@@ -15,13 +15,11 @@ import pytest
 from checks import test_bank as bank
 from classroom.hand_ins import cell, notebook, write_zip
 
-from subnorm.checks import SETS
-from subnorm.classroom import __main__ as command_line
-from subnorm.classroom import similar, similarity
-from subnorm.classroom.cells import Cell
-from subnorm.classroom.release import change, read, source_of, student
-from subnorm.classroom.similar_page import code, page
-from subnorm.classroom.similarity import (
+from subnorm_classroom import __main__ as command_line
+from subnorm_classroom.grading.cells import Cell
+from subnorm_classroom.reports import similar, similarity
+from subnorm_classroom.reports.similar_page import code, page
+from subnorm_classroom.reports.similarity import (
     LEAST,
     HandIn,
     Pair,
@@ -32,6 +30,8 @@ from subnorm.classroom.similarity import (
     tokens_of,
     winnowed,
 )
+from subnorm_classroom.sheets.release import change, read, source_of, student
+from subnorm_lab.checks import SETS
 
 BACKWARD = """def residual_backward(dy, x, weight):
     # the Jacobian of the branch

@@ -5,8 +5,8 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from subnorm import checks
-from subnorm.classroom import release
+from subnorm_classroom.sheets import release
+from subnorm_lab import checks
 
 each_set = pytest.mark.parametrize("name", list(checks.SETS))
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from subnorm.classroom.grade import Grading
-from subnorm.classroom.submissions import File, TooLarge, files_of_zip, read_file, without_common_folder
+from subnorm_classroom.grading.grade import Grading
+from subnorm_classroom.grading.submissions import File, TooLarge, files_of_zip, read_file, without_common_folder
 
 
 def test_ten_mebibytes_are_read_and_no_byte_more(tmp_path):

@@ -12,13 +12,14 @@ import pytest
 from classroom.hand_ins import LAYER_NORM, PATIENT, SET, SETUP, cell, notebook, sheet
 from helpers.parts import need
 
-from subnorm import checks
-from subnorm.checks.edited import text_of
-from subnorm.classroom import __main__ as command_line
-from subnorm.classroom import grade, handout, variants
-from subnorm.classroom.release import check_line, read, source_of, student
-from subnorm.classroom.results import Refused, as_json
-from subnorm.classroom.variants import Release
+from subnorm_classroom import __main__ as command_line
+from subnorm_classroom.grading import grade
+from subnorm_classroom.reports.results import Refused, as_json
+from subnorm_classroom.sheets import handout, variants
+from subnorm_classroom.sheets.release import check_line, read, source_of, student
+from subnorm_classroom.sheets.variants import Release
+from subnorm_lab import checks
+from subnorm_lab.checks.edited import text_of
 
 WITH = [ex for exercises in checks.SETS.values() for ex in exercises if ex.variants]
 CLASS = ("Ada Lovelace", "Hopper, Grace", "Emmy Noether_1882")

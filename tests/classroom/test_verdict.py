@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from subnorm.checks.collect import Case, Outcome
-from subnorm.classroom.canary import CANARY
-from subnorm.classroom.cells import Cell
-from subnorm.classroom.running import draw
-from subnorm.classroom.verdict import verdict
+from subnorm_classroom.grading.canary import CANARY
+from subnorm_classroom.grading.cells import Cell
+from subnorm_classroom.grading.running import draw
+from subnorm_classroom.grading.verdict import verdict
+from subnorm_lab.checks.collect import Case, Outcome
 
 
 @pytest.mark.parametrize(

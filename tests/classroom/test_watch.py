@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from classroom.hand_ins import PATIENT
 
-from subnorm.classroom import sandbox
-from subnorm.classroom.sandbox import Sandbox, end
-from subnorm.classroom.wire import LARGEST
+from subnorm_classroom.grading import sandbox
+from subnorm_classroom.grading.sandbox import Sandbox, end
+from subnorm_classroom.grading.wire import LARGEST
 
 LINE = 1 << 10
 

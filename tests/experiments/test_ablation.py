@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import torch
 
-from subnorm.experiments import ablation
-from subnorm.experiments.language_model import LanguageModel, train
 from subnorm.numpy import layer_norm, pre_ln, residual
+from subnorm_lab.experiments import ablation
+from subnorm_lab.experiments.language_model import LanguageModel, train
 
 X = np.array([2.0, 4.0, 6.0, 12.0])
 
@@ -106,7 +106,7 @@ def test_the_record_says_what_it_depends_on_and_fits_the_code() -> None:
     record = ablation.recorded()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
     assert set(record["versions"]) == {"python", "torch", "numpy", "subnorm"}
-    assert record["command"] == "python -m subnorm.experiments.ablation"
+    assert record["command"] == "python -m subnorm_lab.experiments.ablation"
     assert (record["learning_rate"], record["batch"], record["steps"]) == (ablation.LR, ablation.BATCH, ablation.STEPS)
     assert tuple(record["depths"]) == ablation.DEPTHS
     assert tuple(record["other_rates"]) == ablation.OTHER_RATES

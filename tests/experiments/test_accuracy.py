@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from subnorm.experiments import accuracy
+from subnorm_lab.experiments import accuracy
 
 
 def test_the_record_is_what_our_norms_do_now() -> None:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from subnorm.experiments import after_pre_ln
-from subnorm.experiments.language_model import Characters
 from subnorm.torch import STACK_PLACEMENTS
+from subnorm_lab.experiments import after_pre_ln
+from subnorm_lab.experiments.language_model import Characters
 
 
 @pytest.mark.parametrize(("place", "name"), [("pre", "pre"), ("post", "post"), ("branch", "after_branch")])

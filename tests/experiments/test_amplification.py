@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from subnorm.experiments import amplification
-from subnorm.experiments.deepnorm import untrained
-from subnorm.experiments.stack import random_tokens
+from subnorm_lab.experiments import amplification
+from subnorm_lab.experiments.deepnorm import untrained
+from subnorm_lab.experiments.stack import random_tokens
 
 
 @pytest.mark.parametrize("kind", ["pre", "post", "deepnorm"])

@@ -13,7 +13,7 @@ from torch import nn
 
 import subnorm.numpy as sn
 import subnorm.torch as st
-from subnorm.experiments.deepnorm import constants
+from subnorm_lab.experiments.deepnorm import constants
 
 FOUR = np.array([2.0, 4.0, 6.0, 12.0])
 SEEDS = range(5)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from subnorm.experiments import batch_norm_gap as gap
 from subnorm.torch import batch_norm
+from subnorm_lab.experiments import batch_norm_gap as gap
 
 
 def test_the_rows_are_all_tokens_of_all_sequences() -> None:
@@ -72,7 +72,7 @@ def test_the_record_says_what_it_depends_on_and_fits_the_code() -> None:
     record = gap.recorded()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
     assert set(record["versions"]) == {"python", "torch", "numpy", "subnorm"}
-    assert record["command"] == "python -m subnorm.experiments.batch_norm_gap"
+    assert record["command"] == "python -m subnorm_lab.experiments.batch_norm_gap"
     assert record["task"] == repr(gap.TASK)
     assert (record["steps"], record["blocks"]) == (gap.STEPS, gap.BLOCKS)
     assert (record["seeds"], record["batch_sizes"]) == (list(gap.SEEDS), list(gap.BATCH_SIZES))

@@ -5,9 +5,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from subnorm.experiments import block_backward
-from subnorm.experiments.finite_differences import finite_difference
 from subnorm.numpy import PLACEMENTS, layer_norm, layer_norm_backward
+from subnorm_lab.experiments import block_backward
+from subnorm_lab.experiments.finite_differences import finite_difference
 
 rng = np.random.default_rng(0)
 X, DY, W = rng.standard_normal((2, 5)), rng.standard_normal((2, 5)), rng.standard_normal((5, 5))

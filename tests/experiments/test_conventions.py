@@ -10,10 +10,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from subnorm.experiments import conventions
-from subnorm.experiments.conventions import COMMITS, CONVENTIONS, SAME_INPUTS, difference, norm, pairs
-from subnorm.experiments.precision import FORMATS
 from subnorm.numpy import layer_norm, rms_norm
+from subnorm_lab.experiments import conventions
+from subnorm_lab.experiments.conventions import COMMITS, CONVENTIONS, SAME_INPUTS, difference, norm, pairs
+from subnorm_lab.experiments.precision import FORMATS
 from tools.course import ROOT
 
 

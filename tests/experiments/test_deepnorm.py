@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from subnorm.experiments.deepnorm import constants, deep_norm, untrained
-from subnorm.experiments.stack import Stack, causal_mask, random_tokens
+from subnorm_lab.experiments.deepnorm import constants, deep_norm, untrained
+from subnorm_lab.experiments.stack import Stack, causal_mask, random_tokens
 
 
 @pytest.mark.parametrize(("blocks", "alpha", "beta"), [(6, 1.8612, 0.3799), (100, 3.7606, 0.1880)])

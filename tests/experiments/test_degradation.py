@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from subnorm.experiments.degradation import STACKS, batch, leave_one_out, train
+from subnorm_lab.experiments.degradation import STACKS, batch, leave_one_out, train
 
 
 def test_the_target_has_mean_zero_and_variance_one() -> None:

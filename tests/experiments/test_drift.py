@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from subnorm.experiments.drift import ACTIVATIONS, describe, follow
+from subnorm_lab.experiments.drift import ACTIVATIONS, describe, follow
 
 WIDE = {"depth": 1, "d": 256, "examples": 128, "seeds": range(3)}
 

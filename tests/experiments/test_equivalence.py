@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from subnorm.experiments.equivalence import (
+from subnorm_lab.experiments.equivalence import (
     centre_writers,
     mean_gradients,
     mean_share,
@@ -12,7 +12,7 @@ from subnorm.experiments.equivalence import (
     untie_head,
     writers,
 )
-from subnorm.experiments.language_model import loss
+from subnorm_lab.experiments.language_model import loss
 
 
 @pytest.fixture

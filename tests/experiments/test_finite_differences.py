@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from subnorm.experiments.finite_differences import adjoint_gap, finite_difference
+from subnorm_lab.experiments.finite_differences import adjoint_gap, finite_difference
 
 rng = np.random.default_rng(0)
 X, DY, V = (rng.standard_normal((2, 3)) for _ in range(3))

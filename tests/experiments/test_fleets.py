@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from subnorm.experiments import fleets, pooling
+from subnorm_lab.experiments import fleets, pooling
 
 
 def draw(fleet: str) -> tuple[torch.Tensor, torch.Tensor]:
@@ -48,7 +48,7 @@ def test_the_record_says_what_it_depends_on_and_fits_the_code() -> None:
     record = fleets.recorded()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
     assert set(record["versions"]) == {"python", "torch", "numpy", "subnorm"}
-    assert record["command"] == "python -m subnorm.experiments.fleets"
+    assert record["command"] == "python -m subnorm_lab.experiments.fleets"
     assert (record["seeds"], record["steps"]) == (list(fleets.SEEDS), list(fleets.STEPS))
     assert list(record["errors"]) == list(fleets.FLEETS)
     for heads in record["errors"].values():

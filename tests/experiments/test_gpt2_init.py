@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from subnorm.experiments.gpt2_init import STD, written
+from subnorm_lab.experiments.gpt2_init import STD, written
 
 SMALL = {"d_model": 64, "seeds": range(3)}
 

@@ -4,10 +4,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from subnorm.experiments import gradients
-from subnorm.experiments.deepnorm import constants, untrained
-from subnorm.experiments.stack import Stack, causal_mask, draw_weights, random_tokens
 from subnorm.torch import DecoderBlock
+from subnorm_lab.experiments import gradients
+from subnorm_lab.experiments.deepnorm import constants, untrained
+from subnorm_lab.experiments.stack import Stack, causal_mask, draw_weights, random_tokens
 
 
 def test_log_slopes_of_power_laws() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from subnorm.experiments.invariances import CHANGES, PUBLISHED, changes, invariance_table
+from subnorm_lab.experiments.invariances import CHANGES, PUBLISHED, changes, invariance_table
 
 SEEDS = range(5)
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from subnorm.experiments.jacobian import jacobian, singular_values
+from subnorm_lab.experiments.jacobian import jacobian, singular_values
 
 D = 8
 TORCH = {"layer": F.layer_norm, "rms": F.rms_norm}

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from subnorm.experiments.journey import travel
-from subnorm.experiments.signal import expected_signal
+from subnorm_lab.experiments.journey import travel
+from subnorm_lab.experiments.signal import expected_signal
 
 
 @pytest.mark.parametrize("wiring", ["plain", "residual", "pre", "post"])

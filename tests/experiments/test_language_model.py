@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from subnorm.experiments.language_model import IGNORE, Characters, Copy, LanguageModel, learning_rate, loss, train
+from subnorm_lab.experiments.language_model import IGNORE, Characters, Copy, LanguageModel, learning_rate, loss, train
 
 
 def generator(seed: int = 0) -> torch.Generator:

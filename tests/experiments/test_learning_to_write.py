@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from subnorm.experiments import language_model, learning_to_write, stored
-from subnorm.experiments.learning_to_write import PROMPT, SEEDS, STEPS, TASK
+from subnorm_lab.experiments import language_model, learning_to_write, stored
+from subnorm_lab.experiments.learning_to_write import PROMPT, SEEDS, STEPS, TASK
 
 
 def test_the_record_says_what_it_depends_on_and_fits_the_code() -> None:
     record = learning_to_write.recorded()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
     assert set(record["versions"]) == {"python", "torch", "numpy", "subnorm"}
-    assert record["command"] == "python -m subnorm.experiments.learning_to_write all"
+    assert record["command"] == "python -m subnorm_lab.experiments.learning_to_write all"
     assert record["task"] == repr(TASK)
     sizes = {name: record[name] for name in ("blocks", "d_model", "learning_rate", "batch_size", "temperature")}
     assert sizes == {"blocks": 3, "d_model": 64, "learning_rate": 0.002, "batch_size": 8, "temperature": 0.7}

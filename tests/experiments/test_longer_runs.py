@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from subnorm.experiments import longer_runs, stored, warmup
+from subnorm_lab.experiments import longer_runs, stored, warmup
 
 
 def test_the_record_says_what_it_depends_on_and_fits_the_code() -> None:
     record = longer_runs.recorded()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
     assert set(record["versions"]) == {"python", "torch", "numpy", "subnorm"}
-    assert record["command"] == "python -m subnorm.experiments.longer_runs all"
+    assert record["command"] == "python -m subnorm_lab.experiments.longer_runs all"
     assert record["task"] == repr(longer_runs.SETTING.task)
     assert record["chance"] == pytest.approx(longer_runs.SETTING.task.chance, abs=1e-4)
     assert record["batch_size"] == longer_runs.SETTING.batch_size

@@ -3,15 +3,15 @@ import re
 import numpy as np
 import pytest
 
-from subnorm.experiments import norm_share
-from subnorm.experiments.norm_share import LENGTHS, ROUNDS, calls
+from subnorm_lab.experiments import norm_share
+from subnorm_lab.experiments.norm_share import LENGTHS, ROUNDS, calls
 
 
 def test_the_record_says_what_it_depends_on_and_fits_the_code() -> None:
     record = norm_share.recorded()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
     assert set(record["versions"]) == {"python", "torch", "numpy", "subnorm"}
-    assert record["command"] == "OPENBLAS_NUM_THREADS=1 python -m subnorm.experiments.norm_share"
+    assert record["command"] == "OPENBLAS_NUM_THREADS=1 python -m subnorm_lab.experiments.norm_share"
     assert record["device"]
     assert record["dtype"] == "float32"
     assert tuple(record["shares"]) == LENGTHS

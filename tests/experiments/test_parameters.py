@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 import subnorm.torch as st
-from subnorm.experiments import parameters
-from subnorm.experiments.parameters import PARTS, Sizes
+from subnorm_lab.experiments import parameters
+from subnorm_lab.experiments.parameters import PARTS, Sizes
 
 SMALL = Sizes(layers=3, d_model=24, d_ff=40, vocabulary=17, positions=11)
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from subnorm.experiments import parity
-from subnorm.experiments.equivalence import random_model
-from subnorm.experiments.language_model import loss
-from subnorm.experiments.parity import T_95, held_back_loss, paired_interval, windows
+from subnorm_lab.experiments import parity
+from subnorm_lab.experiments.equivalence import random_model
+from subnorm_lab.experiments.language_model import loss
+from subnorm_lab.experiments.parity import T_95, held_back_loss, paired_interval, windows
 
 
 def test_windows_cover_the_text_once_and_know_what_comes_next():
@@ -65,7 +65,7 @@ def test_what_cannot_be_paired_is_refused():
 def test_the_record_says_what_it_depends_on_and_fits_the_code():
     record = parity.recorded()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
-    assert record["command"] == "python -m subnorm.experiments.parity"
+    assert record["command"] == "python -m subnorm_lab.experiments.parity"
     assert set(record["versions"]) == {"python", "torch", "numpy", "subnorm"}
     assert record["task"] == repr(parity.TASK)
     told = {"norms": parity.NORMS, "seeds": parity.SEEDS}

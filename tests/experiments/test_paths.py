@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from subnorm.experiments.paths import binomial, branch_jacobians, enumerate_paths, sum_by_length
-from subnorm.experiments.signal import weights
 from subnorm.torch import residual
+from subnorm_lab.experiments.paths import binomial, branch_jacobians, enumerate_paths, sum_by_length
+from subnorm_lab.experiments.signal import weights
 
 DEPTH, D, SEEDS = 6, 5, (0, 3)
 JACOBIANS, X = branch_jacobians("he", DEPTH, scale=0.7, d=D, seeds=SEEDS)

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from subnorm.experiments import pooling
-from subnorm.experiments.pooling import HEADS, AttentionPool, LastStep, MeanPool, Regressor
+from subnorm_lab.experiments import pooling
+from subnorm_lab.experiments.pooling import HEADS, AttentionPool, LastStep, MeanPool, Regressor
 
 
 def steps(*shape: int) -> Tensor:

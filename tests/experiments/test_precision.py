@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from subnorm.experiments import precision, stories
-from subnorm.experiments.precision import FORMATS, VARIANCES, treated
 from subnorm.numpy import layer_norm, rms_norm
+from subnorm_lab import stories
+from subnorm_lab.experiments import precision
+from subnorm_lab.experiments.precision import FORMATS, VARIANCES, treated
 
 HALF = FORMATS["float16"]
 

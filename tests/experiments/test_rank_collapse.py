@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import subnorm.numpy as sn
-from subnorm.experiments.rank_collapse import (
+from subnorm_lab.experiments.rank_collapse import (
     attention_paths,
     draw_layers,
     draw_tokens,

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from subnorm import timing
-from subnorm.experiments import stored
 from subnorm.timing import record as timing_record
+from subnorm_lab.experiments import stored
 
 RECORDS = sorted(stored.file("any").parent.glob("*.json"))
 #: The calls that only rearrange constants
@@ -91,7 +91,7 @@ def differences(node: ast.expr, found: Any, names: Names, where: str) -> Iterato
 
 
 def settings(path: Path, record: dict[str, Any]) -> list[str]:
-    module = f"subnorm.experiments.{path.stem}"
+    module = f"subnorm_lab.experiments.{path.stem}"
     return list(differences(entries_of(module), record, vars(importlib.import_module(module)), path.stem))
 
 

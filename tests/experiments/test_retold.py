@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from subnorm.experiments import retold, stored, stories
+from subnorm_lab import stories
+from subnorm_lab.experiments import retold, stored
 
 
 def test_the_record_is_what_the_models_say_now() -> None:

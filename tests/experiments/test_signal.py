@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from subnorm.experiments.signal import INITS, WIRINGS, expected_signal, gain, propagate, weights
+from subnorm_lab.experiments.signal import INITS, WIRINGS, expected_signal, gain, propagate, weights
 
 SMALL = {"depth": 6, "d": 32, "tokens": 16}
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from subnorm.experiments.stack import Stack, causal_mask, mean_square, random_tokens, token_cosine
+from subnorm_lab.experiments.stack import Stack, causal_mask, mean_square, random_tokens, token_cosine
 
 
 def generator(seed: int = 0) -> torch.Generator:

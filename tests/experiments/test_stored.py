@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from subnorm.experiments import stored
+from subnorm_lab.experiments import stored
 
 
 def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:

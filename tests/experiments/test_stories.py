@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from subnorm.experiments import stories, story_files
-from subnorm.experiments.stories import Model, altered, generate, load
-from subnorm.experiments.stories_torch import Stories
 from subnorm.numpy import layer_norm, post_ln, rms_norm
+from subnorm_lab import stories
+from subnorm_lab.stories import Model, altered, generate, load
+from subnorm_lab.stories import files as story_files
+from subnorm_lab.stories.torch import Stories
 
 LISTING = Path(__file__).parents[2] / "book" / "story.py"
 
@@ -222,5 +223,5 @@ def test_a_damaged_file_is_refused(file: str, read, tmp_path: Path, monkeypatch:
 
 
 def test_the_model_needs_numpy_alone() -> None:
-    code = "import sys, subnorm.experiments.stories; print({'torch', 'matplotlib', 'IPython'} & {*sys.modules})"
+    code = "import sys, subnorm_lab.stories; print({'torch', 'matplotlib', 'IPython'} & {*sys.modules})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -4,7 +4,7 @@ import math
 import pytest
 import torch
 
-from subnorm.experiments import text
+from subnorm_lab.experiments import text
 
 HASHES = {
     "us-constitution.txt": "e398fe77f26f1ba6ea7ccc6e6f0b0c91c6de08ec7f1e5efa6be60dd39ccce4e6",

@@ -4,14 +4,14 @@ import re
 import numpy as np
 import pytest
 
-from subnorm.experiments import warmup
+from subnorm_lab.experiments import warmup
 
 
 def test_the_record_says_what_it_depends_on_and_fits_the_code() -> None:
     record = warmup.recorded()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
     assert set(record["versions"]) == {"python", "torch", "numpy", "subnorm"}
-    assert record["command"] == "python -m subnorm.experiments.warmup"
+    assert record["command"] == "python -m subnorm_lab.experiments.warmup"
     assert record["seeds"] == list(warmup.SEEDS)
     assert set(record["maps"]) == set(warmup.MAPS)
     for name, setting in warmup.MAPS.items():

@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from subnorm import museum
-from subnorm.checks.collect import collect
-from subnorm.checks.edited import text_of
+from subnorm_lab import museum
+from subnorm_lab.checks.collect import collect
+from subnorm_lab.checks.edited import text_of
 from tools.refresh import NOTEBOOKS
 
 PAGE = NOTEBOOKS / "09a-the-bug-museum.ipynb"

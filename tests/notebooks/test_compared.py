@@ -26,7 +26,7 @@ Image.linear_gradient("L").convert("RGB").save(png, format="png")
 publish_display_data({"image/png": png.getvalue(), "text/plain": "a gradient from black to white"})"""
 PLOT = """\
 import matplotlib.pyplot as plt
-from subnorm import figures
+from subnorm_lab import figures
 fig, ax = plt.subplots(figsize=(4, 3))
 ax.plot([0, 1, 2], [3, 4, 6])
 figures.show(fig, "A line that rises, and then rises faster")"""
@@ -36,7 +36,7 @@ TIMES = """\
 import time
 print(time.time())"""
 LIVE = """\
-from subnorm import live
+from subnorm_lab import live
 panel = live.Lines(live.Axis("x"), live.Axis("y"), {"line": live.Curve("a line")})
 live.chart("lines", "A line through two points", [live.slider("k", "slope", [1, 2], 1)], [panel],
     lambda k: (f"It ends at {k}.", [{"line": ([0, 1], [0.5, k])}]), "A line that rises from left to right.")"""

@@ -54,7 +54,7 @@ def figures_are_described(book):
             if {"image/png", "image/svg+xml"} & set(output.get("data", {})) and (
                 len(alt) < DESCRIBED or alt.startswith("<")
             ):
-                yield f"code cell {n}: a figure's text is {alt!r}; say what is seen (subnorm.figures.show)"
+                yield f"code cell {n}: a figure's text is {alt!r}; say what is seen (subnorm_lab.figures.show)"
 
 
 def short(book):

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
-from subnorm import diagrams
+from subnorm_lab import diagrams
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,9 @@ import pytest
 from matplotlib import colors, image
 from matplotlib.patches import Rectangle
 
-import subnorm.figures
-from subnorm import _svg, diagrams
-from subnorm.figures import LOOKS, as_png, show, use_style, with_palette
+import subnorm_lab.figures
+from subnorm_lab import _svg, diagrams
+from subnorm_lab.figures import LOOKS, as_png, show, use_style, with_palette
 
 ALT = "One line that rises from 0 to 1."
 
@@ -33,7 +33,7 @@ def own_style() -> Iterator[None]:
 def published(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     shown: list[dict[str, Any]] = []
     monkeypatch.setattr(
-        subnorm.figures,
+        subnorm_lab.figures,
         "publish_display_data",
         lambda data, metadata=None: shown.append({**data, "metadata": metadata}),
     )
@@ -47,7 +47,7 @@ def texts(svg: str) -> list[str]:
 
 def test_a_figure_is_shown_as_svg_with_its_words_and_closed(published: list[dict[str, Any]]) -> None:
     fig, ax = plt.subplots(figsize=(2, 1))
-    ax.plot([0, 1], color=subnorm.figures.BLUE)
+    ax.plot([0, 1], color=subnorm_lab.figures.BLUE)
     show(fig, ALT, dpi=50)
     assert not plt.get_fignums()
     (data,) = published
@@ -59,7 +59,7 @@ def test_a_figure_is_shown_as_svg_with_its_words_and_closed(published: list[dict
     picture = image.imread(io.BytesIO(as_png(svg)), format="png")
     assert picture.shape[:2] == (50, 100)
     assert np.array_equal(picture[0, 0, :3], [1, 1, 1])  # white, whatever the page's colour is
-    blue = np.abs(picture[..., :3] - colors.to_rgb(subnorm.figures.BLUE)).max(axis=-1)
+    blue = np.abs(picture[..., :3] - colors.to_rgb(subnorm_lab.figures.BLUE)).max(axis=-1)
     assert (blue < 0.2).sum() > 20  # the line
 
 
@@ -112,7 +112,7 @@ def test_a_figure_that_is_heavier_as_svg_is_a_sharp_png(published: list[dict[str
 def test_a_picture_of_few_colours_looks_like_the_one_that_was_drawn() -> None:
     drawn = io.BytesIO()
     fig, (left, right) = plt.subplots(1, 2, figsize=(6, 3))
-    left.plot(np.sin(np.arange(50)), color=subnorm.figures.BLUE)
+    left.plot(np.sin(np.arange(50)), color=subnorm_lab.figures.BLUE)
     right.imshow(np.linspace(0, 1, 1000).reshape(40, 25), cmap="cividis", aspect="auto")
     fig.savefig(drawn, format="png", dpi=200, facecolor="white")
     stored, again = (with_palette(drawn) for _ in range(2))
@@ -121,7 +121,7 @@ def test_a_picture_of_few_colours_looks_like_the_one_that_was_drawn() -> None:
     few, many = (np.rint(255 * image.imread(io.BytesIO(png))[..., :3]) for png in (stored, drawn.getvalue()))
     assert len(np.unique(few.reshape(-1, 3), axis=0)) <= 256
     assert np.array_equal(few[0, 0], [255, 255, 255])
-    assert (few == np.rint(255 * np.array(colors.to_rgb(subnorm.figures.BLUE)))).all(axis=-1).sum() > 100
+    assert (few == np.rint(255 * np.array(colors.to_rgb(subnorm_lab.figures.BLUE)))).all(axis=-1).sum() > 100
     smooth = many[60:240, 360:540]  # inside the heat map
     assert len(np.unique(smooth.reshape(-1, 3), axis=0)) > 150
     assert np.abs(few[60:240, 360:540] - smooth).mean() < 1  # levels of 255
@@ -138,7 +138,7 @@ def test_the_style_reaches_new_figures() -> None:
     fig, ax = plt.subplots()
     assert fig.get_size_inches().tolist() == [6.4, 3.6]
     assert not ax.spines["top"].get_visible()
-    assert ax.plot([0, 1])[0].get_color() == subnorm.figures.BLUE
+    assert ax.plot([0, 1])[0].get_color() == subnorm_lab.figures.BLUE
 
 
 def luminance(colour: str) -> float:
@@ -196,6 +196,6 @@ def test_what_is_added_stays_as_wide_and_what_is_concatenated_does_not() -> None
     )
     assert (len(upper), len(lower)) == (4, 8)
     assert {colors.to_hex(square.get_edgecolor()).upper() for square in lower} == {
-        subnorm.figures.GREEN,
-        subnorm.figures.BLUE,
+        subnorm_lab.figures.GREEN,
+        subnorm_lab.figures.BLUE,
     }

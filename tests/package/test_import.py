@@ -19,11 +19,11 @@ ROOT = Path(__file__).parents[2]
         ("subnorm", {"numpy", "torch", "matplotlib", "IPython"}),
         ("subnorm._rules", {"numpy", "torch", "matplotlib", "IPython"}),
         ("subnorm.numpy", {"torch", "matplotlib", "IPython"}),
-        ("subnorm.checks", {"torch", "matplotlib", "IPython"}),
+        ("subnorm_lab.checks", {"torch", "matplotlib", "IPython"}),
         ("subnorm.torch", {"matplotlib", "IPython"}),
-        ("subnorm.report", {"torch", "matplotlib"}),
-        ("subnorm.figures", {"torch", "matplotlib"}),
-        ("subnorm.live", {"torch", "matplotlib"}),
+        ("subnorm_lab.report", {"torch", "matplotlib"}),
+        ("subnorm_lab.figures", {"torch", "matplotlib"}),
+        ("subnorm_lab.live", {"torch", "matplotlib"}),
     ],
 )
 def test_an_import_brings_no_more_than_it_needs(module: str, stays_out: set[str]) -> None:

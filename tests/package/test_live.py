@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from subnorm import live
-from subnorm.figures import BLUE, LOOKS, ORANGE
+from subnorm_lab import live
+from subnorm_lab.figures import BLUE, LOOKS, ORANGE
 
 ALT = "A line that rises from left to right, twice as steep at the end of the slider."
 TITLE = "A line through two points, with a slope to choose"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from subnorm.live import number
+from subnorm_lab.live import number
 
 
 @pytest.mark.parametrize(

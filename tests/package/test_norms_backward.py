@@ -9,7 +9,7 @@ import torch
 
 import subnorm.numpy as sn
 import subnorm.torch as st
-from subnorm.experiments.finite_differences import finite_difference
+from subnorm_lab.experiments.finite_differences import finite_difference
 
 close = partial(np.testing.assert_allclose, strict=True)
 

@@ -598,7 +598,7 @@ def test_channels_first(x):
 
 
 def test_the_constants_of_deepnorm_are_those_of_chapter_05(x, fs):
-    from subnorm.experiments.deepnorm import constants
+    from subnorm_lab.experiments.deepnorm import constants
 
     alpha, beta = constants(N)
     assert (alpha, beta) == pytest.approx(((2 * N) ** 0.25, (8 * N) ** -0.25))

@@ -12,7 +12,7 @@ import torch
 
 import subnorm.numpy as sn
 import subnorm.torch as st
-from subnorm.experiments.rank_collapse import attention_paths, draw_layers, draw_tokens, exact_residuals, states
+from subnorm_lab.experiments.rank_collapse import attention_paths, draw_layers, draw_tokens, exact_residuals, states
 
 FOUR = np.array([2.0, 4.0, 6.0, 12.0])
 

@@ -5,7 +5,7 @@ from typing import Any
 import IPython.display
 import pytest
 
-from subnorm.report import say, table
+from subnorm_lab.report import say, table
 
 
 @pytest.fixture

@@ -75,9 +75,9 @@ RUN = """async (code) => {
 VERDICTS = '''
 import json
 import numpy as np
-from subnorm.checks import SETS
-from subnorm.checks.collect import collect
-from subnorm.checks.exercise import CLASS_SEED
+from subnorm_lab.checks import SETS
+from subnorm_lab.checks.collect import collect
+from subnorm_lab.checks.exercise import CLASS_SEED
 
 exercises = {ex.name: ex for sheet in SETS.values() for ex in sheet if ex.way == "function"}
 
@@ -91,7 +91,7 @@ def verdicts(name):
 
 
 STORY = """
-from subnorm import checks
+from subnorm_lab import checks
 checks.story(**{exercise.name: exercise.reference for exercise in checks.SETS["ex06"]})
 """
 

@@ -1,4 +1,0 @@
-"""The teacher's side of the exercises: ``python -m subnorm.classroom`` releases sheets and grades submissions.
-
-It needs a checkout of the course, which has the source notebooks.
-"""

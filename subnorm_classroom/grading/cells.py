@@ -1,0 +1,89 @@
+"""Read the code cells of a submitted notebook, and flag suspicious code without running it."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from subnorm_classroom.grading.sandbox import COURSE
+
+IMPORT = re.compile(r"\b(?:import|from)[ \t]([^\n#]*)")  # linear in the length of a line
+
+WATCHED = "os sys io inspect socket subprocess ctypes gc importlib builtins pathlib shutil signal threading pickle"
+
+FLAGS = {
+    "imports more of subnorm than checks": r"\b(?:from|import)\s+subnorm(?:\.|\s+import\s+)(?!checks\b)",
+    "uses eval, exec or __import__": r"\b(?:eval|exec|__import__)\s*\(",
+    "opens files": r"(?<![\w.])open\s*\(",
+    "takes a function apart": r"__closure__|__code__|__globals__|__dict__|cell_contents|\bvars\s*\(",
+    "uses a ready-made norm": r"\b(?:F|functional|nn)\.(?:layer_norm|rms_norm|LayerNorm|RMSNorm)\b",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A code cell: its number (from 1, counting all cells), the tags that matter here, and its source."""
+
+    number: int
+    tags: tuple[str, ...]
+    source: str
+
+
+class BrokenNotebook(Exception):
+    """A file that is not a notebook; the argument is the diagnosis."""
+
+
+def cells_of(data: bytes, set_name: str, names: Sequence[str]) -> list[Cell]:
+    """The code cells of a notebook; BrokenNotebook if the file is not one, or belongs to another sheet."""
+    if data.count(b"[") + data.count(b"{") > 500_000:
+        raise BrokenNotebook("too_large")
+    try:
+        book = json.loads(data)
+        cells = [
+            (k, cell["metadata"], "".join(cell["source"]), str(cell.get("id")))
+            for k, cell in enumerate(book["cells"], 1)
+            if cell["cell_type"] == "code"
+        ]
+        found = [
+            Cell(k, tuple(tag for tag in ("setup", "solution-only") if tag in meta.get("tags", ())), source)
+            for k, meta, source, _ in cells
+        ]
+        ids = [str(meta.get("nbgrader", {}).get("grade_id", "")) for _, meta, _, _ in cells]
+        ids += [name for *_, name in cells]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError) as error:
+        raise BrokenNotebook("broken_notebook") from error
+    if not any(cell.source.strip() for cell in found):
+        raise BrokenNotebook("empty")
+    source = "\n".join(cell.source for cell in found)
+    defines = any(re.search(rf"\b{re.escape(name)}\b", source) for name in names)
+    if not defines and not any(name.startswith(f"{set_name}-") for name in ids):
+        raise BrokenNotebook("wrong_notebook")
+    return found
+
+
+def flags_of(cells: Sequence[Cell]) -> list[str]:
+    """Flags for a person to review; they change no mark."""
+    source = "\n".join(cell.source for cell in cells)
+    imported = {word for line in IMPORT.findall(source) for word in re.findall(r"\w+", line)}
+    found = [f"imports {name}" for name in WATCHED.split() if name in imported]
+    return sorted(found + [flag for flag, pattern in FLAGS.items() if re.search(pattern, source)])
+
+
+def solution_of(set_name: str) -> list[Cell] | None:
+    """The code cells of the sheet with its solutions; None if only the package is installed, not the course."""
+    for path in sorted((COURSE / "notebooks/exercises").glob(f"{set_name}-*.ipynb")):
+        cells = cells_of(path.read_bytes(), set_name, [])
+        return [cell for cell in cells if "solution-only" not in cell.tags]  # students do not get those
+    return None
+
+
+def defines(name: str, cell: Cell) -> bool:
+    """Whether a cell defines a name by def, class, assignment or import."""
+    pattern = rf"\b(?:def|class)\s+{re.escape(name)}\b|^[ \t]*{re.escape(name)}[ \t]*=[^=]"
+    imported = any(re.search(rf"\b{re.escape(name)}\b", line) for line in IMPORT.findall(cell.source))
+    return imported or bool(re.search(pattern, cell.source, re.MULTILINE))
+
+
+def longest(name: str, cells: Sequence[Cell]) -> int:
+    """The number of lines of the longest cell that defines an answer: the largest possible line number of an answer."""
+    return max((cell.source.count("\n") + 1 for cell in cells if defines(name, cell)), default=0)

@@ -1,0 +1,241 @@
+"""Run the notebooks on the workers of a Dask cluster, each in the sandbox of `subnorm_classroom.grading.sandbox` there.
+
+A worker gets cells and inputs and returns outcomes, both as bytes of JSON. Nothing that a student made is pickled, no
+student's name leaves this process, and only this process knows the right answers. Before its first notebook, a worker
+compares its versions with ours and tests its sandbox. This module needs `distributed`; one machine does not import it.
+"""
+
+import atexit
+import contextlib
+import json
+import logging
+import threading
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import CancelledError
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import distributed
+
+from subnorm_classroom.grading import canary, running
+from subnorm_classroom.grading.cells import Cell
+from subnorm_classroom.grading.grade import versions
+from subnorm_classroom.grading.running import Asked, Elsewhere, Lost, Work
+from subnorm_classroom.grading.sandbox import Limits, NoSandbox, Sandbox
+from subnorm_classroom.grading.wire import pack_case, pack_outcome, unpack_case, unpack_outcome
+from subnorm_classroom.reports.results import Refused
+from subnorm_lab.checks.collect import Case
+
+PATIENCE = 60  # seconds: to connect, and without any worker
+MOST_WAITING = 1_000  # notebooks that are with the cluster at a time
+KEPT = "What is graded is kept: run the same command again to continue"
+
+
+class Cluster(Elsewhere):
+    """The workers of a cluster. A context manager, which connects and tests them.
+
+    Args:
+        address: of the scheduler, such as tcp://10.0.0.5:8786; for tls:// Dask's own configuration names the keys.
+        limits: of each run.
+        hidden: folders to hide from the sandboxes, in case the workers have them, too.
+    """
+
+    def __init__(self, address: str, limits: Limits | None = None, hidden: Sequence[Path] = ()) -> None:
+        self.address, self.limits = address, limits or Limits()
+        self.order = {
+            "session": uuid.uuid4().hex,
+            "versions": versions(),
+            "torch": torch_version(),
+            "limits": asdict(self.limits),
+            "hidden": [str(path.resolve()) for path in hidden],
+        }
+
+    def __enter__(self) -> "Cluster":
+        for name in logging.root.manager.loggerDict:
+            if name.split(".")[0] == "distributed":
+                logging.getLogger(name).setLevel(logging.CRITICAL)  # every error is a sentence of ours
+        try:
+            self.client = distributed.Client(self.address, timeout=PATIENCE, set_as_default=False)
+        except Exception as error:  # a wrong address, no scheduler, no key: Dask raises many kinds
+            raise Refused(
+                f"no Dask scheduler answers at {self.address} ({why(error)}). Start one there with `dask scheduler`, "
+                "or leave out --scheduler to grade on this machine"
+            ) from error
+        try:
+            self.client.wait_for_workers(1, timeout=PATIENCE)
+            said = self.client.run(hello, json.dumps(self.order), on_error="return")
+        except BaseException as error:
+            self.stop()
+            if isinstance(error, Exception):
+                raise Refused(self.nobody()) from error
+            raise
+        faults = [f"{at}: {fault(answer)}" for at, answer in sorted(said.items()) if answer]
+        if faults:
+            self.stop()
+            raise Refused(f"{len(faults)} of {len(said)} workers cannot grade. {faults[0]}")
+        self.jobs = min(MOST_WAITING, 2 * sum(self.client.nthreads().values()))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        with contextlib.suppress(Exception):
+            self.client.close(timeout=5)
+
+    def nobody(self) -> str:
+        return f"the scheduler at {self.address} has no worker. Start one with `dask worker {self.address}`. {KEPT}"
+
+    def work(self, cells: Sequence[Cell], exercises: Sequence[Asked], cases: dict[str, list[Case]]) -> Work:
+        """Run a notebook on any worker.
+
+        Raises:
+            Refused: the cluster cannot go on.
+            Lost: the workers end when they run this notebook.
+        """
+        order = json.dumps(self.order_for(cells, exercises, cases)).encode()
+        try:
+            future = self.client.submit(perform, order, key=f"grade-{uuid.uuid4().hex}", pure=False, retries=0)
+            answer = json.loads(self.result(future))
+        except distributed.KilledWorker as error:
+            raise Lost(f"workers ended while they ran it (look for the reason in their logs). {KEPT}") from error
+        except Refused:
+            raise
+        except (Exception, CancelledError) as error:  # of Dask, or a worker's that came later and cannot run `perform`
+            if self.client.status == "running" and not isinstance(error, CancelledError):
+                raise Refused(f"a worker cannot grade: {fault(error)}. {KEPT}") from error
+            raise Refused(f"the scheduler at {self.address} was cut off. Start it again. {KEPT}") from error
+        if "refused" in answer:
+            raise Refused(f"a worker cannot grade: {answer['at']}: {answer['refused']}. {KEPT}")
+        return unpack_work(answer)
+
+    def order_for(
+        self, cells: Sequence[Cell], exercises: Sequence[Asked], cases: dict[str, list[Case]]
+    ) -> dict[str, Any]:
+        return {
+            **self.order,
+            "cells": [[cell.number, cell.tags, cell.source] for cell in cells],
+            "questions": [[ex.name, ex.way, [pack_case(case) for case in cases[ex.name]]] for ex in exercises],
+        }
+
+    def result(self, future: Any) -> bytes:
+        """What a worker returns; Refused if there are no workers any more."""
+        while True:
+            try:
+                return bytes(future.result(timeout=PATIENCE))
+            except TimeoutError:
+                if future.done():
+                    raise  # it is the worker's
+                if not self.client.nthreads():
+                    raise Refused(self.nobody()) from None
+
+
+def why(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).split("\n")[0][:200]
+
+
+def torch_version() -> str:
+    """Of the CPU or the CUDA build alike."""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        return metadata.version("torch").split("+")[0]
+    return "none"
+
+
+def fault(said: Any) -> str:
+    """What keeps a worker from grading: its own sentence, or an error, which it raises before it can say one."""
+    if isinstance(said, BaseException):
+        return f"it cannot run this package ({why(said)}). Install the same version of subnorm there"
+    return str(said)
+
+
+# On a worker.
+
+
+def hello(order: str) -> str:
+    """What keeps this worker from grading; empty if nothing does."""
+    try:
+        compare(HERE, json.loads(order)["versions"])
+        with Sandbox():
+            return ""
+    except (Refused, NoSandbox) as error:
+        return str(error)
+
+
+def perform(order: bytes) -> bytes:
+    """Run one notebook on this worker."""
+    todo = json.loads(order)
+    cells = [Cell(number, tuple(tags), source) for number, tags, source in todo["cells"]]
+    questions = [Question(name, way) for name, way, _ in todo["questions"]]
+    cases = {name: [unpack_case(case) for case in packed] for name, _, packed in todo["questions"]}
+    try:
+        torch = running.needs_torch(cells, questions)
+        box = tested(todo, torch)
+        work = running.run(box, cells, questions, cases)
+        if all(isinstance(answer, str) for answer in work.answers.values()) and not work.lost:
+            self_test(box, torch)  # was it the notebook, or the machine?
+        return json.dumps(pack_work(work)).encode()
+    except (Refused, NoSandbox) as error:
+        return json.dumps({"refused": str(error), "at": distributed.get_worker().address}).encode()
+
+
+class Question(NamedTuple):
+    name: str
+    way: str
+
+
+HERE = versions()  # when this process imported the code
+
+
+def compare(ours: dict[str, str], theirs: dict[str, str]) -> None:
+    """Raise Refused if this worker has other versions than the machine that gives out the work."""
+    other = [f"{name} {ours[name]} here, {theirs[name]} there" for name in ours if ours[name] != theirs[name]]
+    if other:
+        raise Refused(
+            "a worker must have the versions of the machine that gives out the work; it differs in "
+            f"{'; '.join(other)}. Install the same there, and start the worker again"
+        )
+
+
+OPEN = contextlib.ExitStack()  # the sandboxes of this process
+atexit.register(OPEN.close)
+TESTED: dict[tuple[str, bool], Sandbox] = {}
+TESTING = threading.Lock()
+
+
+def tested(order: dict[str, Any], torch: bool) -> Sandbox:
+    """The sandbox of this worker for one call of `grade`, made and tested when it is first needed."""
+    known = order["session"], torch
+    with TESTING:
+        if known not in TESTED:
+            compare(HERE, order["versions"])
+            if torch:
+                compare({"torch": torch_version()}, order)
+            hidden = [Path(path) for path in order["hidden"]]
+            box = OPEN.enter_context(Sandbox(limits=Limits(**order["limits"]), hidden=hidden))
+            self_test(box, torch)
+            TESTED[known] = box
+        return TESTED[known]
+
+
+def self_test(box: Sandbox, torch: bool) -> None:
+    canary.check(box, [], {}, 0, None, torch)
+
+
+def pack_work(work: Work) -> dict[str, Any]:
+    answers = {
+        name: answer if isinstance(answer, str) else list(map(pack_outcome, answer))
+        for name, answer in work.answers.items()
+    }
+    return {"answers": answers, "errors": list(work.errors.items()), "lost": list(work.lost.items())}
+
+
+def unpack_work(data: dict[str, Any]) -> Work:
+    answers = {
+        name: answer if isinstance(answer, str) else list(map(unpack_outcome, answer))
+        for name, answer in data["answers"].items()
+    }
+    errors = {number: (error, module) for number, (error, module) in data["errors"]}
+    return Work(answers, errors, dict(data["lost"]))

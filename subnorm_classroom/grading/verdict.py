@@ -1,0 +1,142 @@
+"""The diagnosis and feedback for an answer, in fixed sentences."""
+
+import re
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from subnorm_classroom.grading.cells import IMPORT, Cell, defines, longest
+from subnorm_classroom.grading.wire import NOT_HERE
+from subnorm_lab.checks.collect import ODD, Case, Outcome
+from subnorm_lab.checks.exercise import Exercise
+
+#: The feedback for each diagnosis other than "right", "not_done" and the named mistakes.
+SAYS = {
+    "no_notebook": "no notebook was handed in; hand in the file whose name ends in .ipynb.",
+    "two_files": "two different notebooks were handed in; hand in one.",
+    "empty": "the notebook is empty.",
+    "broken_notebook": "the file is not a readable notebook; save it again in Jupyter, and hand that in.",
+    "wrong_notebook": "this is not the notebook of this sheet.",
+    "too_large": "the file is too large; clear its outputs (Kernel > Restart Kernel and Clear Outputs), and save it.",
+    "unsafe_archive": "the archive has suspicious paths, links or sizes; hand in the notebook itself.",
+    "too_many_files": "too many notebooks or archives were handed in; hand in one notebook.",
+    "link": "a link was handed in, not a file.",
+    "unreadable_file": "the file or archive cannot be read; hand in the notebook itself.",
+    "missing": "after all cells have run, there is no function of this name.",
+    "no_function": "the name belongs to something that is not a function.",
+    "timeout": "it ran out of time: look for a loop that does not end.",
+    "memory": "it took more memory than is allowed.",
+    "processes": "it started more processes or threads than are allowed.",
+    "output": "it returned too much data.",
+    "killed": "it ended its Python process.",
+    "unreadable": "the result is not an answer: return numbers, strings, arrays, or lists and dicts of these.",
+    "value": "the values are not right",
+    "shape": "the shape is not right",
+    "dtype": "the values are right, the dtype is not",
+    "type": "the type of the result is not right",
+    "keys": "the keys of the result are not right",
+    "count": "the number of results is not right",
+    "in_place": "the values are right, but an input was changed: make a new array",
+    "calls": "the values are right, but a function among the inputs is not called as often as it should be",
+    "no_error": "an error was expected, and none was raised",
+}
+
+#: diagnoses of a wrong answer that matches no named mistake
+UNKNOWN = (
+    "value", "shape", "dtype", "type", "keys", "count", "in_place", "calls", "no_error", "error", "unreadable",
+)  # fmt: skip
+OURS = ("needs_library", "no_reference")  # diagnoses that say nothing about the answer
+
+JUDGING = threading.Lock()  # a check silences Python's warnings, which all threads share
+
+
+def verdict(
+    ex: Exercise, cases: Sequence[Case], outcomes: Sequence[Outcome], cells: Sequence[Cell] = ()
+) -> tuple[str, str]:
+    """(diagnosis, feedback to the student), in fixed sentences.
+
+    The feedback contains no number from the inputs or the right answer, and no text from the student's process. An
+    answer can only choose the name of its error, one of its own line numbers and one of the modules that its cells
+    import. It may choose them by its inputs, and so leak a little about them, but only after the marks are given.
+    """
+    try:
+        with JUDGING, np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = ex.judge(cases, outcomes, trusted=False)
+    except Exception:
+        return "unreadable", SAYS["unreadable"]
+    if result.case is None:  # right, not done, or not judged
+        return result.tag, " ".join([result.seen, result.hint]).strip()
+    on, outcome = f"on {cases[result.case].name}, ", outcomes[result.case]
+    if result.tag == "error":
+        if outcome.error in ("MemoryError", "_ArrayMemoryError"):
+            return "memory", f"{on}{SAYS['memory']}"
+        if outcome.error == "BlockingIOError" or outcome.message == "can't start new thread":
+            # the kernel refused; for root it has no limit on processes, but the sandbox does
+            return "processes", f"{on}{SAYS['processes']}"
+        if outcome.about in ODD:
+            return "error", f"{on}{ODD[outcome.about]}."
+        line = f" in line {outcome.line} of its cell" if 0 < outcome.line <= longest(ex.name, cells) else ""
+        about = no_module(outcome.about, cells) if outcome.error == "ModuleNotFoundError" else ""
+        says = f"{on}it raises {known_error(outcome.error)}{line}{about}."
+        return "error", " ".join([says, result.hint]).strip()
+    if result.tag in SAYS:
+        return result.tag, " ".join([f"{on}{SAYS[result.tag]}.", result.hint]).strip()
+    return result.tag, f"{on}{result.hint}"
+
+
+def share(ex: Exercise, cases: Sequence[Case], outcomes: Sequence[Outcome], diagnosis: str) -> float:
+    """The share of a wrong answer's outcomes that are right, if the exercise gives points for them; otherwise 0."""
+    if not ex.partial or diagnosis in OURS:
+        return 0
+    try:
+        with JUDGING, np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ex.right_cases(cases, outcomes) / len(cases)
+    except Exception:
+        return 0
+
+
+def why_missing(
+    name: str, reason: str, cells: Sequence[Cell], lost: Mapping[int, str], errors: Mapping[int, tuple[str, str]]
+) -> tuple[str, str]:
+    """(diagnosis, feedback to the student) for a missing answer, which a lost cell may explain."""
+    own = [cell.number for cell in cells if defines(name, cell)]
+    if reason == "missing":
+        for number in own:
+            if number in lost:
+                where = f"the cell that defines it ({number}, counting text cells)"
+                return lost[number], f"{where} was left out: {SAYS[lost[number]]}"
+        for number in own:
+            if number in errors:
+                where = f"the cell that defines it ({number}, counting text cells)"
+                error, module = errors[number]
+                return "cell_error", f"{where} raises {error}{no_module(module, cells)}."
+    return reason, SAYS[reason]
+
+
+def failed_imports(cells: Sequence[Cell], errors: Mapping[int, tuple[str, str]]) -> str:
+    """The cells that failed to import a module, which may explain a NameError."""
+    known = {number: no_module(module, cells) for number, (_, module) in sorted(errors.items())}
+    return "".join(f" Cell {number} (counting text cells) failed{why}." for number, why in known.items() if why)
+
+
+def no_module(name: str, cells: Sequence[Cell]) -> str:
+    """The name of a missing module, if the cells import it; any other name might leak the inputs."""
+    words = {word for cell in cells for line in IMPORT.findall(cell.source) for word in re.findall(r"[\w.]+", line)}
+    top = name.split(".")[0]
+    if not top.isidentifier() or top not in {word.split(".")[0] for word in words}:
+        return ""
+    if top == "subnorm":
+        return f": subnorm {NOT_HERE}"
+    return f": there is no module {top} here"
+
+
+def known_error(name: str) -> str:
+    """The name of an exception of Python or NumPy; a student's own name might leak the inputs."""
+    error = getattr(__import__("builtins"), name, None) if name.isidentifier() else None
+    if isinstance(error, type) and issubclass(error, BaseException):
+        return name
+    return name if name in ("LinAlgError", "AxisError", "_ArrayMemoryError") else "an error of its own kind"

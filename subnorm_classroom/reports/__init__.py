@@ -1,0 +1,1 @@
+"""Reports: feedback, marks and gradebooks, and what the class got wrong."""

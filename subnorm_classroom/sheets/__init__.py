@@ -1,0 +1,1 @@
+"""Sheets: made, divided into variants, and handed out."""

@@ -1,0 +1,78 @@
+import numpy as np
+
+from subnorm_lab.checks.ex04 import D, branch, squash, stream
+from subnorm_lab.checks.shared import Case, Sublayer, exercise
+
+
+def cases(rng):
+    def case(placement, *shape, peak_at, raises=""):
+        norms = [squash(rng) for _ in range(4)]
+        norms[peak_at] = Sublayer("peak")
+        args = stream(rng, *shape), branch(rng, "tanh"), branch(rng, "relu"), norms, placement
+        return Case(f'placement "{placement}" and a {(*shape, D)} batch', args, edge=bool(raises), raises=raises)
+
+    return [
+        case("pre", 3, peak_at=0),
+        case("post", 2, 3, peak_at=1),
+        case("sandwich", 3, peak_at=2),
+        case("parallel", 2, 3, peak_at=0),
+        case("middle", 3, peak_at=0, raises="ValueError"),
+    ]
+
+
+def right(placement):
+    return lambda y, *args: args[-1] != placement or np.allclose(y, block.reference(*args), 1e-4, 1e-5)
+
+
+@exercise(
+    number=7, level=4, minutes=25, chapter="06-the-block-assembled",
+    objective="build a block from a specification in words, in four placements",
+    cases=cases,
+    facts=[(f'placement "{name}"', right(name)) for name in ("pre", "post", "sandwich", "parallel")],
+    mistakes=[
+        ("pre_and_post_swapped", ('"pre" -> "old pre"', '"post" -> "pre"', '"old pre" -> "post"'),
+         '"pre" and "post" are swapped: "pre" normalises the input of a sublayer, "post" normalises the sum.'),
+        ("norm_twice", "f(n[1](x)) -> f(n[0](x))",
+         'in "pre" the first norm serves both sublayers; each has its own.', "allenai/OLMo/issues/222"),
+        ("post_norm_twice", "return n[1] -> return n[0]",
+         'in "post" the first norm serves both sums; each has its own.', "ml-explore/mlx/issues/1636"),
+        ("post_raw_skip", ("n[0](x + a(x)) -> x + a(x)", "n[1](x + f(x)) -> n[1](x + f(n[0](x)))"),
+         'in "post" the second skip path carries the first sum before its norm; it must carry the output of the norm.',
+         "NVIDIA-NeMo/Speech/pull/4350"),
+        ("sandwich_on_sum", ("x + n[1](a(n[0](x))) -> n[1](x + a(n[0](x)))",
+                             "x + n[3](f(n[2](x))) -> n[3](x + f(n[2](x)))"),
+         'in "sandwich" the second norms act on the sums; both norms of a sublayer belong to its branch.',
+         "wandb/senpai/pull/775"),
+        ("sandwich_without_first", ("(a(n[0](x))) -> (a(x))", "(f(n[2](x))) -> (f(x))"),
+         'in "sandwich" the norms before the sublayers are missing.'),
+        ("sandwich_order", ("f(n[2] -> f(n[1]", "n[1](a -> n[2](a"),
+         'in "sandwich" the third norm comes after attention; use the norms in the order of the data flow.'),
+        ("parallel_in_a_row", "x + a(h) + f(h) -> (x := x + a(h)) + f(n[0](x))",
+         'in "parallel" feed_forward reads the stream after attention; both must read the block\'s input.'),
+        ("parallel_two_norms", "f(h) -> f(n[1](x))",
+         'in "parallel" each sublayer has its own norm; here one norm serves both.', "EleutherAI/gpt-neox/pull/481"),
+        ("parallel_two_skips", "x + a(h) -> 2 * x + a(h)",
+         'in "parallel" x is added twice, once for each sublayer; add it once.'),
+        ("parallel_normed_skip", "x + a(h) -> h + a(h)",
+         'in "parallel" the skip path carries norm(x); it must carry x itself.'),
+        ("unknown_is_none", "raise -> return None; raise",
+         "an unknown placement returns None; a ValueError tells the caller what is wrong."),
+        ("key_error", "ValueError -> KeyError",
+         "an unknown placement raises a KeyError, as a dictionary does; the task asks for a ValueError."),
+    ],
+)
+def block(x, attention, feed_forward, norms, placement):
+    a, f, n = attention, feed_forward, norms
+    if placement == "pre":
+        x = x + a(n[0](x))
+        return x + f(n[1](x))
+    if placement == "post":
+        x = n[0](x + a(x))
+        return n[1](x + f(x))
+    if placement == "sandwich":
+        x = x + n[1](a(n[0](x)))
+        return x + n[3](f(n[2](x)))
+    if placement == "parallel":
+        h = n[0](x)
+        return x + a(h) + f(h)
+    raise ValueError(f"no such placement: {placement!r}")

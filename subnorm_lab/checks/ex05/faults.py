@@ -1,0 +1,84 @@
+import statistics
+
+from subnorm_lab.checks.shared import Case, exercise
+
+#: Times of the rounds, as multiples of the median
+ROUNDS = {
+    "calm": [0.97, 0.98, 0.99, 1, 1.01, 1.02, 1.03],
+    "uneven": [0.92, 0.96, 0.97, 0.99, 1, 1.01, 1.03, 1.04, 1.07],
+    "slow round": [0.97, 0.98, 0.98, 0.99, 1, 1.01, 1.02, 1.02, 1.9],
+    "wide, one slow": [0.88, 0.92, 0.93, 0.97, 1, 1.03, 1.06, 1.08, 6],
+    "restless": [0.8, 0.85, 0.9, 0.98, 1.02, 1.1, 1.15, 1.2],
+    "five": [0.98, 0.99, 1, 1.01, 1.02],
+    "four": [0.98, 0.99, 1.01, 1.02],
+}
+
+
+def cases(rng):
+    def case(name, rounds="calm", rate=0.6, device="cuda", warm_up=3, synchronized=True):
+        copy, median = rng.uniform(10, 3000), rng.uniform(5e-5, 5e-4)  # GB/s, s
+        report = {
+            "device": device, "warm_up": warm_up, "synchronized": synchronized,
+            "seconds": [float(s) for s in rng.permutation(ROUNDS[rounds]) * median],
+            "bytes": int(rate * copy * 1e9 * median), "copy_rate": float(copy),
+        }
+        return Case(f"a record {name}", (report,))
+
+    cases = [
+        case("without fault"),
+        case("of a device that was not synchronized", synchronized=False),
+        case("of a CPU", device="cpu", synchronized=False),
+        case("without warm-up", warm_up=0),
+        case("of five rounds", "five"),
+        case("of four rounds", "four"),
+        case("of widely spread rounds", "restless"),
+        case("of uneven rounds, close to the copy", "uneven", rate=0.97),
+        case("with one slow round, above the copy", "slow round", rate=1.05),
+        case("a little above the copy", rate=1.04),
+        case("of widely spread rounds, one of them very slow", "wide, one slow"),
+        case("with several faults", "restless", rate=1.3, warm_up=0, synchronized=False),
+    ]
+    return [cases[k] for k in rng.permutation(len(cases))]  # otherwise every seed would have the same answers
+
+
+@exercise(
+    number=5, level=3, minutes=15, chapter="08-how-fast-can-a-norm-be",
+    objective="tell from its record whether a timing can be believed",
+    cases=cases,
+    mistakes=[
+        ("cpu_too", 'report["device"] == "cuda" and ->',
+         "not_synchronized is reported for a CPU as well, which needs no waiting; the rule is for cuda only.",
+         "mlcommons/algorithmic-efficiency/pull/430"),
+        ("first_alone", "return found -> return {rule: rule == next(filter(found.get, found), None) for rule in found}",
+         "only the first fault is found; a record can have several, so test each on its own."),
+        ("five_too_few", "< 5 -> <= 5", "five rounds count as too few; only fewer than five are."),
+        ("binary_giga", "1e9 -> 2**30",
+         "the rate is in units of 2**30 bytes; a GB is 1e9 bytes, and copy_rate is in GB/s.",
+         "meta-pytorch/torchcomms/pull/140"),
+        ("fastest", "/ median -> / min(seconds)",
+         "the rate is that of the fastest round; take the median of the seconds."),
+        ("mean", "/ median -> / statistics.mean(seconds)",
+         "the rate is that of the mean time, which one slow round changes; take the median of the seconds."),
+        ("deviation", "q3 - q1 -> statistics.pstdev(seconds)",
+         "wide_spread uses the standard deviation, which one slow round inflates; take the interquartile range."),
+        ("full_range", "q3 - q1 -> max(seconds) - min(seconds)",
+         "wide_spread uses the slowest minus the fastest; take the interquartile range."),
+        ("absolute", "0.1 * median -> 0.1",
+         "the spread is compared with 0.1 seconds; compare it with a tenth of the median."),
+        ("turned_round", "rate > -> rate <",
+         "above_copy is reported for rates below the copy's; the fault is a rate above it."),
+    ],
+)
+def faults(report):
+    seconds = report["seconds"]
+    median = statistics.median(seconds)
+    q1, _, q3 = statistics.quantiles(seconds, n=4, method="inclusive")
+    rate = report["bytes"] / median / 1e9  # GB/s
+    found = {
+        "no_warm_up": report["warm_up"] == 0,
+        "not_synchronized": report["device"] == "cuda" and not report["synchronized"],
+        "few_rounds": len(seconds) < 5,
+        "wide_spread": q3 - q1 > 0.1 * median,
+        "above_copy": rate > report["copy_rate"],
+    }
+    return found

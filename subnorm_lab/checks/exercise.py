@@ -1,0 +1,464 @@
+"""Exercises: a right answer, cases, and named mistakes that people make.
+
+A check calls the student's function on the cases and compares. If every outcome matches that of one named mistake, it
+names the mistake; otherwise it only reports the difference. The grader uses the same code on other cases.
+"""
+
+import importlib
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from subnorm_lab.checks.collect import NEEDS, ODD, Case, Outcome, collect, convert
+from subnorm_lab.checks.edited import Edited
+
+#: (rtol, atol) of each dtype: wide enough for every correct method; a mistake changes some number by far more.
+TOLERANCE = {"float16": (1e-2, 1e-2), "float32": (1e-3, 1e-3), "float64": (1e-4, 1e-5)}
+CLASS_SEED = 2016  # of the cases in class; the grader uses another
+OTHER = "variant_"  # begins the tags of answers to another variant, and of no mistake
+MUTE = {"not_done", "no_function", "needs_library", "no_reference", "error"}  # no model can speak with such an answer
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong answer that people give.
+
+    Args:
+        tag: its name in one word, as in grades.csv: "ddof1".
+        says: what the answer does, and the definition: one sentence, without blame or praise.
+        answer: a function that makes this mistake and no other.
+        source: address of a public discussion of somebody's mistake; empty if we know of none.
+    """
+
+    tag: str
+    says: str
+    answer: Callable[..., Any]
+    source: str = ""
+
+
+class Variant:
+    """One value of an exercise's parameter, such as a scale or a convention. Each student's sheet asks for one.
+
+    Args:
+        label: the value in words or in code, as in feedback: "1 / sqrt(2 N)". The exercise's texts show it for the
+            parameter's name in braces.
+        value: of the keyword argument with the parameter's name.
+        changes: of the exercise's cells in the sheet, each "old -> new"; none for the first variant.
+    """
+
+    def __init__(self, label: str, value: Any, *changes: str) -> None:
+        self.label, self.value, self.changes = label, value, changes
+
+    @property
+    def tag(self) -> str:
+        """The diagnosis for an answer to this variant where another is asked for: "variant_1_sqrt_2_n"."""
+        return OTHER + re.sub(r"\W+", "_", self.label).strip("_").lower()
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a check. True if the answer is right."""
+
+    exercise: str
+    tag: str  # "right", "not_done", the tag of a mistake, or the kind of difference: "value", "shape", "error", ...
+    seen: str
+    hint: str = ""
+    case: int | None = None  # the first wrong case
+
+    def __bool__(self) -> bool:
+        return self.tag == "right"
+
+    def __str__(self) -> str:
+        return f"{self.mark} {self.exercise}: {self.seen}" + (f"\n   → {self.hint}" if self.hint else "")
+
+    @property
+    def mark(self) -> str:
+        """✓ for a right answer, ○ if there is no verdict, ✗ for a wrong one."""
+        return {"right": "✓", "not_done": "○", "needs_library": "○", "no_reference": "○"}.get(self.tag, "✗")
+
+    def _ipython_display_(self) -> None:
+        """Display nothing, because the check has printed the result."""
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One function to write. Calling the exercise with the student's function checks it.
+
+    Args:
+        name: of the function, and of the check.
+        level: 1 to 4; also the points.
+        minutes: estimated working time.
+        chapter: stem of the notebook that it goes with: "03-layer-normalization".
+        objective: what students can do afterwards.
+        reference: a right answer.
+        cases: draws the cases from a random generator.
+        mistakes: at least eight, which the cases can tell apart.
+        facts: statements about a result, each with its test; reported when no mistake is recognized. A test that
+            returns None does not apply to the result.
+        way: how to call the answer; see `WAYS` in `subnorm_lab.checks.collect`.
+        number: its place in the sheet.
+        parameter: name of a keyword argument that the right answer takes, and cases, facts and mistakes may take.
+        variants: its values; the first is the argument's default, and that of the book and of every class-wide sheet.
+        chosen: the variant of one student's exercise; see `variant`.
+        original: the exercise before its texts are filled in with a variant's label.
+        partial: whether the grader gives a wrong answer points, for its share of right cases.
+        speaks: what a trained model says with an answer to the exercise of this name. In class it is printed below a
+            wrong answer's result.
+    """
+
+    name: str
+    level: int
+    minutes: int
+    chapter: str
+    objective: str
+    reference: Callable[..., Any]
+    cases: Callable[[np.random.Generator], list[Case]]
+    mistakes: Sequence[Mistake]
+    facts: Sequence[tuple[str, Callable[..., bool | None]]] = field(default=())
+    way: str = "function"
+    number: int = 0
+    partial: bool = False
+    speaks: Callable[[str, Callable[..., Any]], str] | None = None
+    parameter: str = ""
+    variants: Sequence[Variant] = ()
+    chosen: Variant | None = None
+    original: "Exercise | None" = None
+
+    def variant(self, label: str) -> "Exercise":
+        """The exercise of a student whose sheet asks for this variant: an answer to another is a named mistake.
+
+        Raises:
+            ValueError: there is no such variant.
+        """
+        mine = next((one for one in self.variants if one.label == label), None)
+        if not mine or not self.original:
+            known = ", ".join(repr(one.label) for one in self.variants) or "none"
+            raise ValueError(f"{self.name} has no variant {label!r}; its variants are {known}")
+        others = []
+        for one in self.variants:
+            if one is not mine:
+                says = f"this is the answer for {one.label}; yours asks for {label}."
+                others.append(Mistake(one.tag, says, self.original.filled(one).reference))
+        own = self.original.filled(mine)
+        mistakes = [*others, *own.mistakes]
+        return replace(self, reference=own.reference, cases=own.cases, facts=own.facts, mistakes=mistakes, chosen=mine)
+
+    def filled(self, variant: Variant) -> "Exercise":
+        """This exercise with a value of its parameter, in its texts and in its functions."""
+
+        def words(text: str) -> str:
+            return text.format(**{self.parameter: variant.label})
+
+        def own(function: Callable[..., Any]) -> Callable[..., Any]:
+            defaults = getattr(function, "__kwdefaults__", None) or {}
+            if defaults.get(self.parameter, variant.value) == variant.value:
+                return function
+            return partial(function, **{self.parameter: variant.value})
+
+        return replace(
+            self,
+            reference=own(self.reference),
+            cases=own(self.cases),
+            facts=[(words(fact), own(test)) for fact, test in self.facts],
+            mistakes=[replace(m, says=words(m.says), answer=own(m.answer)) for m in self.mistakes],
+            original=self,
+        )
+
+    def __call__(self, answer: Callable[..., Any], variant: str = "") -> Result:
+        """Check an answer: print the result, and return it. Never raises, unless SUBNORM_CHECKS=raise is set.
+
+        Args:
+            answer: your function itself, without parentheses after its name.
+            variant: what your sheet asks for, if it is your own; the sheet gives it.
+
+        Raises:
+            AssertionError: the answer is not right, and the environment variable SUBNORM_CHECKS is "raise".
+        """
+        if not callable(answer):
+            got = type(answer).__name__
+            seen = f"the check takes your function itself; got {got}. Write its name without parentheses."
+            result = Result(self.name, "no_function", seen)
+        elif variant and variant not in [one.label for one in self.variants]:
+            seen = f"this check has no variant {variant!r}: install the version of subnorm that your sheet came with."
+            result = Result(self.name, "no_reference", seen)
+        else:
+            exercise = self.variant(variant) if variant else self
+            cases = exercise.cases(np.random.default_rng(CLASS_SEED))
+            result = exercise.judge(cases, collect(answer, cases, self.way))
+        SEEN[self.name] = result
+        if os.environ.get("SUBNORM_CHECKS") == "raise" and not result:
+            raise AssertionError(str(result))
+        print(result)
+        if self.speaks and not result and result.tag not in MUTE:
+            print(f"   The model then says {self.speaks(self.name, answer)}")
+        return result
+
+    def judge(self, cases: Sequence[Case], outcomes: Sequence[Outcome], trusted: bool = True) -> Result:
+        """The verdict on the outcomes of an answer; the first wrong cases decide it.
+
+        Args:
+            cases: the calls.
+            outcomes: their outcomes.
+            trusted: False tests facts only on results of the right form: on any other, a test may use up the memory of
+                this machine.
+        """
+        if lacking := lacking_for(self.way):
+            return Result(self.name, "needs_library", f"this exercise needs {lacking}, which cannot be imported here.")
+        if all(unwritten(outcome) for outcome in outcomes):
+            forgotten = any(outcome.value is None and not outcome.error for outcome in outcomes)
+            hint = "Your function returns None: if its body is written, a return is missing." if forgotten else ""
+            return Result(self.name, "not_done", "not done yet.", hint)
+        right = self.outcomes(self.reference, cases)
+        for case, wanted in zip(cases, right, strict=True):
+            if wanted.error != case.raises:
+                what = f"its own answer gives {wanted.error or 'no error'}"
+                return Result(self.name, "no_reference", f"this check does not work here: on {case.name}, {what}.")
+        for edge in (False, True):
+            wrong = [
+                (k, fault)
+                for k, (case, outcome, wanted) in enumerate(zip(cases, outcomes, right, strict=True))
+                if case.edge == edge and (fault := difference(outcome, wanted))
+            ]
+            if wrong:
+                k, (tag, seen) = wrong[0]
+                mistake = self.recognize(cases, outcomes, edge, tag)
+                values_wrong = tag in ("value", "shape", "error") and (trusted or all(map(same_form, outcomes, right)))
+                hint = mistake.says if mistake else self.advice(cases, outcomes, edge, tag) if values_wrong else ""
+                return Result(self.name, mistake.tag if mistake else tag, f"on {cases[k].name}, {seen}.", hint, k)
+        return Result(self.name, "right", f"right on all {len(cases)} inputs.")
+
+    def right_cases(self, cases: Sequence[Case], outcomes: Sequence[Outcome]) -> int:
+        """The number of cases with a right outcome."""
+        right = self.outcomes(self.reference, cases)
+        return sum(difference(got, wanted) is None for got, wanted in zip(outcomes, right, strict=True))
+
+    def recognize(self, cases: Sequence[Case], outcomes: Sequence[Outcome], edge: bool, tag: str) -> Mistake | None:
+        """The one mistake with the same outcomes: on the plain cases, or on all if only edge cases are wrong.
+
+        An answer to another variant is that, even if it is a mistake of this one as well.
+        If the values are wrong, the dtype and the number of calls may also differ from those of our wrong answer.
+        """
+        chosen = [k for k, case in enumerate(cases) if edge or not case.edge]
+        allowed = (None, "dtype", "calls") if tag in ("value", "shape") else (None,)
+
+        def alike(mistake: Mistake, k: int) -> bool:
+            theirs = self.outcomes(mistake.answer, [cases[k]])[0]
+            fault = difference(outcomes[k], theirs)
+            return outcomes[k].error == theirs.error and (fault and fault[0]) in allowed
+
+        # run each mistake only up to the first case that differs: feedback must be instant
+        found = [mistake for mistake in self.mistakes if all(alike(mistake, k) for k in chosen)]
+        found = [mistake for mistake in found if mistake.tag.startswith(OTHER)] or found
+        return found[0] if len(found) == 1 else None
+
+    def outcomes(self, answer: Callable[..., Any], cases: Sequence[Case]) -> list[Outcome]:
+        """The outcomes of an answer of ours."""
+        return collect(answer, cases, self.way)
+
+    def advice(self, cases: Sequence[Case], outcomes: Sequence[Outcome], edge: bool, tag: str) -> str:
+        """Advice for an unknown mistake. Facts concern plain cases, so they do not help if those are right."""
+        known = "The ordinary inputs are right: what is special about this one?" if edge else ""
+        if not edge and tag != "error":
+            known = self.holds(cases, outcomes)
+        written = any(outcome.changed for outcome in outcomes)
+        return " ".join(part for part in (written and "An input was written to: make a new array.", known) if part)
+
+    def holds(self, cases: Sequence[Case], outcomes: Sequence[Outcome]) -> str:
+        """Which facts hold for every result on the plain cases, and which do not."""
+        plain = [(c, o) for c, o in zip(cases, outcomes, strict=True) if not c.edge and not o.error]
+        if not self.facts or not plain:
+            return ""
+        kept = {fact: [safely(test, case, outcome) for case, outcome in plain] for fact, test in self.facts}
+        told = {fact: all(found) for fact, found in kept.items() if None not in found}
+        yes, no = ("; ".join(fact for fact in told if told[fact] == wanted) for wanted in (True, False))
+        if not told:
+            return ""
+        if not yes:
+            return f"What does not hold: {no}."
+        return f"What holds: {yes}." + (f" What does not: {no}." if no else "")
+
+
+#: tag, change, sentence, and an optional source. The change is one "old -> new", several, or a wrong answer.
+Row = tuple[str, str | tuple[str, ...] | Callable[..., Any], str] | tuple[str, Any, str, str]
+
+
+def exercise(
+    *, mistakes: Sequence[Row], variants: Sequence[tuple[Any, ...]] = (), **settings: Any
+) -> Callable[[Callable[..., Any]], Exercise]:
+    """A decorator that makes an `Exercise` from its right answer, and names it after that function.
+
+    Args:
+        mistakes: one row each: ``("ddof1", "x.var(-1, -> x.var(-1, ddof=1,", "your variance is unbiased.")``,
+            optionally with a source; https://github.com/ can be left out.
+        variants: one row each, the first for the default: ``("percent", 100, "a fraction -> percent")``; see `Variant`.
+        settings: the other arguments of an `Exercise`.
+    """
+
+    def made(reference: Callable[..., Any]) -> Exercise:
+        named = [mistake(reference, *row) for row in mistakes]
+        values = [Variant(*row) for row in variants]
+        new = Exercise(name=reference.__name__, reference=reference, mistakes=named, variants=values, **settings)
+        return new.filled(values[0]) if values else new
+
+    return made
+
+
+def mistake(reference: Callable[..., Any], tag: str, change: Any, says: str, source: str = "") -> Mistake:
+    """A mistake from its row."""
+    if not callable(change):
+        try:
+            change = Edited(reference, *([change] if isinstance(change, str) else change))
+        except ValueError as error:
+            raise ValueError(f"the mistake {tag!r} of {reference.__name__}: {error}") from None
+    if source and not source.startswith("https://"):
+        source = f"https://github.com/{source}"
+    return Mistake(tag, says, change, source)
+
+
+def totals(exercises: Sequence[Exercise]) -> str:
+    """The totals of a sheet: "8 exercises, 95 minutes, 16 points"."""
+    minutes, points = sum(ex.minutes for ex in exercises), sum(ex.level for ex in exercises)
+    return f"{len(exercises)} exercises, {minutes} minutes, {points} points"
+
+
+SEEN: dict[str, Result] = {}  # the last result of each check of this session
+
+
+def progress() -> None:
+    """Print the exercises that were checked in this session, and which are right."""
+    for result in SEEN.values():
+        print(f"{result.mark} {result.exercise}" + ("" if result else f" ({result.tag})"))
+    print(f"{sum(map(bool, SEEN.values()))} of {len(SEEN)} exercises that you have checked are right.")
+
+
+def lacking_for(way: str) -> str:
+    """The name of a library that this way of calling needs but that cannot be imported; otherwise empty."""
+    for module, name in NEEDS.get(way, {}).items():
+        try:
+            importlib.import_module(module)
+        except Exception:  # a half-installed library fails in many ways
+            return name
+    return ""
+
+
+def unwritten(outcome: Outcome) -> bool:
+    """Whether the function has no body yet."""
+    # a PyTorch module without a forward raises the same error
+    return (outcome.error == "NotImplementedError" and '"forward"' not in outcome.message) or (
+        not outcome.error and (outcome.value is None or outcome.value is ...)
+    )
+
+
+def safely(test: Callable[..., bool | None], case: Case, outcome: Outcome) -> bool | None:
+    """Whether a fact holds for a result, which may have any shape or type; None if it does not apply."""
+    try:
+        found = test(outcome.value, *convert(case.args, tensors=False))  # a copy: calls are counted
+        return None if found is None else bool(found)
+    except Exception:
+        return False
+
+
+def difference(got: Outcome, wanted: Outcome) -> tuple[str, str] | None:
+    """(tag, description) of the first difference between two outcomes; None if they agree."""
+    if got.error or wanted.error:
+        if wanted.error and wanted.error in (got.error, *got.kinds):
+            return None
+        if not got.error:
+            return "no_error", f"it returns {short(got.value)}, expected {wanted.error}"
+        if got.about in ODD:
+            return "error", ODD[got.about]
+        where = f" in line {got.line} of your cell" if got.line else ""
+        return "error", f"it raises {got.error}{where}" + (f": {got.message}" if got.message else "")
+    for found in differences(got.value, wanted.value, "the result"):
+        return found
+    if got.changed and not wanted.changed:
+        return "in_place", "the values are right, but an input was written to: make a new array"
+    if got.calls != wanted.calls:
+        return "calls", f"the values are right, but the functions are called {got.calls} times, expected {wanted.calls}"
+    return None
+
+
+def same_form(got: Outcome, wanted: Outcome) -> bool:
+    """Whether two values differ only in their numbers or dtypes; an error has no value."""
+    if got.error or wanted.error:
+        return got.value is None
+    return all(tag in ("value", "dtype") for tag, _ in differences(got.value, wanted.value, ""))
+
+
+def differences(got: Any, wanted: Any, name: str) -> Iterator[tuple[str, str]]:
+    """The differences between two values, as (tag, description)."""
+    if isinstance(wanted, dict):
+        if not isinstance(got, dict) or set(got) != set(wanted):
+            keys = sorted(got) if isinstance(got, dict) else type(got).__name__
+            yield "keys", f"{name} has keys {keys}, expected {sorted(wanted)}"
+            return
+        for key in wanted:
+            yield from differences(got[key], wanted[key], key)
+    elif isinstance(wanted, tuple | list):
+        if not isinstance(got, tuple | list) or len(got) != len(wanted):
+            many = f"has {len(got)} values" if isinstance(got, tuple | list) else f"is {short(got)}"
+            a_list = "" if isinstance(got, tuple | list) else f"a {type(wanted).__name__} of "
+            yield "count", f"{name} {many}, expected {a_list}{len(wanted)}" + (" values" if a_list else "")
+            return
+        for k, (one, other) in enumerate(zip(got, wanted, strict=True)):
+            yield from differences(one, other, f"{name}[{k}]")
+    elif isinstance(wanted, str | bool) or wanted is None:
+        if type(got) is not type(wanted) and not (isinstance(wanted, bool) and is_truth(got)):
+            yield "type", f"{name} is {short(got)}, expected {short(wanted)}"
+        elif got != wanted:
+            yield "value", f"{name} is {short(got)}, expected {short(wanted)}"
+    else:
+        yield from array_differences(got, wanted, name)
+
+
+def array_differences(got: Any, wanted: Any, name: str) -> Iterator[tuple[str, str]]:
+    """The differences between numbers: first the shape, then the values, then the dtype."""
+    expected = np.asarray(wanted)
+    try:
+        found = np.asarray(got if only_numbers(got) else None)
+    except Exception:  # rows of different lengths, or an object without an array
+        found = np.asarray(None)
+    if found.dtype.kind not in "fiub":
+        yield "type", f"{name} is {short(got)}, expected numbers of shape {expected.shape}"
+        return
+    if found.shape != expected.shape:
+        yield "shape", f"{name} has shape {found.shape}, expected {expected.shape}"
+        return
+    rtol, atol = TOLERANCE.get(str(expected.dtype), TOLERANCE["float64"])
+    if expected.dtype.kind in "iub":
+        rtol = atol = 0
+    same = np.isclose(found.astype(float), expected.astype(float), rtol, atol, equal_nan=True)
+    if not same.all():
+        with np.errstate(all="ignore"):  # for inf - inf
+            off = np.where(same, -1, np.nan_to_num(np.abs(found.astype(float) - expected), nan=np.inf))
+        at = tuple(int(k) for k in np.unravel_index(off.argmax(), off.shape))
+        place = f"{name}[{', '.join(map(str, at))}]" if at else name
+        seen = f"{place} is {short(found[at])}, expected {short(expected[at])}"
+        if found.dtype.kind == expected.dtype.kind == "f" and found.dtype.itemsize < expected.dtype.itemsize:
+            seen += f" (and the dtype is {found.dtype}, expected {expected.dtype})"  # a possible reason
+        yield "value", seen
+    elif isinstance(wanted, np.ndarray) and wanted.ndim and found.dtype != wanted.dtype:
+        yield "dtype", f"the values are right, but {name} has dtype {found.dtype}, expected {wanted.dtype}"
+
+
+def only_numbers(value: Any) -> bool:
+    """Whether there are no strings among the values: NumPy pads every entry to the length of the longest."""
+    return all(map(only_numbers, value)) if isinstance(value, list | tuple) else not isinstance(value, str | bytes)
+
+
+def is_truth(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == bool and value.ndim == 0
+
+
+def short(value: Any) -> str:
+    """A value as a short text."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"an array of shape {value.shape}"
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.item()
+    return f"{value:.5g}" if isinstance(value, float) else repr(value)[:60]

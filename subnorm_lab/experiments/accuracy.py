@@ -1,0 +1,104 @@
+"""How exact the LayerNorms of this package, PyTorch and JAX's libraries are on rows whose mean is far from 0.
+
+All read the same float32 rows, and are compared with the exact result, computed with 60 decimal digits. The unit of an
+error is float32's machine epsilon times the largest entry of the exact row.
+
+JAX, Flax and Equinox are not among the course's requirements: install ``jax flax equinox`` to measure them.
+"""
+
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+import subnorm.numpy as sn
+import subnorm.torch as st
+from subnorm_lab.experiments import stored
+
+RECORD = stored.file("accuracy")
+MEANS = (0.0, 1e3, 1e6)
+ROWS, FEATURES, EPS, SEED = 4, 768, 1e-5, 0
+PEERS = ("jax", "flax", "equinox")
+
+Array = np.ndarray[Any, np.dtype[np.floating[Any]]]
+
+
+def rows(mean: float) -> Array:
+    """Float32 rows of standard deviation 1 about a mean, shape (ROWS, FEATURES)."""
+    rng = np.random.default_rng(SEED)
+    return (mean + rng.standard_normal((ROWS, FEATURES))).astype(np.float32)
+
+
+def exact(row: Array) -> Array:
+    """LayerNorm of one row, rounded to float64 once at the end."""
+    with localcontext(prec=60):
+        values = [Decimal(float(value)) for value in row]
+        mean = sum(values, Decimal(0)) / len(values)
+        deviations = [value - mean for value in values]
+        mean_square = sum((value * value for value in deviations), Decimal(0)) / len(values)
+        root = (mean_square + Decimal(EPS)).sqrt()
+        return np.array([float(value / root) for value in deviations])
+
+
+def error(norm: Callable[[Array], Array], x: Array) -> float:
+    """The largest error of a norm in rows of x, in float32's machine epsilons."""
+    worst = 0.0
+    for y, row in zip(norm(x), x, strict=True):
+        right = exact(row)
+        worst = max(worst, float(np.abs(y - right).max() / np.abs(right).max()) / 2.0**-23)
+    return worst
+
+
+def here() -> dict[str, Callable[[Array], Array]]:
+    """The norms that the course installs, by name."""
+    return {
+        "sn.layer_norm": lambda x: sn.layer_norm(x, eps=EPS),
+        "st.layer_norm": lambda x: st.layer_norm(torch.from_numpy(x), eps=EPS).numpy(),
+        "F.layer_norm": lambda x: F.layer_norm(torch.from_numpy(x), (FEATURES,), eps=EPS).numpy(),
+    }
+
+
+def elsewhere() -> dict[str, Callable[[Array], Array]]:
+    """JAX's norms, by name."""
+    import equinox  # type: ignore[import-not-found]
+    import flax.linen  # type: ignore[import-not-found]
+    import jax  # type: ignore[import-not-found]
+
+    plain = flax.linen.LayerNorm(epsilon=EPS, use_bias=False, use_scale=False)
+    return {
+        "jax.nn.standardize": lambda x: np.asarray(jax.nn.standardize(x, epsilon=EPS)),
+        "flax.linen.LayerNorm": lambda x: np.asarray(plain.apply({}, x)),
+        "equinox.nn.LayerNorm": lambda x: np.asarray(
+            jax.vmap(equinox.nn.LayerNorm(FEATURES, EPS, use_weight=False, use_bias=False))(x)
+        ),
+    }
+
+
+def take() -> dict[str, Any]:
+    """Measure all norms at each of :data:`MEANS`."""
+    return {
+        **stored.origin("python -m subnorm_lab.experiments.accuracy"),
+        "peers": {name: version(name) for name in PEERS},
+        "means": list(MEANS),
+        "rows": ROWS,
+        "features": FEATURES,
+        "eps": EPS,
+        "seed": SEED,
+        "errors": {
+            name: [float(f"{error(norm, rows(mean)):.3g}") for mean in MEANS]
+            for name, norm in {**here(), **elsewhere()}.items()
+        },
+    }
+
+
+def recorded() -> dict[str, Any]:
+    """The record: for each norm, its error at each of the means."""
+    return stored.read(RECORD)
+
+
+if __name__ == "__main__":
+    stored.write(RECORD, take())

@@ -1,0 +1,141 @@
+"""The style of the course's figures, and how they are shown: always with an alt text."""
+
+import gzip
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from IPython.display import publish_display_data
+
+if TYPE_CHECKING:  # the build of the book draws nothing, and needs neither matplotlib nor Pillow
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart; only colours with at least 3:1 contrast on white.
+BLUE = "#0072B2"
+ORANGE = "#D55E00"
+GREEN = "#009E73"
+PINK = "#CC79A7"
+GREY = "#666666"
+BLACK = "#222222"
+
+#: One colour and one line style for each thing that appears in several figures.
+LOOKS: dict[str, dict[str, str]] = {
+    "plain": {"color": GREY, "linestyle": ":"},
+    "residual": {"color": GREEN, "linestyle": "-"},
+    "pre": {"color": BLUE, "linestyle": "-"},
+    "post": {"color": ORANGE, "linestyle": "--"},
+    "layer": {"color": BLUE, "linestyle": "-"},
+    "rms": {"color": ORANGE, "linestyle": "--"},
+    "theory": {"color": BLACK, "linestyle": (0, (1, 2))},  # type: ignore[dict-item]
+}
+
+
+SHARP = 2  # image pixels of a PNG for each CSS pixel, in both directions
+HEAVY = 30_000  # bytes of an SVG on the wire; the book's heaviest plot has 10,200, and as PNG 127,000
+
+
+def use_style() -> None:
+    """Set the course's matplotlib style for this process."""
+    import matplotlib as mpl
+    from cycler import cycler
+
+    mpl.rcParams.update(
+        {
+            "figure.figsize": (6.4, 3.6),
+            "figure.constrained_layout.use": True,
+            "font.size": 11,
+            "axes.titlesize": 12,
+            "axes.titlelocation": "left",
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": "#dddddd",
+            "grid.linewidth": 0.6,
+            "axes.axisbelow": True,
+            "lines.linewidth": 2.0,
+            "lines.markersize": 5,
+            "legend.frameon": False,
+            "axes.prop_cycle": cycler(color=[BLUE, ORANGE, GREEN, PINK, GREY]),
+        }
+    )
+
+
+def show(fig: "Figure", alt: str, dpi: int = 120) -> None:
+    """Show a figure, with an alt text for readers who cannot see it.
+
+    It is an SVG: sharp on every screen, a fraction of a PNG's bytes, and labelled in the reader's font. A plot of
+    thousands of points would be heavy as SVG; it is a PNG of two pixels for each CSS pixel, in both directions.
+
+    Args:
+        fig: the figure; it is closed.
+        alt: a description of the picture, in one to three sentences.
+        dpi: CSS pixels per inch.
+
+    Raises:
+        ValueError: the alt text is too short to be a description.
+    """
+    import matplotlib.pyplot as plt
+
+    from subnorm_lab import _svg
+
+    check_text("alt", alt)
+    svg = _svg.drawn(fig, dpi)
+    if len(gzip.compress(svg.encode())) <= HEAVY:
+        publish_display_data({"image/svg+xml": svg, "text/plain": alt})
+    else:
+        file = io.BytesIO()
+        fig.savefig(file, format="png", dpi=SHARP * dpi, facecolor="white")
+        png = with_palette(file, SHARP)
+        width = round(dpi * fig.get_figwidth())  # no height, so that it scales with the width on a narrow page
+        publish_display_data({"image/png": png, "text/plain": alt}, metadata={"image/png": {"width": width}})
+    plt.close(fig)
+
+
+def check_text(name: str, text: str) -> None:
+    """Reject a text that is too short to describe a figure."""
+    if len(text) < 20:
+        raise ValueError(f"{name} must describe the figure; got {text!r}. Name the curves, and what they do.")
+
+
+def as_png(svg: str, zoom: float = 1.0, style: str = "") -> bytes:
+    """The PNG of an SVG, on white, in the font that matplotlib brings: the same on every machine.
+
+    Args:
+        svg: the picture.
+        zoom: image pixels for each CSS pixel.
+        style: a style sheet for it.
+    """
+    import matplotlib as mpl
+    import resvg_py
+
+    fonts = Path(mpl.get_data_path(), "fonts", "ttf")
+    png = resvg_py.svg_to_bytes(
+        svg_string=svg,
+        style_sheet=style,
+        sans_serif_family="DejaVu Sans",  # the last family of our pictures; without it the text silently disappears
+        font_files=[str(fonts / "DejaVuSans.ttf"), str(fonts / "DejaVuSans-Bold.ttf")],
+        skip_system_fonts=True,
+        background="white",
+        zoom=zoom,
+    )
+    return bytes(png)
+
+
+def with_palette(png: io.BytesIO, pixels: int = 1) -> bytes:
+    """The picture as PNG with a small palette that looks the same: a third of the bytes, or less.
+
+    It is not dithered: the noise would show on plain areas, and would cost more bytes than it saves. `pixels` is the
+    number of image pixels for each CSS pixel, stored as the PNG's resolution.
+    """
+    from PIL import Image, ImageChops
+
+    drawn = Image.open(png).convert("RGB")
+    for colours in (32, 64, 128, 256):
+        few = drawn.quantize(colours, kmeans=1, dither=Image.Dither.NONE)
+        # compare means over 16 x 16 pixels: edges of letters may change a little, plain areas may not
+        change = ImageChops.difference(drawn, few.convert("RGB")).reduce(16)
+        if max(change.tobytes()) <= 2:  # of 255
+            break
+    small = io.BytesIO()
+    few.save(small, format="png", optimize=True, **({"dpi": (96 * pixels, 96 * pixels)} if pixels > 1 else {}))
+    return small.getvalue()

@@ -1,0 +1,877 @@
+// The live figures: subnorm_lab/live.py writes their data, this script draws them, in the book and in JupyterLab.
+// The same renderer draws the stored picture, the page in the book's build, and every change in the browser.
+// A chart shows rows of the table that the package computed. Only the two norms are computed here, for bars and clouds.
+// In JupyterLab every output includes this script; the first copy is used.
+globalThis.subnormLive ??= (() => {
+  "use strict";
+
+  // --- the two norms of one token, as in subnorm.numpy ---
+
+  const mean = (x) => x.reduce((sum, v) => sum + v, 0) / x.length;
+  const meanSquare = (x) => mean(x.map((v) => v * v));
+
+  /** The steps of LayerNorm ("layer") or RMSNorm ("rms") on x. */
+  function steps(norm, x, gamma, beta, eps) {
+    const shift = norm === "layer" ? mean(x) : 0;
+    const centred = x.map((v) => v - shift);
+    const rstd = 1 / Math.sqrt(meanSquare(centred) + eps);
+    const xhat = centred.map((v) => v * rstd);
+    const y = xhat.map((v) => gamma * v + (norm === "layer" ? beta : 0));
+    return { mean: shift, centred, rstd, xhat, y };
+  }
+
+  // --- text and numbers ---
+
+  const escape = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
+  const superscript = (n) => String(n).replace(/./g, (c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c]));
+  const minus = (text) => text.replace(/-/g, "−");
+
+  /** A readable number: three digits, with a power of ten below 0.001 and from 100 000 on. */
+  function short(v) {
+    if (v === 0 || (Math.abs(v) >= 1e-3 && Math.abs(v) < 1e5)) return minus(String(Number(v.toPrecision(3))));
+    const [digits, power] = v.toExponential(1).split("e");
+    return `${minus(digits).replace(/\.0$/, "")} × 10${superscript(Number(power))}`;
+  }
+
+  /** A number below a bar: two decimals at most. */
+  const brief = (v) => minus(String(Number(v.toFixed(Math.abs(v) < 10 ? 2 : 1))));
+
+  // --- scales and ticks ---
+
+  /** Round steps between low and high, at most `most` of them. */
+  function linearTicks(low, high, most) {
+    const rough = (high - low) / most;
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = power * [1, 2, 5, 10].find((k) => k * power >= rough * (1 - 1e-9));
+    const first = Math.ceil(low / step - 1e-9);
+    const last = Math.floor(high / step + 1e-9);
+    return Array.from({ length: last - first + 1 }, (_, k) => {
+      const at = Number(((first + k) * step).toPrecision(12));
+      return { at, label: minus(String(at)) };
+    });
+  }
+
+  function logTicks(low, high, most) {
+    const first = Math.ceil(Math.log10(low) - 1e-9);
+    const last = Math.floor(Math.log10(high) + 1e-9);
+    if (last - first < 1) return linearTicks(low, high, most);
+    const step = Math.ceil((last - first + 1) / most);
+    const powers = Array.from({ length: last - first + 1 }, (_, k) => first + k).filter((p) => p % step === 0);
+    const plain = (p) => (p >= -2 && p <= 3 ? String(10 ** p) : `10${superscript(p)}`);
+    return powers.map((p) => ({ at: 10 ** p, label: plain(p) }));
+  }
+
+  /** From data to pixels; values beyond the limits are drawn at the limit. */
+  function scale({ limits: [low, high], log, ticks }, start, end, most) {
+    const f = log ? Math.log : (v) => v;
+    const to = (v) => start + ((f(Math.min(Math.max(v, low), high)) - f(low)) / (f(high) - f(low))) * (end - start);
+    to.ticks = ticks
+      ? ticks.map(([at, label]) => ({ at, label }))
+      : log ? logTicks(low, high, most) : linearTicks(low, high, most);
+    return to;
+  }
+
+  // --- shapes; colours are CSS variables, so that they follow the dark mode ---
+
+  const fixed = (v) => Number(v.toFixed(1));
+  const text = (x, y, words, anchor = "start", more = "") =>
+    `<text x="${fixed(x)}" y="${fixed(y)}" text-anchor="${anchor}"${more}>${escape(words)}</text>`;
+  const rule = (x1, y1, x2, y2, name) =>
+    `<line class="${name}" x1="${fixed(x1)}" y1="${fixed(y1)}" x2="${fixed(x2)}" y2="${fixed(y2)}"/>`;
+  const width = (words) => 7.7 * String(words).length; // rough upper bound at 13 px
+  const colour = (name) => `var(--live-${name})`;
+
+  const THIN = 'stroke="currentColor" stroke-width="1.5"';
+  const SIDE = { right: 14, top: 46, bottom: 42 };
+  const ROW = 20; // a line of the legend
+
+  /** Where a hand can take hold. Only seen where the script runs. */
+  const grip = (x, y) => `<circle class="grip" cx="${fixed(x)}" cy="${fixed(y)}" r="6"/>`;
+
+  /** Legend: pairs of sample and label, wrapped into rows. */
+  function legend(entries, x, y, right) {
+    let [at, row] = [x, 0];
+    const drawn = entries.map(({ sample, label }) => {
+      const wide = 40 + width(label);
+      if (at > x && at + wide - 18 > right) [at, row] = [x, row + 1];
+      const here = `<g transform="translate(${fixed(at)},${fixed(y + row * ROW)})">${sample}${text(28, 4, label)}</g>`;
+      at += wide;
+      return here;
+    });
+    return { svg: drawn.join(""), rows: entries.length ? row + 1 : 0 };
+  }
+
+  const stroke = ({ colour: name, dash }) =>
+    `fill="none" stroke="${colour(name)}" stroke-width="2.2"${dash ? ` stroke-dasharray="${dash}"` : ""}`;
+
+  /** One curve: a line with its band, or points. A missing value interrupts it. */
+  function curve(look, { x, y, low, high }, px, py) {
+    const seen = (k) => y[k] !== null && y[k] !== undefined;
+    const runs = [];
+    y.forEach((v, k) => {
+      if (!seen(k)) return;
+      if (k > 0 && seen(k - 1)) runs.at(-1).push(k);
+      else runs.push([k]);
+    });
+    const points = (ks, values) => ks.map((k) => `${fixed(px(x[k]))},${fixed(py(values[k]))}`).join(" ");
+    const band = (ks) => `<polygon fill="${colour(look.colour)}" fill-opacity=".18" points="${points(ks, high)} ${
+      points([...ks].reverse(), low)}"/>`;
+    const dots = (ks) => ks.map((k) =>
+      `<circle cx="${fixed(px(x[k]))}" cy="${fixed(py(y[k]))}" r="4" fill="${colour(look.colour)}"/>`).join("");
+    const grips = look.name === "guess" ? x.map((at, k) => grip(px(at), py(y[k]))).join("") : "";
+    const drawn = runs.map((ks) => (low ? band(ks) : "") + (look.marks ? dots(ks) : "") + (look.marks === "only" ? "" :
+      `<polyline ${stroke(look)} points="${points(ks, y)}"/>`)).join("") + grips;
+    return ["guess", "truth"].includes(look.name) ? `<g class="${look.name}">${drawn}</g>` : drawn;
+  }
+
+  /** The legend of a panel of curves at x, y. */
+  function curveLegend(panel, data, { x, y, w }) {
+    const entries = panel.curves.filter(({ name }) => data[name]).map((look) => ({
+      label: look.label,
+      sample: look.marks === "only" ? `<circle cx="12" cy="0" r="4" fill="${colour(look.colour)}"/>`
+        : `<line x1="0" x2="24" y1="0" y2="0" ${stroke(look)}/>`,
+    }));
+    return legend(entries, x, y + 34, x + w);
+  }
+
+  /** A value as the axis names it. */
+  const named = ({ ticks }, v) => ticks?.find(([at]) => at === v)?.[1] ?? short(v);
+
+  /** The points of a curve in px, each with its value in words. */
+  function spots(panel, look, { x, y, low, high }, px, py) {
+    const unit = panel.y.label.match(/\((.*)\)$/)?.[1] ?? "";
+    return x.map((at, k) => ({ at, k })).filter(({ k }) => (y[k] ?? null) !== null).map(({ at, k }) => ({
+      x: px(at), y: py(y[k]),
+      get words() {
+        return `${look.label}, ${panel.x.label} ${named(panel.x, at)}: ${named(panel.y, y[k])} ${unit}`.trimEnd() +
+          (low ? ` (${short(low[k])} to ${short(high[k])})` : "");
+      },
+    }));
+  }
+
+  /** A panel of curves; leaves room for `rows` rows of legend `key`, so that neighbouring panels line up. Adds its points to `seen`. */
+  function linesPanel(panel, data, { x, y, w, h, below }, key, rows, seen) {
+    const top = y + SIDE.top + Math.max(key.rows, rows) * ROW - 8;
+    const bottom = y + h - (below ? SIDE.bottom - ROW : SIDE.bottom);
+    const py = scale(panel.y, bottom, top, Math.min(6, Math.floor((bottom - top) / 18)));
+    const left = x + 10 + Math.max(...py.ticks.map(({ label }) => width(label)));
+    const box = { left, right: x + w - SIDE.right, top, bottom };
+    const px = scale(panel.x, box.left, box.right, w < 340 ? 5 : 8);
+    const grid = py.ticks.map(({ at, label }) => rule(box.left, py(at), box.right, py(at), "grid") +
+      text(box.left - 6, py(at) + 4, label, "end"));
+    const marks = px.ticks.map(({ at, label }) => rule(px(at), box.bottom, px(at), box.bottom + 4, "axis") +
+      text(px(at), box.bottom + 18, label, "middle"));
+    const curves = panel.curves.filter(({ name }) => data[name]).map((look) => {
+      seen?.push(...spots(panel, look, data[look.name], px, py));
+      return curve(look, data[look.name], px, py);
+    });
+    return [
+      text(x, y + 14, panel.y.label, "start", ' class="title"'), key.svg, ...grid, ...marks,
+      rule(box.left, box.bottom, box.right, box.bottom, "axis"), ...curves,
+      below ? "" : text((box.left + box.right) / 2, y + h - 6, panel.x.label, "middle"),
+      panel.drawn ? `<rect class="drag" data-box="${JSON.stringify(Object.values(box).map(fixed))}" x="${fixed(box.left)}" ` +
+        `y="${fixed(top)}" width="${fixed(box.right - box.left)}" height="${fixed(bottom - top)}"/>` : "",
+    ].join("");
+  }
+
+  /** Adjacent cells; all cells of one shade form one path, which keeps a large picture small. */
+  function mosaic(lines, paint, { left, top, cw, ch }) {
+    const paths = new Map();
+    const px = (c) => Math.round(left + c * cw);
+    const py = (r) => Math.round(top + r * ch);
+    lines.forEach((line, r) => {
+      const shades = line.map((v) => (v === null ? null : paint(v)));
+      for (let c = 0, end; c < line.length; c = end) {
+        for (end = c + 1; shades[end] === shades[c]; end += 1);
+        const box = `M${px(c)} ${py(r)}h${px(end) - px(c)}v${py(r + 1) - py(r)}h${px(c) - px(end)}z`;
+        if (shades[c] !== null) paths.set(shades[c], (paths.get(shades[c]) ?? "") + box);
+      }
+    });
+    const drawn = [...paths].map(([shade, d]) => `<path ${shade} d="${d}"/>`);
+    return `<g shape-rendering="crispEdges">${drawn.join("")}</g>`;
+  }
+
+  /** A heat map; the stronger the colour, the larger the value. Two colours for two signs. */
+  function heatPanel(panel, data, { x, y, w, h, below }) {
+    const { rows, columns, limits: [low, high], colours, digits } = panel;
+    const labelled = rows.some((label) => label);
+    const left = x + (labelled ? Math.max(...rows.map(width)) + 10 : 0);
+    const [top, bottom] = [y + 26, y + h - (below ? SIDE.bottom - ROW : SIDE.bottom)];
+    const [cw, ch] = [(x + w - left) / columns.length, (bottom - top) / rows.length];
+    const most = digits === null ? 1 : 0.5; // a number in the cell must stay readable
+    const strength = (v) => (colours.length === 2 ? Math.abs(v) / high : (v - low) / (high - low));
+    const paint = (v) => `fill="${colour(colours.length === 2 && v < 0 ? colours[1] : colours[0])}" ` +
+      `fill-opacity="${(most * Math.min(Math.max(strength(v), 0), 1)).toFixed(2)}"`;
+    const numbered = (v, r, c) => v === null ? "" :
+      `<rect x="${fixed(left + c * cw)}" y="${fixed(top + r * ch)}" width="${fixed(cw - 1)}" height="${fixed(ch - 1)}" ` +
+      `${paint(v)}/>` +
+      text(left + (c + 0.5) * cw, top + (r + 0.5) * ch + 4, minus(v.toFixed(digits)), "middle");
+    // if some labels are empty on purpose, draw all the others
+    const every = columns.includes("") ? 1 : Math.ceil(Math.max(...columns.map((c) => width(c) + 8)) / cw);
+    return [
+      text(x, y + 14, panel.title, "start", ' class="title"'),
+      ...(digits === null ? [mosaic(data.cells, paint, { left, top, cw, ch }),
+        `<rect class="grid" fill="none" x="${fixed(left)}" y="${top}" width="${fixed(x + w - left)}" height="${fixed(bottom - top)}"/>`]
+        : data.cells.map((line, r) => line.map((v, c) => numbered(v, r, c)).join(""))),
+      ...rows.map((label, r) => label && text(left - 6, top + (r + 0.5) * ch + 4, label, "end")),
+      ...columns.map((label, c) => (c % every || !label ? ""
+        : text(Math.min(left + (c + 0.5) * cw, x + w - width(label) / 2), bottom + 16, label, "middle"))),
+      below ? "" : text((left + x + w) / 2, y + h - 6, panel.x.label, "middle"),
+    ].join("");
+  }
+
+  /** Words, each on a bar. The room for labels is the same in all frames. */
+  function barsPanel({ title, full, letters }, data, { x, y, w }, key, rows, seen) {
+    const left = x + (letters ? 7.7 * letters + 6 : 0);
+    const reach = x + w - 40 - left; // the value is to the right
+    return text(x, y + 14, title, "start", ' class="title"') + data.map(([label, word, value, marked], k) => {
+      const top = y + 30 + 24 * k;
+      const box = (wide, look) => `<rect x="${fixed(left)}" y="${top}" width="${fixed(wide)}" height="20" ${look}/>`;
+      seen.push({ x: left + (value / full) * reach, y: top + 10, words: `${label} ${word}: ${short(value)}`.trimStart() });
+      return box(reach, `fill="${colour("line")}" fill-opacity=".4"`) +
+        box((value / full) * reach, `fill="${colour(marked ? "green" : "blue")}" fill-opacity=".45"`) +
+        (label && text(left - 6, top + 15, label, "end")) + text(left + 6, top + 15, marked ? `${word} ✓` : word) +
+        text(x + w, top + 15, value.toFixed(2), "end");
+    }).join("");
+  }
+
+  /** One sublayer from x to the next sum. Its norm is a handle; every place where it can go is drawn. */
+  function blockPanel({ title, control, places }, here, { x, y, w, h }) {
+    const wide = Math.min(w, 300);
+    const [stem, branch] = [0.27, 0.71].map((part) => x + (w - wide) / 2 + part * wide);
+    const [next, after, plus, out, middle, into, fork, end] =
+      [0, 0.19, 0.36, 0.48, 0.63, 0.78, 0.89, 1].map((part) => y + 52 + part * (h - 68));
+    const centres = { post: [stem, after], branch: [branch, out], pre: [branch, into], none: [branch, end] };
+    const [bw, bh] = [82, h < 250 ? 22 : 26];
+    const box = ([cx, cy], look) => `<rect x="${fixed(cx - bw / 2)}" y="${fixed(cy - bh / 2)}" width="${bw}" height="${bh}" rx="4" ${look}/>`;
+    const way = (points, look) => `<polyline fill="none" ${look} points="${points.map((at) => at.map(fixed)).join(" ")}"/>`;
+    const tip = (cx, cy, dx, dy) => way([[cx - 5 * dx - 4 * dy, cy - 5 * dy - 4 * dx], [cx, cy],
+      [cx - 5 * dx + 4 * dy, cy - 5 * dy + 4 * dx]], THIN);
+    const sum = (cy) => `<circle cx="${fixed(stem)}" cy="${fixed(cy)}" r="10" fill="${colour("ground")}" stroke="currentColor"/>` +
+      rule(stem - 5, cy, stem + 5, cy, "axis") + rule(stem, cy - 5, stem, cy + 5, "axis");
+    const data = `class="drag{}" data-sets="${control}" data-places="${JSON.stringify(places.map((name) => centres[name].map(fixed)))}"`;
+    const free = here !== "post";
+    const dots = [0, 1].flatMap((c) => [-1, 0, 1].map((r) =>
+      `<circle cx="${fixed(centres[here][0] - bw / 2 + 9 + 5 * c)}" cy="${fixed(centres[here][1] + 5 * r)}" r="1.3" fill="currentColor"/>`));
+    return [
+      text(x, y + 14, title, "start", ' class="title"'),
+      text(x, y + 32, free ? "x reaches the next sum as it is" : "x has to pass the norm", "start", ' class="small"'),
+      free ? way([[stem, end - 14], [stem, next]], `stroke="${colour("green")}" stroke-width="12" stroke-opacity=".25"`) : "",
+      way([[stem, end - 14], [stem, free ? next : after]], `stroke="${colour("green")}" stroke-width="3"`),
+      free ? "" : way([[stem, after], [stem, next]], THIN), tip(stem, next + 10, 0, -1), tip(stem, plus + 10, 0, -1),
+      way([[stem, fork], [branch, fork], [branch, plus], [stem, plus]], THIN), tip(stem + 10, plus, -1, 0),
+      sum(plus), sum(next), text(stem + 18, next + 4, "next sum"), text(stem, end + 4, "x", "middle", ' class="title"'),
+      box([branch, middle], `fill="${colour("ground")}"`),
+      box([branch, middle], `fill="${colour("blue")}" fill-opacity=".3" stroke="${colour("blue")}" stroke-width="1.5"`),
+      text(branch, middle + 4, "F", "middle"),
+      ...places.filter((name) => name !== here).map((name) => box(centres[name],
+        `${data.replace("{}", "")} stroke="${colour("orange")}" stroke-dasharray="4 4" stroke-opacity=".8"`)),
+      places.includes("none") && here !== "none" ? text(branch, end + 4, "no norm", "middle", ' class="small"') : "",
+      `<g ${data.replace("{}", " handle")} data-x="${fixed(centres[here][0])}" data-y="${fixed(centres[here][1])}">` +
+        box(centres[here], `fill="${colour("ground")}"`) +
+        box(centres[here], `fill="${colour("orange")}" fill-opacity=".4" stroke="${colour("orange")}" stroke-width="2"`) +
+        dots.join("") + text(centres[here][0] + 6, centres[here][1] + 4, "norm", "middle") + "</g>",
+    ].join("");
+  }
+
+  // --- the kinds of figure: each has the numbers of a state, its sentence, and the picture of such numbers. One that
+  // can be dragged says which controls a pointer at a place moves, {name: value}; `begun` is where the drag began, and
+  // in which state. ---
+
+  /** `part` of the way between two pictures' data. A number glides, on an axis with `log` by its powers; all else jumps. */
+  function between(from, to, part, log = false) {
+    if (typeof from === "number" && typeof to === "number") {
+      return log ? from * (to / from) ** part : from + part * (to - from);
+    }
+    if (!from || !to || typeof to !== "object" || from.length !== to.length) return to;
+    const each = (key) => between(from[key], to[key], part, log[key] ?? log);
+    return Array.isArray(to) ? to.map((_, k) => each(k)) : Object.fromEntries(Object.keys(to).map((key) => [key, each(key)]));
+  }
+
+  const PANELS = { lines: linesPanel, heat: heatPanel, bars: barsPanel, block: blockPanel };
+
+  /** A panel's height on a phone, where `n` are stacked and all have to fit above the controls, if it is `low` in a low window. */
+  const LOW = {
+    lines: (panel, n, low) => (low ? Math.max(143, 378 / n) : Math.max(150, 420 / n)),
+    heat: ({ rows }, n, low) => Math.min(26 + 24 * rows.length + SIDE.bottom, low ? 438 / n : Infinity),
+    bars: ({ height }, n, low) => (low ? height - 6 : height),
+    block: (panel, n, low) => (low ? 220 : 250),
+  };
+
+  const chart = {
+    height: (spec, tight) => chart.places(spec, 0, tight).reduce((most, { y, h }) => Math.max(most, y + h), 0),
+
+    /** The box of each panel. `below` it a panel may have the same horizontal axis, which is then labelled only there. */
+    places({ panels, side }, w, tight) {
+      const [across, gap] = [tight ? Math.ceil(side / 3) : side, 18];
+      const beside = tight === 2 && panels[0].kind === "block"; // the second panel shares the row of the first
+      const rowOf = (k) => (beside ? Math.max(k - 1, 0) : Math.floor(k / across));
+      const tall = (panel) => (tight ? Math.min(panel.height, LOW[panel.kind](panel, panels.length / across, tight === 2)) : panel.height);
+      const heights = panels.map((_, r) => Math.max(0, ...panels.filter((_, k) => !tight || rowOf(k) === r).map(tall)));
+      return panels.map((panel, k) => {
+        const [many, place] = beside ? [k < 2 ? 2 : 1, k === 1 ? 1 : 0] : [across, k % across];
+        const wide = (w - gap * (many - 1)) / many;
+        return {
+          x: place * (wide + gap),
+          y: heights.slice(0, rowOf(k)).reduce((sum, h) => sum + h, 0),
+          w: wide,
+          h: heights[rowOf(k)],
+          below: tight > 0 && panel.x !== undefined && many === across && panels[k + across]?.x?.label === panel.x.label,
+        };
+      });
+    },
+
+    /** The row of the table for a state of the controls. */
+    frame(spec, state) {
+      const k = spec.controls.reduce((at, control) => at * control.values.length + state[control.name], 0);
+      return spec.frames[k];
+    },
+
+    numbers: (spec, state) => chart.frame(spec, state).panels,
+    say: (spec, state) => chart.frame(spec, state).say,
+    between: (spec, from, to, part) => spec.panels.map(({ curves, x, y }, k) => {
+      if (!curves) return between(from[k], to[k], part);
+      const log = { x: x.log, y: y.log, low: y.log, high: y.log };
+      return Object.fromEntries(Object.keys(to[k]).map((name) => [name, between(from[k][name], to[k][name], part, log)]));
+    }),
+
+    draw(spec, state, panels, w, tight, seen) {
+      const places = chart.places(spec, w, tight);
+      const names = ({ curves }, data) => curves?.filter(({ name }) => data[name]).map(({ label }) => label).join();
+      // of stacked panels with the same curves the first has the legend
+      const repeats = (k) => tight > 0 && k > 0 && names(spec.panels[k], panels[k]) === names(spec.panels[k - 1], panels[k - 1]);
+      const keys = spec.panels.map((panel, k) =>
+        panel.curves && (repeats(k) ? { svg: "", rows: 0 } : curveLegend(panel, panels[k], places[k])));
+      const rows = tight || spec.side === 1 ? 0 : Math.max(...keys.map((key) => key?.rows ?? 0));
+      const drawn = spec.panels.map((panel, k) => PANELS[panel.kind](panel, panels[k], places[k], keys[k], rows, seen));
+      return drawn.join("");
+    },
+
+    /** What is dragged in a panel goes to the nearest of its places, one for each value of its control. */
+    drag(spec, state, { sets, places }, { x, y }) {
+      const far = JSON.parse(places).map(([px, py]) => Math.hypot(px - x, py - y));
+      return { [sets]: far.indexOf(Math.min(...far)) };
+    },
+  };
+
+  const REACH = 14; // limit of a feature's bar and of its slider
+  const ROWS = [190, 122, 108]; // px, the height of a row of bars
+  const NAMES = { layer: "LayerNorm", rms: "RMSNorm" };
+
+  const norms = {
+    /** In a low window several norms have no line for the name. */
+    room: (spec, tight) => (tight < 2 || spec.rows.length === 1 ? { ch: ROWS[Math.min(tight, 1)], head: ROW } : { ch: ROWS[2], head: 0 }),
+
+    height(spec, tight) {
+      const { ch, head } = norms.room(spec, tight);
+      return spec.rows.length * (tight ? 2 * (ch - ROW) + head : ch) + 6;
+    },
+
+    numbers(spec, state) {
+      const drawn = spec.x.map((_, k) => state[`x${k + 1}`]);
+      const x = drawn.map((v) => state.scale * v + state.shift);
+      const eps = 10 ** state.eps;
+      const each = (token) =>
+        Object.fromEntries(spec.rows.map((norm) => [norm, steps(norm, token, state.gamma, state.beta, eps)]));
+      return { x, drawn, rows: each(x), ghosts: each(drawn) };
+    },
+
+    draw(spec, state, { x, drawn, rows, ghosts }, w, tight) {
+      const across = tight ? 2 : 4;
+      const { ch, head } = norms.room(spec, tight);
+      const [cw, tall] = [w / across, tight ? 2 * (ch - ROW) + head : ch];
+      const reach = { raw: REACH, out: 3 };
+      return spec.rows.map((norm, r) => {
+        const { centred, xhat, y } = rows[norm];
+        const ghost = ghosts[norm];
+        const parts = [
+          { title: "token x", bars: x, ghost: drawn, reach: reach.raw, drag: true },
+          { title: norm === "layer" ? "x − mean" : "x, not centred", bars: centred, ghost: ghost.centred, reach: reach.raw },
+          { title: "times rstd", bars: xhat, ghost: ghost.xhat, reach: reach.out },
+          { title: norm === "layer" ? "gamma, beta" : "gamma", bars: y, ghost: ghost.y, reach: reach.out },
+        ];
+        if (!head) parts[0].title = `${NAMES[norm]}: ${parts[0].title}`;
+        return parts.map((part, k) => bars({ ...part, norm }, {
+          x: (k % across) * cw, w: cw - 6, h: ch,
+          y: r * tall + head - ROW + (k < across ? 0 : ch - ROW), // only the first row is under a name
+        }, k === 0 && head ? NAMES[norm] : "")).join("");
+      }).join("");
+    },
+
+    say: (spec, state, { rows, ghosts }) => spec.rows.map((norm) => norms.sentence(norm, rows[norm], ghosts[norm])).join(" "),
+
+    drag(spec, state, area, { y }, begun) {
+      const [start, step, zero, reach] = ["x", "step", "zero", "reach"].map((name) => Number(area[name]));
+      const feature = `x${Math.min(Math.max(Math.floor((begun.at.x - start) / step), 0), spec.x.length - 1) + 1}`;
+      return { [feature]: (((zero - y) / reach) * REACH - state.shift) / state.scale };
+    },
+
+    sentence(norm, { mean, rstd, y }, ghost) {
+      const moved = Math.max(...y.map((v, k) => Math.abs(v - ghost.y[k])));
+      const statistic = norm === "layer" ? `mean ${short(mean)}, rstd ${short(rstd)}` : `rstd ${short(rstd)}`;
+      const answer = moved < 5e-4 ? "the output has not moved" : `the output has moved by up to ${short(moved)}`;
+      return `${NAMES[norm]}: ${statistic}; with shift and scale ${answer}.`;
+    },
+  };
+
+  /** A smaller font for a number below a bar if it would touch its neighbour. */
+  const inside = (label, step) => {
+    const size = 11 * Math.min(1, (step - 4) / (7 * label.length)); // at 11 px no digit is wider than 7 px
+    return size < 11 ? ` style="font-size:${fixed(size)}px"` : "";
+  };
+
+  /** One bar for each feature; a hollow bar for its value before shift and scale. */
+  function bars({ norm, title, bars: values, ghost, reach, drag }, { x, y, w, h }, name) {
+    const [top, bottom] = [y + 44, y + h - 26];
+    const at = scale({ limits: [-reach, reach] }, bottom, top, 4);
+    const step = w / values.length;
+    const zero = at(0);
+    const block = (v, k, more) => `<rect x="${fixed(x + k * step + 3)}" y="${fixed(Math.min(at(v), zero))}" ` +
+      `width="${fixed(step - 6)}" height="${fixed(Math.max(Math.abs(at(v) - zero), 1))}" ${more}/>`;
+    return [
+      text(x, y + 12, name, "start", ' class="title"'), text(x, y + 32, title),
+      ...values.map((v, k) => block(v, k, `class="bar ${norm}${Math.abs(v) > reach ? " beyond" : ""}"`)),
+      ...ghost.map((v, k) => block(v, k, 'class="ghost"')),
+      ...(drag ? values.map((v, k) => grip(x + (k + 0.5) * step, at(v))) : []),
+      rule(x, zero, x + w, zero, "axis"),
+      ...values.map((v, k) => text(x + (k + 0.5) * step, y + h - 8, brief(v), "middle",
+        ` class="small"${inside(brief(v), step)}`)),
+      drag ? `<rect class="drag" data-x="${fixed(x)}" data-step="${fixed(step)}" data-zero="${fixed(zero)}" ` +
+        `data-reach="${fixed(zero - at(reach))}" x="${fixed(x)}" y="${fixed(top)}" width="${fixed(w)}" ` +
+        `height="${fixed(bottom - top)}"/>` : "",
+    ].join("");
+  }
+
+  /** A curve that the reader draws: straight between knots. The style sheet hides the measured one until then. */
+  const sketch = {
+    height: (spec) => spec.panel.height,
+
+    numbers(spec, state) {
+      const bends = spec.controls.map(({ name, log }) => (log ? 10 ** state[name] : state[name]));
+      return { ...(state.compared !== "skipped" && { guess: { x: spec.knots, y: bends } }), truth: spec.truth };
+    },
+
+    say(spec, state) {
+      const say = { [undefined]: "Drag the dashed line to where you expect the curve.", skipped: "This is the measured curve." };
+      return say[state.compared] ?? "Your guess is dashed, the measured curve is solid.";
+    },
+
+    draw(spec, state, data, w) {
+      const panel = { ...spec.panel, drawn: true };
+      const place = { x: 0, y: 0, w, h: panel.height };
+      return linesPanel(panel, data, place, curveLegend(panel, data, place), 0);
+    },
+
+    drag(spec, state, { box }, { x, y }) {
+      const [left, right, top, bottom] = JSON.parse(box);
+      const px = scale(spec.panel.x, left, right, 5);
+      const near = spec.knots.map((at) => Math.abs(px(at) - x));
+      const control = spec.controls[near.indexOf(Math.min(...near))];
+      const [low, high] = control.range;
+      return { [control.name]: low + ((bottom - y) / (bottom - top)) * (high - low) };
+    },
+  };
+
+  const ROOT3 = Math.sqrt(3);
+  const COLOURS = ["blue", "green", "pink", "black"]; // of the tokens; the line (1, 1, 1) is orange
+
+  /** Tokens of three features, each a point. A token loses its mean along (1, 1, 1), and then grows along its ray. */
+  const cloud = {
+    height: () => 380,
+    idle: ({ norm }) => (norm === 1 ? ["project"] : []), // RMSNorm has no projection
+
+    numbers({ x }, { project, rescale, norm }) {
+      const part = norm === 0 ? project / 100 : 0;
+      return x.map((token) => {
+        const { centred } = steps("layer", token, 1, 0, 0);
+        const flat = token.map((v, k) => v + part * (centred[k] - v));
+        const { xhat } = steps("rms", flat, 1, 0, 0);
+        return flat.map((v, k) => v + (rescale / 100) * (xhat[k] - v));
+      });
+    },
+
+    /** From features to px round (cx, cy): (1, 1, 1) is upright, then turned and tilted; depth is towards the reader. */
+    view({ turn, tilt }, { cx, cy, size }) {
+      const [round, over] = [turn, tilt].map((degrees) => (degrees * Math.PI) / 180);
+      return ([x1, x2, x3]) => {
+        const [a, b, up] = [(x2 - x1) / Math.SQRT2, (2 * x3 - x1 - x2) / Math.sqrt(6), (x1 + x2 + x3) / ROOT3];
+        const across = a * Math.cos(round) - b * Math.sin(round);
+        const back = a * Math.sin(round) + b * Math.cos(round);
+        return {
+          x: cx + size * across,
+          y: cy - size * (up * Math.cos(over) + back * Math.sin(over)),
+          depth: up * Math.sin(over) - back * Math.cos(over),
+        };
+      };
+    },
+
+    draw(spec, state, points, w) {
+      const layer = state.norm === 0;
+      const [top, h] = [2 * ROW, cloud.height()];
+      const reach = 1.05 * Math.max(ROOT3, ...spec.x.map((token) => Math.hypot(...token)));
+      const place = { cx: w / 2, cy: (top + h) / 2, size: Math.min(w, h - top) / 2 / reach };
+      const at = cloud.view(state, place);
+      const line = (from, to, look) => `<line ${look} x1="${fixed(from.x)}" y1="${fixed(from.y)}" x2="${fixed(to.x)}" y2="${fixed(to.y)}"/>`;
+      const round = (radius, flat, look) => `<ellipse cx="${fixed(place.cx)}" cy="${fixed(place.cy)}" ` +
+        `rx="${fixed(radius * place.size)}" ry="${fixed(radius * place.size * flat)}" ${look}/>`;
+      const flat = Math.abs(Math.sin((state.tilt * Math.PI) / 180)); // a circle round (1, 1, 1) seen from here
+      const [ones, disc, ring] = [`stroke="${colour("orange")}" stroke-width="2" stroke-opacity=".7"`,
+        `fill="${colour("line")}" fill-opacity=".5"`, `fill="none" stroke="${colour("grey")}"`];
+      const key = legend([
+        { label: "the line (1, 1, 1)", sample: `<line x2="24" ${ones}/>` },
+        ...(layer ? [{ label: "plane x₁ + x₂ + x₃ = 0", sample: `<ellipse cx="12" rx="12" ry="6" ${disc}/>` }] : []),
+        { label: "length √3", sample: `<circle cx="12" r="6" ${ring}/>` },
+      ], 0, 12, w);
+      const seen = points.map((point, k) => ({ from: at(spec.x[k]), to: at(point), paint: colour(COLOURS[k % COLOURS.length]) }))
+        .sort((one, other) => one.to.depth - other.to.depth);
+      return [
+        key.svg, layer ? round(0.85 * reach, flat, disc) : "", round(ROOT3, 1, `${ring} stroke-opacity=".5"`),
+        round(ROOT3, flat, `${ring} stroke-dasharray="3 3"`),
+        ...[[1, 0, 0], [0, 1, 0], [0, 0, 1]].map((axis, k) => {
+          const end = at(axis.map((v) => 0.75 * reach * v));
+          return line(at([0, 0, 0]), end, 'class="grid"') + text(end.x, end.y + 4, "x" + "₁₂₃"[k], "middle", ' class="small"');
+        }),
+        line(at([-1, -1, -1].map((v) => (v * reach) / ROOT3)), at([1, 1, 1].map((v) => (v * reach) / ROOT3)), ones),
+        ...seen.map(({ from, to, paint }) => line(from, to, `stroke="${paint}" stroke-opacity=".35"`)),
+        ...seen.map(({ to, paint }) => `<circle class="token" cx="${fixed(to.x)}" cy="${fixed(to.y)}" ` +
+          `r="${fixed(4 + (1.5 * to.depth) / reach)}" fill="${paint}" fill-opacity="${(0.75 + (0.2 * to.depth) / reach).toFixed(2)}"/>`),
+        text(w, h - 8, "↻ drag to turn", "end", ' class="grip small"'),
+        `<rect class="drag turn" y="${top}" width="${w}" height="${h - top}"/>`,
+      ].join("");
+    },
+
+    say({ x }, { project, rescale, norm }) {
+      const layer = norm === 0;
+      const flat = layer && project === 100;
+      if (rescale === 100) {
+        if (flat) return "Every token now lies on one circle: LayerNorm keeps d − 2 = 1 of its 3 numbers.";
+        return "Every token now lies on one sphere: " + (layer ? "rescaling alone has fixed its length, but its mean is still there."
+          : "RMSNorm keeps d − 1 = 2 of its 3 numbers. It never subtracts the mean.");
+      }
+      if (rescale > 0) return `Every token glides along its own ray towards the length √3: ${rescale} % of the way.`;
+      if (flat) return "Every token now lies in one plane: its mean is 0, and 2 of its 3 numbers are left.";
+      if (layer && project > 0) return `${project} % of each token's mean is subtracted: the cloud flattens along (1, 1, 1).`;
+      return `${x.length} tokens of d = 3 features fill the space: each has its own mean, its own length and its own direction.` +
+        (layer ? "" : " RMSNorm has no projection; it only rescales.");
+    },
+
+    /** Two px of the pointer turn the cloud by one degree. */
+    drag(spec, state, area, { x, y }, { at, state: first }) {
+      const turn = first.turn + (x - at.x) / 2;
+      return { turn: ((((turn + 180) % 360) + 360) % 360) - 180, tilt: first.tilt + (y - at.y) / 2 };
+    },
+  };
+
+  const KINDS = { chart, norms, sketch, cloud };
+  const NARROW = 600; // px; below this panels are stacked. live.css uses the same width for the height
+  const STILL = 608; // px, the width of the book's text column
+  const BEAT = 700; // ms between two steps of Play
+  const NEAR = 30; // px from a point at which a pointer sees its value
+  const GLIDE = 200; // ms from one state to the next
+
+  /**
+   * The picture of a figure in a state, `w` pixels wide, with room for `h`; `part` of the way to it if it comes `from` other numbers.
+   * It is `tight` on a phone (1: panels are stacked), and more so in a low window (2: they are lower, too).
+   */
+  function picture(spec, state = start(spec), w = STILL, h = Infinity, from = undefined, part = 1) {
+    const kind = KINDS[spec.kind];
+    const tight = w >= NARROW ? 0 : h >= kind.height(spec, 1) ? 1 : 2;
+    const numbers = kind.numbers(spec, state);
+    const say = kind.say(spec, state, numbers);
+    const shown = part === 1 ? numbers : (kind.between ?? ((_, ...way) => between(...way)))(spec, from, numbers, part);
+    const points = []; // a chart's, each with its value in words
+    const svg = `<svg viewBox="0 0 ${w} ${kind.height(spec, tight)}" role="img" aria-label="${escape(seen(spec, state, say))}">` +
+      `${kind.draw(spec, state, shown, w, tight, points)}</svg>`;
+    return { svg, say, numbers, shown, points };
+  }
+
+  /** The alt text: the given one for the first state; for any other, the title and the sentence. */
+  const seen = (spec, state, say) => spec.controls.every(({ name, start }) => state[name] === start) ? spec.alt
+    : `${spec.title}. ${say}`;
+
+  /** The first state of every control. */
+  const start = (spec) => Object.fromEntries(spec.controls.map(({ name, start }) => [name, start]));
+
+  // --- the page ---
+
+  /** The lowest and highest position of a control, and the step between. */
+  const range = (control) => control.range ?? [0, control.values.length - 1, 1];
+
+  const label = (control, value) => {
+    if (control.values) return control.values[value];
+    if (!control.log) return short(value);
+    return Number.isInteger(value) ? `10${superscript(value)}` : short(10 ** value);
+  };
+
+  function controlMarkup(control, id) {
+    if (control.kind === "choice") {
+      const options = control.values.map((words, k) => `<label><input type="radio" name="${id}-${control.name}" ` +
+        `value="${k}"${k === control.start ? " checked" : ""}> ${escape(words)}</label>`);
+      return `<fieldset data-control="${control.name}"><legend>${escape(control.label)}</legend>${options.join("")}</fieldset>`;
+    }
+    const [low, high, step] = range(control);
+    return `<label data-control="${control.name}"><span>${escape(control.label)}</span> <input type="range" min="${low}" ` +
+      `max="${high}" step="${step}" value="${control.start}" aria-valuetext="${escape(label(control, control.start))}"> ` +
+      `<output>${escape(label(control, control.start))}</output></label>`;
+  }
+
+  /** Whether a picture has points whose values can be read. */
+  const readable = ({ panels = [] }) => panels.some(({ kind }) => kind === "lines" || kind === "bars");
+
+  /** The figure's contents except its data. Python stores them, so the page is complete without a script. */
+  function markup(spec) {
+    const { svg, say } = picture(spec);
+    const kind = KINDS[spec.kind];
+    const controls = (more) => spec.controls.filter((control) => Boolean(control.more) === more)
+      .map((control) => controlMarkup(control, spec.name)).join("");
+    // the caption is first, so that a page of which only a part has arrived does not jump
+    return `<figcaption>${escape(spec.title)}</figcaption><div class="live-picture" style="${["wide", "narrow", "low"].map((name, tight) => `--${name}:${kind.height(spec, tight)}px`).join(";")}">${svg}</div>` +
+      `<div class="live-bar"><div class="live-controls" role="group" aria-label="${escape(spec.title)}: controls">${controls(false)}` +
+      (spec.more ? `<details><summary>${escape(spec.more)}</summary><div>${controls(true)}</div></details>` : "") +
+      `<div class="live-buttons">${spec.controls.some(({ play }) => play) ? '<button type="button" class="live-play">Play</button>' : ""}` +
+      '<button type="button" class="live-reset">Start again</button>' +
+      `${readable(spec) ? '<button type="button" class="live-read">Values: ← →</button>' : ""}</div></div>` +
+      `<p class="live-say">${escape(say)}</p></div><p class="live-heard" role="status"></p>`;
+  }
+
+  /** Draw a handle where the hand holds it, or `part` of the way from where it was to its place. */
+  function settle(handle, hand, was, part) {
+    const place = { x: Number(handle.dataset.x), y: Number(handle.dataset.y) };
+    const at = hand ?? between(was, place, part);
+    handle.style.transform = `translate(${at.x - place.x}px, ${at.y - place.y}px)`;
+    return at;
+  }
+
+  /** A finger that drags must not scroll the page. In Chromium `touch-action` has no effect on a shape in a picture. */
+  function keep(event) {
+    if (event.target.closest(".drag:not(.turn)")) event.preventDefault();
+  }
+
+  const roomOf = ({ clientWidth, clientHeight }) => ({ w: Math.round(clientWidth), h: Math.round(clientHeight) });
+
+  function mount(figure) {
+    const spec = JSON.parse(figure.querySelector("script").textContent);
+    const [holder, panel, said, heard] = ["picture", "controls", "say", "heard"]
+      .map((name) => figure.querySelector(`.live-${name}`));
+    let state = start(spec);
+    let was; // where the handle was drawn
+    let compared; // a sketch with the measured curve: the guess, or "skipped"
+    const moving = spec.controls.find(({ play }) => play); // the slider that Play moves
+    const play = panel.querySelector(".live-play");
+    let next; // the timer of the next step, while the figure plays
+
+    let shown; // the numbers in the picture, perhaps on their way to those of the state
+    let points = []; // in the picture, each with its value in words
+    let size = {}; // of the picture, in px
+    let frame; // the request for the next picture of the way
+
+    /** Show the state: at once, or gliding from what is shown. A `hand` holds the handle. */
+    function draw(glides = true, hand = undefined) {
+      cancelAnimationFrame(frame);
+      const begun = performance.now();
+      const [from, left] = [shown, was];
+      const drawn = spec.kind === "sketch"; // a line follows the hand that draws it
+      const jump = !glides || drawn || !from || matchMedia("(prefers-reduced-motion: reduce)").matches;
+      const paint = (now) => {
+        const part = jump ? 1 : Math.min(Math.max(now - begun, 0) / GLIDE, 1);
+        size = roomOf(holder);
+        const seen = picture(spec, { ...state, compared }, size.w || STILL, size.h, from, part);
+        holder.innerHTML = seen.svg;
+        holder.firstChild.addEventListener("touchstart", keep, { passive: false });
+        const handle = holder.querySelector(".handle");
+        if (handle) was = settle(handle, hand, left, part);
+        [shown, points] = [seen.shown, seen.points];
+        if (now === begun) {
+          said.textContent = seen.say;
+          figure.dataset.state = JSON.stringify({ state, numbers: seen.numbers });
+          figure.classList.add("live-on");
+        }
+        if (part < 1) frame = requestAnimationFrame(paint);
+      };
+      paint(begun);
+    }
+
+    /** Set the controls to the state, for example after a drag. */
+    function place() {
+      const idle = KINDS[spec.kind].idle?.(state) ?? []; // the sliders without effect in this state
+      for (const control of spec.controls) {
+        const box = panel.querySelector(`[data-control="${control.name}"]`);
+        if (control.kind === "choice") box.querySelectorAll("input")[state[control.name]].checked = true;
+        else {
+          const [input, shown] = [box.querySelector("input"), box.querySelector("output")];
+          input.value = state[control.name];
+          input.disabled = idle.includes(control.name);
+          shown.textContent = label(control, state[control.name]);
+          input.setAttribute("aria-valuetext", shown.textContent);
+        }
+      }
+      if (play) play.textContent = next !== undefined ? "Pause" : atEnd() ? "Play again" : "Play";
+    }
+
+    const tell = () => (heard.textContent = said.textContent);
+
+    function stop() {
+      clearTimeout(next);
+      next = undefined;
+    }
+
+    const atEnd = () => state[moving.name] === moving.values.length - 1;
+
+    /** One step of Play, and the next one after a beat; the end is announced. */
+    function step() {
+      state[moving.name] = atEnd() ? 0 : state[moving.name] + 1;
+      next = atEnd() ? undefined : setTimeout(step, BEAT);
+      place();
+      draw();
+      if (atEnd()) tell();
+    }
+
+    play?.addEventListener("click", () => {
+      if (next === undefined) return step();
+      stop();
+      place();
+      tell();
+    });
+    panel.addEventListener("input", (event) => {
+      stop();
+      state[event.target.closest("[data-control]").dataset.control] = Number(event.target.value);
+      place();
+      draw();
+    });
+    // bring the picture into view when the focus arrives by keyboard
+    panel.addEventListener("focusin", ({ target, relatedTarget }) => {
+      if (!panel.contains(relatedTarget) && target.matches(":focus-visible")) figure.scrollIntoView({ block: "nearest" });
+    });
+    // a screen reader announces the sentence on release, not at every step
+    panel.addEventListener("change", tell);
+    panel.querySelector(".live-reset").addEventListener("click", () => {
+      stop();
+      state = start(spec);
+      place();
+      draw();
+      tell();
+    });
+    figure.addEventListener("keydown", (event) => event.stopPropagation()); // else JupyterLab takes the arrow keys
+
+    /** Write a point's value beside it; without a point, none. */
+    function point(spot) {
+      holder.querySelector(".live-value")?.remove();
+      if (!spot) return;
+      const side = spot.x > holder.clientWidth / 2 ? " left" : "";
+      holder.insertAdjacentHTML("beforeend", `<div class="live-value${side}" style="left:${fixed(spot.x)}px;top:${fixed(spot.y)}px">` +
+        `<span>${escape(spot.words)}</span></div>`);
+    }
+
+    // a pointer sees the value of the nearest point
+    const look = ({ clientX, clientY, target }) => {
+      const { left, top } = holder.getBoundingClientRect();
+      const far = points.map(({ x, y }) => Math.hypot(x + left - clientX, y + top - clientY));
+      point(target.closest(".drag") ? undefined : points.find((_, k) => far[k] < NEAR && far[k] === Math.min(...far)));
+    };
+    holder.addEventListener("pointermove", look);
+    holder.addEventListener("pointerdown", look);
+    holder.addEventListener("pointerleave", ({ pointerType }) => pointerType === "mouse" && point());
+
+    // a button that is seen when it has the focus goes from value to value
+    const reader = panel.querySelector(".live-read");
+    let read = -1;
+    function readOn(by) {
+      read = (Math.max(read, by === 1 ? -1 : 0) + by + points.length) % points.length;
+      point(points[read]);
+      heard.textContent = points[read].words;
+    }
+    reader?.addEventListener("click", () => readOn(1));
+    reader?.addEventListener("keydown", ({ key }) => /^Arrow(Left|Right)$/.test(key) && readOn(key === "ArrowRight" ? 1 : -1));
+    reader?.addEventListener("blur", () => point());
+
+    // what is drawn can be dragged; sliders do the same for the keyboard
+    holder.addEventListener("pointerdown", (event) => {
+      const area = event.target.closest(".drag");
+      if (!area) return;
+      stop();
+      const at = (e) => new DOMPoint(e.clientX, e.clientY)
+        .matrixTransform(holder.querySelector("svg").getScreenCTM().inverse());
+      const begun = { at: at(event), state: { ...state } };
+      const follow = (e) => {
+        const here = at(e);
+        const moved = KINDS[spec.kind].drag(spec, state, area.dataset, here, begun);
+        for (const control of spec.controls.filter(({ name }) => name in moved)) {
+          const [low, high, grain] = range(control);
+          state[control.name] = Math.min(Math.max(low + Math.round((moved[control.name] - low) / grain) * grain, low), high);
+        }
+        place();
+        draw(false, area.matches(".handle") ? {
+          x: Number(area.dataset.x) + here.x - begun.at.x, y: Number(area.dataset.y) + here.y - begun.at.y,
+        } : undefined);
+      };
+      holder.setPointerCapture(event.pointerId);
+      event.preventDefault();
+      follow(event);
+      holder.addEventListener("pointermove", follow);
+      const end = () => {
+        holder.removeEventListener("pointermove", follow);
+        draw(); // a handle glides to its place
+        tell();
+      };
+      holder.addEventListener("pointerup", end, { once: true });
+      holder.addEventListener("pointercancel", end, { once: true });
+    });
+
+    // a phrase in the text sets some controls, and hears what came of it
+    figure.addEventListener("set", ({ detail }) => {
+      stop();
+      state = { ...state, ...detail };
+      place();
+      draw();
+      tell();
+      holder.scrollIntoView({ block: "nearest" });
+    });
+
+    // A Predict box asks to compare a sketch with the measured curve: with an earlier guess, or with none (skipped);
+    // null takes the answer back.
+    figure.addEventListener("compare", ({ detail }) => {
+      compared = detail ?? undefined;
+      figure.classList.toggle("compared", detail !== null);
+      if (detail?.startsWith("{")) state = { ...state, ...JSON.parse(detail) };
+      place();
+      draw(false);
+    });
+
+    place(); // a reload may restore old positions
+    // Draw when the reader comes near, and again at every change of size. A ResizeObserver that starts at once could
+    // miss the size of a part of the page that is not laid out yet.
+    const near = new IntersectionObserver((entries) => {
+      if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
+      near.disconnect();
+      new ResizeObserver(() => {
+        const now = roomOf(holder);
+        if (now.w !== size.w || now.h !== size.h) draw(false);
+      }).observe(holder);
+    }, { rootMargin: "50%" });
+    near.observe(figure);
+  }
+
+  /** A phrase that names a state becomes a button that sets its figure; a link, because a button cannot wrap. */
+  function enable(phrase) {
+    const { figure, to } = phrase.dataset;
+    const link = document.createElement("a");
+    Object.assign(link, { className: "live-set", href: `#${figure}`, role: "button", innerHTML: phrase.innerHTML });
+    const set = (event) => {
+      event.preventDefault();
+      document.getElementById(figure).dispatchEvent(new CustomEvent("set", { detail: JSON.parse(to) }));
+    };
+    link.addEventListener("click", set);
+    link.addEventListener("keydown", (event) => event.key === " " && set(event));
+    phrase.replaceWith(link);
+  }
+
+  const mounted = new WeakSet(); // in JupyterLab every output mounts all figures again
+  const mountAll = () => document.querySelectorAll("figure[data-live]").forEach((figure) => {
+    if (!mounted.has(figure)) mount(figure);
+    mounted.add(figure);
+    document.querySelectorAll(`span.live-set[data-figure="${figure.id}"]`).forEach(enable);
+  });
+
+  return { steps, markup, picture, mountAll };
+})();
+if (typeof document !== "undefined") subnormLive.mountAll();
