@@ -131,12 +131,10 @@ PARTS: dict[str, dict[str, list[str]]] = {
         "subnorm/classroom/handback.py": classroom("handback"),
         "subnorm/classroom/behaviour.py": classroom("behaviour"),
         "subnorm/classroom/beliefs.py": classroom("beliefs", "overview"),
-        "subnorm/classroom/similarity.py": classroom("similar"),
-        "subnorm/classroom/similar.py": classroom("similar"),
+        "subnorm/classroom/answers.py": classroom("answers"),
         "subnorm/classroom/variants.py": classroom("variants"),
         "subnorm/classroom/overview.py": classroom("overview"),
         "subnorm/classroom/overview_page.py": classroom("overview"),
-        "subnorm/classroom/similar_page.py": classroom("similar"),
     },
 }
 
