@@ -1,6 +1,6 @@
 """``python -m subnorm_classroom release ex01`` makes a student's sheet; ``grade ex01 work/`` grades submissions;
-``similar`` lists the hand-ins that share unusual code; ``mark`` sets marks by hand; ``handback`` makes the files for
-the learning platform; ``overview`` shows what the class has not understood.
+``mark`` sets marks by hand; ``handback`` makes the files for the learning platform; ``overview`` shows what the class
+has not understood.
 """
 
 import argparse
@@ -50,10 +50,6 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     to_grade.add_argument("--deadline", type=moment, help="2026-11-20 or 2026-11-20T18:00; reports who is late")
     to_grade.add_argument("--release", type=Path, metavar="FILE", help="what release --variants wrote for the grader")
     to_grade.add_argument("--scheduler", metavar="ADDRESS", help="run the notebooks on a Dask cluster, tcp://host:8786")
-    to_compare = commands.add_parser("similar", help="list pairs of hand-ins that share unusual code, for you to read")
-    to_compare.add_argument("set", help="ex01, ex02, …")
-    to_compare.add_argument("submissions", type=Path, help="a folder, or the zip of a learning platform")
-    to_compare.add_argument("-o", "--out", type=Path, default=Path("grades"), help="output folder (default: grades)")
     to_mark = commands.add_parser("mark", help="set marks by hand; grade keeps them")
     to_mark.add_argument("grades", type=Path, help="the folder that grade wrote")
     to_mark.add_argument("student", nargs="?", help="a name in totals.csv")
@@ -113,10 +109,6 @@ def run(options: argparse.Namespace) -> int:
         return release.release(options.sets or list(checks.SETS), options.check, options.nbgrader)
     if options.command == "draft":
         return release.draft(options.set)
-    if options.command == "similar":
-        from subnorm_classroom.reports import similar
-
-        return similar.similar(options.set, options.submissions, options.out)
     if options.command == "mark":
         from subnorm_classroom.reports import marks
 

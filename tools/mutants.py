@@ -133,12 +133,10 @@ PARTS: dict[str, dict[str, list[str]]] = {
         "subnorm_classroom/reports/handback.py": classroom("handback"),
         "subnorm_classroom/grading/behaviour.py": classroom("behaviour"),
         "subnorm_classroom/reports/beliefs.py": classroom("beliefs", "overview"),
-        "subnorm_classroom/reports/similarity.py": classroom("similar"),
-        "subnorm_classroom/reports/similar.py": classroom("similar"),
+        "subnorm_classroom/grading/answers.py": classroom("answers"),
         "subnorm_classroom/sheets/variants.py": classroom("variants"),
         "subnorm_classroom/reports/overview.py": classroom("overview"),
         "subnorm_classroom/reports/overview_page.py": classroom("overview"),
-        "subnorm_classroom/reports/similar_page.py": classroom("similar"),
     },
 }
 

@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 
 import subnorm
-from subnorm_classroom.grading import canary
+from subnorm_classroom.grading import answers, canary
 from subnorm_classroom.grading.behaviour import traces
 from subnorm_classroom.grading.cells import BrokenNotebook, Cell, cells_of, flags_of, solution_of
 from subnorm_classroom.grading.running import Elsewhere, Lost, draw, run
@@ -72,7 +72,7 @@ def grade(
     Args:
         set_name: "ex02".
         source: folder or zip from a learning platform.
-        out: folder for grades.csv, totals.csv, feedback/, students/ and log.json; marks.csv in it is the teacher's.
+        out: folder for grades.csv, totals.csv, log.json, feedback/, answers/, students/; marks.csv is the teacher's.
         seed: of the inputs; None takes it from the log of an earlier run, or draws one.
         sandbox: False runs the submissions without isolation.
         jobs: how many to run at the same time; None for one per processor.
@@ -230,6 +230,7 @@ class Grading:
         if self.only:  # the others were graded with these
             settings |= {name: self.log[name] for name in ("seed", "isolated", "versions")}
         write(self.out / "log.json", as_json({**settings, "finished": True, "students": students}))
+        answers.leave(self.out, self.name, self.exercises, todo, self.names)
         self.summary(ordered)
         if gone:
             print(f"  removed, because they are no longer among the submissions: {', '.join(gone)}")

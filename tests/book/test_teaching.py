@@ -212,7 +212,7 @@ def test_the_anchors_of_the_overview_are_in_the_book():
 def test_the_commands_are_those_of_the_package(tmp_path, monkeypatch, capsys):
     from subnorm_classroom import __main__
     from subnorm_classroom.grading import grade
-    from subnorm_classroom.reports import handback, marks, overview, similar
+    from subnorm_classroom.reports import handback, marks, overview
     from subnorm_classroom.sheets import release, variants
 
     calls = []
@@ -221,10 +221,9 @@ def test_the_commands_are_those_of_the_package(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(grade, "grade", lambda *given: calls.append(("grade", *given)) or 0)
     monkeypatch.setattr(marks, "mark", lambda *given: calls.append(("mark", *given)) or 0)
     monkeypatch.setattr(handback, "hand_back", lambda *given: calls.append(("handback", *given)) or 0)
-    monkeypatch.setattr(similar, "similar", lambda *given: calls.append(("similar", *given)) or 0)
     monkeypatch.setattr(overview, "overview", lambda *given: calls.append(("overview", *given)) or 0)
     lines = re.findall(r"-m subnorm\.classroom ([^\n`]+)", TEACHER)
-    assert {line.split()[0] for line in lines} == {"release", "grade", "mark", "overview", "similar", "handback"}
+    assert {line.split()[0] for line in lines} == {"release", "grade", "mark", "overview", "handback"}
     for line in lines:
         assert __main__.main(shlex.split(line)) == 0
     assert [call[0] for call in calls] == [line.split()[0] for line in lines]

@@ -71,6 +71,7 @@ def test_the_round_trip(quick_set, room, tmp_path, capsys):
         ("Cy", "layer_norm", "0", "1", "missing"),
         ("Cy", "mean_square", "0", "2", "no_function"),
     ]
+    assert (tmp_path / "grades/answers/layer_norm/Bo/answer.py").read_text("utf-8") == f"{DDOF}\n"
     text = (tmp_path / "grades/feedback/Bo.md").read_text(encoding="utf-8")
     assert text == (
         "# Bo: quick\n\n0 of 3 points.\n\n## layer_norm: 0 of 1\n\n`ddof1`: on a (3, 8) batch, your variance is "
