@@ -15,15 +15,14 @@ All but build and serve also install the rest: PyTorch, JupyterLab, the tools of
 Steps that are up to date are skipped.
 """
 
-# Python parses the whole file before it runs a line, so this file uses only Python 2 syntax. The rest is in tools/.
-import os
 import sys
+from pathlib import Path
 
 if sys.version_info < (3, 11):  # noqa: UP036, nothing is installed yet
     version = sys.version.split()[0]
-    sys.exit("The course needs Python 3.11 or newer; this is %s. Get it at https://www.python.org" % version)  # noqa: UP031
+    sys.exit(f"The course needs Python 3.11 or newer; this is {version}. Get it at https://www.python.org")
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120, pathlib is newer too
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from tools import course
 
