@@ -52,7 +52,7 @@ def checkout(folder):
         "intro.md": "# Small\n\nA page.\n",
         "book/more.md": "# More\n\nMore.\n",
     }
-    for name in ("book", "subnorm"):
+    for name in ("book", "subnorm", "subnorm_lab", "subnorm_classroom"):
         (folder / name).mkdir()
     for name, text in files.items():
         (folder / name).write_text(text, "utf-8")

@@ -30,7 +30,17 @@ def files():
     for path in ROOT.iterdir():
         if path.is_file():
             yield path
-        elif path.name in (".ci", ".github", "book", "notebooks", "subnorm", "tests", "tools"):
+        elif path.name in (
+            ".ci",
+            ".github",
+            "book",
+            "notebooks",
+            "subnorm",
+            "subnorm_lab",
+            "subnorm_classroom",
+            "tests",
+            "tools",
+        ):
             yield from (file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
 
 

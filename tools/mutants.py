@@ -44,7 +44,15 @@ SEED = 13  # of the samples
 PAUSE = 0.01  # seconds
 LEAST = 10  # seconds on a processor for a test, to which five times its own are added
 WAITING = 120  # seconds for a test that only waits, to which ten times its own are added
-OURS = ("subnorm", "tools", "tests", "helpers", "conftest")  # imported anew for every mutant
+OURS = (
+    "subnorm",
+    "subnorm_lab",
+    "subnorm_classroom",
+    "tools",
+    "tests",
+    "helpers",
+    "conftest",
+)  # imported anew for every mutant
 PRELOADED = ("numpy", "torch", "hypothesis", "matplotlib.image", "IPython", "hypothesis.extra.numpy")
 HEAD = """# Small faults that the tests notice
 

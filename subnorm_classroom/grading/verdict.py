@@ -129,8 +129,8 @@ def no_module(name: str, cells: Sequence[Cell]) -> str:
     top = name.split(".")[0]
     if not top.isidentifier() or top not in {word.split(".")[0] for word in words}:
         return ""
-    if top == "subnorm":
-        return f": subnorm {NOT_HERE}"
+    if top in ("subnorm", "subnorm_lab"):
+        return f": {top} {NOT_HERE}"
     return f": there is no module {top} here"
 
 

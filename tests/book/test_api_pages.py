@@ -69,7 +69,14 @@ def test_the_pages_need_only_what_readers_install(pages, absent, tmp_path):
     (tmp_path / "notebooks" / "exercises").mkdir(parents=True)
     shutil.copy(course.ROOT / "_toc.yml", tmp_path)
     copy_settings(tmp_path)
-    for name in ("subnorm", "book/_static", "book/subnorm_book", "book/references.bib"):
+    for name in (
+        "subnorm",
+        "subnorm_lab",
+        "subnorm_classroom",
+        "book/_static",
+        "book/subnorm_book",
+        "book/references.bib",
+    ):
         (tmp_path / name).symlink_to(course.ROOT / name)
     for name in names(yaml.safe_load((tmp_path / "_toc.yml").read_text("utf-8"))):
         source = course.ROOT / f"{name}.md"

@@ -47,7 +47,7 @@ def faults_in(text, known):
 
 def test_every_paper_that_the_package_names():
     known, seen = papers(), 0
-    for path in [*ROOT.glob("subnorm/**/*.py"), *ROOT.glob("book/*.md"), *ROOT.glob("notebooks/**/*.ipynb")]:
+    for path in [*ROOT.glob("subnorm*/**/*.py"), *ROOT.glob("book/*.md"), *ROOT.glob("notebooks/**/*.ipynb")]:
         text = path.read_text("utf-8")
         seen += len(CITED.findall(text))
         assert list(faults_in(text, known)) == [], path.name

@@ -115,7 +115,7 @@ def test_every_page_is_light(visits, record_property):
 
 
 def test_our_own_scripts_are_light(visits):
-    ours = {path.name for folder in ("book/_static", "subnorm") for path in (course.ROOT / folder).glob("*.js")}
+    ours = {path.name for folder in ("book/_static", "subnorm_lab") for path in (course.ROOT / folder).glob("*.js")}
     assert ours
     for name, visit in visits.items():
         own = {url: size for url, size in visit.received.items() if PurePosixPath(url.split("?")[0]).name in ours}
