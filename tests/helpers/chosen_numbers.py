@@ -203,7 +203,8 @@ def named(expression):
     """The numbers that an expression gives, such as "after_pre_ln.STEPS"; those in its code, if it is a function."""
     names = {"np": np, "math": math, "json": json, "course": course}
     for word in re.findall(r"(?<![\w.'])[A-Za-z_]\w*", expression):
-        packages = ("subnorm_lab.experiments", "subnorm.timing", "subnorm_classroom", "subnorm_lab.museum", "subnorm")
+        rooms = [f"subnorm_classroom.{room}" for room in ("sheets", "grading", "reports")]
+        packages = ("subnorm_lab.experiments", "subnorm.timing", *rooms, "subnorm_lab.museum", "subnorm_lab", "subnorm")
         for module in (f"{package}.{word}" for package in packages if module_tree(f"{package}.{word}")):
             names[word] = importlib.import_module(module)
     found = eval(expression, names)
