@@ -66,7 +66,7 @@ def first_words(final, count=40):
     assert CODE.count(norm) == 1
     listing = {"__name__": "story"}
     exec(compile(CODE.replace(norm, final), LISTING, "exec"), listing)
-    data = course.ROOT / "subnorm_lab" / "experiments" / "data"
+    data = course.ROOT / "subnorm_lab" / "stories" / "data"
     pieces, scores = listing["read_pieces"](data / "tok512.bin")
     tokens = listing["encode"]("", pieces, scores)
     story = listing["tell"](listing["read_model"](data / "stories260K.bin"), tokens, count)

@@ -96,7 +96,7 @@ def test_a_page_loads_the_packs_that_its_cells_import(caplog):
 
     assert packs("import numpy as np") == ["subnorm.tar.gz"]
     assert packs("from subnorm_lab.report import say") == ["chapters.tar.gz", "subnorm.tar.gz"]
-    assert packs("from subnorm_lab.experiments import stories") == ["stories.tar.gz", "subnorm.tar.gz"]
+    assert packs("from subnorm_lab import stories") == ["stories.tar.gz", "subnorm.tar.gz"]
     assert "subnorm_lab/experiments/finite_differences.py" not in {
         name for p in in_page.PACKS for name in in_page.members(course.ROOT, p)
     }
