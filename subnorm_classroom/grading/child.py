@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from subnorm_classroom.grading.calls import refuse_calls
-from subnorm_classroom.grading.wire import NOT_HERE, pack_outcome, unpack_case
+from subnorm_classroom.grading.wire import NOT_HERE, PACKAGES, pack_outcome, unpack_case
 from subnorm_lab.checks.collect import collect, missing
 
 Say = Callable[..., None]
@@ -97,9 +97,6 @@ class Stub(types.ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         return lambda *args, **kwargs: True
-
-
-PACKAGES = ("subnorm", "subnorm_lab", "subnorm_classroom")
 
 
 class Absent(importlib.abc.MetaPathFinder):

@@ -25,10 +25,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from subnorm_classroom.grading import calls
-from subnorm_classroom.grading.wire import LARGEST
+from subnorm_classroom.grading.wire import LARGEST, PACKAGES
 
 COURSE = Path(__file__).resolve().parents[2]  # the checkout, or where the packages are installed
-PACKAGES = ("subnorm", "subnorm_lab", "subnorm_classroom")
 #: The only files of the course inside.
 INSIDE = [
     "subnorm_lab/checks/collect.py",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from subnorm_classroom.grading.cells import IMPORT, Cell, defines, longest
-from subnorm_classroom.grading.wire import NOT_HERE
+from subnorm_classroom.grading.wire import NOT_HERE, PACKAGES
 from subnorm_lab.checks.collect import ODD, Case, Outcome
 from subnorm_lab.checks.exercise import Exercise
 
@@ -129,7 +129,7 @@ def no_module(name: str, cells: Sequence[Cell]) -> str:
     top = name.split(".")[0]
     if not top.isidentifier() or top not in {word.split(".")[0] for word in words}:
         return ""
-    if top in ("subnorm", "subnorm_lab"):
+    if top in PACKAGES:
         return f": {top} {NOT_HERE}"
     return f": there is no module {top} here"
 

@@ -16,6 +16,8 @@ _NAMES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32
 DTYPES = {name: np.dtype(name) for name in _NAMES.split()}
 LARGEST = 1 << 21  # bytes of one array, and of one answer as JSON
 
+#: The packages of the course, none of which an answer can import while it is graded.
+PACKAGES = ("subnorm", "subnorm_lab", "subnorm_classroom")
 #: follows "subnorm" in the error inside the sandbox and in the feedback
 NOT_HERE = "is not available when answers are graded: write the function yourself, with NumPy or PyTorch"
 
