@@ -318,7 +318,7 @@ class Grading:
                     except BrokenNotebook as error:
                         problem = str(error)
                 if problem:
-                    results = [self.result(ex, problem, SAYS[problem]) for ex in own.exercises]
+                    results = [self.result(ex, problem, f"{SAYS[problem]}.") for ex in own.exercises]
                 record = {**now, "problem": problem, "flags": flags, "results": results}
         notes = {name: submission.noted(name) for name in NOTES}
         record |= {"handed_in": submission.names(path), "notes": {name: text for name, text in notes.items() if text}}

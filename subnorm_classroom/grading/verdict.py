@@ -11,42 +11,31 @@ from subnorm_classroom.grading.cells import IMPORT, Cell, defines, longest
 from subnorm_classroom.grading.wire import NOT_HERE, PACKAGES
 from subnorm_lab.checks.collect import ODD, Case, Outcome
 from subnorm_lab.checks.exercise import Exercise
+from subnorm_lab.checks.sentences import DIFFERENCES, SENTENCES
 
-#: The feedback for each diagnosis other than "right", "not_done" and the named mistakes.
-SAYS = {
-    "no_notebook": "no notebook was handed in; hand in the file whose name ends in .ipynb.",
-    "two_files": "two different notebooks were handed in; hand in one.",
-    "empty": "the notebook is empty.",
-    "broken_notebook": "the file is not a readable notebook; save it again in Jupyter, and hand that in.",
-    "wrong_notebook": "this is not the notebook of this sheet.",
-    "too_large": "the file is too large; clear its outputs (Kernel > Restart Kernel and Clear Outputs), and save it.",
-    "unsafe_archive": "the archive has suspicious paths, links or sizes; hand in the notebook itself.",
-    "too_many_files": "too many notebooks or archives were handed in; hand in one notebook.",
-    "link": "a link was handed in, not a file.",
-    "unreadable_file": "the file or archive cannot be read; hand in the notebook itself.",
-    "missing": "after all cells have run, there is no function of this name.",
-    "no_function": "the name belongs to something that is not a function.",
-    "timeout": "it ran out of time: look for a loop that does not end.",
-    "memory": "it took more memory than is allowed.",
-    "processes": "it started more processes or threads than are allowed.",
-    "output": "it returned too much data.",
-    "killed": "it ended its Python process.",
-    "unreadable": "the result is not an answer: return numbers, strings, arrays, or lists and dicts of these.",
-    "value": "the values are not right",
-    "shape": "the shape is not right",
-    "dtype": "the values are right, the dtype is not",
-    "type": "the type of the result is not right",
-    "keys": "the keys of the result are not right",
-    "count": "the number of results is not right",
-    "in_place": "the values are right, but an input was changed: make a new array",
-    "calls": "the values are right, but a function among the inputs is not called as often as it should be",
-    "no_error": "an error was expected, and none was raised",
+#: The sentence of each diagnosis other than "right", "error" and the named mistakes, without a full stop.
+SAYS = SENTENCES | {
+    "no_notebook": "no notebook was handed in; hand in the file whose name ends in .ipynb",
+    "two_files": "two different notebooks were handed in; hand in one",
+    "empty": "the notebook is empty",
+    "broken_notebook": "the file is not a readable notebook; save it again in Jupyter, and hand that in",
+    "wrong_notebook": "this is not the notebook of this sheet",
+    "too_large": "the file is too large; clear its outputs (Kernel > Restart Kernel and Clear Outputs), and save it",
+    "unsafe_archive": "the archive has suspicious paths, links or sizes; hand in the notebook itself",
+    "too_many_files": "too many notebooks or archives were handed in; hand in one notebook",
+    "link": "a link was handed in, not a file",
+    "unreadable_file": "the file or archive cannot be read; hand in the notebook itself",
+    "missing": "after all cells have run, there is no function of this name",
+    "timeout": "it ran out of time: look for a loop that does not end",
+    "memory": "it took more memory than is allowed",
+    "processes": "it started more processes or threads than are allowed",
+    "output": "it returned too much data",
+    "killed": "it ended its Python process",
+    "unreadable": "the result is not an answer: return numbers, strings, arrays, or lists and dicts of these",
 }
 
 #: diagnoses of a wrong answer that matches no named mistake
-UNKNOWN = (
-    "value", "shape", "dtype", "type", "keys", "count", "in_place", "calls", "no_error", "error", "unreadable",
-)  # fmt: skip
+UNKNOWN = (*DIFFERENCES, "error", "unreadable")
 OURS = ("needs_library", "no_reference")  # diagnoses that say nothing about the answer
 
 JUDGING = threading.Lock()  # a check silences Python's warnings, which all threads share
@@ -66,16 +55,16 @@ def verdict(
             warnings.simplefilter("ignore")
             result = ex.judge(cases, outcomes, trusted=False)
     except Exception:
-        return "unreadable", SAYS["unreadable"]
+        return "unreadable", f"{SAYS['unreadable']}."
     if result.case is None:  # right, not done, or not judged
         return result.tag, " ".join([result.seen, result.hint]).strip()
     on, outcome = f"on {cases[result.case].name}, ", outcomes[result.case]
     if result.tag == "error":
         if outcome.error in ("MemoryError", "_ArrayMemoryError"):
-            return "memory", f"{on}{SAYS['memory']}"
+            return "memory", f"{on}{SAYS['memory']}."
         if outcome.error == "BlockingIOError" or outcome.message == "can't start new thread":
             # the kernel refused; for root it has no limit on processes, but the sandbox does
-            return "processes", f"{on}{SAYS['processes']}"
+            return "processes", f"{on}{SAYS['processes']}."
         if outcome.about in ODD:
             return "error", f"{on}{ODD[outcome.about]}."
         line = f" in line {outcome.line} of its cell" if 0 < outcome.line <= longest(ex.name, cells) else ""
@@ -108,13 +97,13 @@ def why_missing(
         for number in own:
             if number in lost:
                 where = f"the cell that defines it ({number}, counting text cells)"
-                return lost[number], f"{where} was left out: {SAYS[lost[number]]}"
+                return lost[number], f"{where} was left out: {SAYS[lost[number]]}."
         for number in own:
             if number in errors:
                 where = f"the cell that defines it ({number}, counting text cells)"
                 error, module = errors[number]
                 return "cell_error", f"{where} raises {error}{no_module(module, cells)}."
-    return reason, SAYS[reason]
+    return reason, f"{SAYS[reason]}."
 
 
 def failed_imports(cells: Sequence[Cell], errors: Mapping[int, tuple[str, str]]) -> str:

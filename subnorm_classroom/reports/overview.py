@@ -26,11 +26,10 @@ from subnorm_lab.checks import SETS
 from subnorm_lab.checks.exercise import OTHER, Exercise
 
 BY_HAND = "by_hand"
-MORE = {
-    "not_done": "not done yet.",
-    "cell_error": "the cell that defines it raises an error, so there is no function.",
-    "variant": "the answer to another student's variant.",
-    BY_HAND: "points taken off by hand, from an answer that the checks find right.",
+SENTENCES = SAYS | {
+    "cell_error": "the cell that defines it raises an error, so there is no function",
+    "variant": "the answer to another student's variant",
+    BY_HAND: "points taken off by hand, from an answer that the checks find right",
 }
 SHOWN = 2  # unknown answers to an exercise whose files the command names
 SAME_WORDS = 2 / 3  # of two sentences on the same mistake in two sheets
@@ -283,14 +282,14 @@ def described(exercise: Exercise, r: Record, seed: int, record: Record) -> Answe
     if tag in named:
         return Answers("named", tag, named[tag])
     if tag.startswith(OTHER):
-        return Answers("none", "variant", MORE["variant"])
+        return Answers("none", "variant", f"{SENTENCES['variant']}.")
     if tag == "right" or tag in OURS:
-        return Answers("none", BY_HAND, MORE[BY_HAND])
+        return Answers("none", BY_HAND, f"{SENTENCES[BY_HAND]}.")
     if tag in UNKNOWN:
         does = r.get("does", ())
         return Answers("unknown", tag, unsigned(tag, r["says"]), example=record.get("file", ""), does=(seed, does))
-    if tag in MORE or tag in SAYS:
-        return Answers("none", tag, MORE.get(tag) or SAYS[tag])
+    if tag in SENTENCES:
+        return Answers("none", tag, f"{SENTENCES[tag]}.")
     raise Refused(f"{exercise.name} has no mistake {tag!r} in this version of the course; grade its sheet again")
 
 

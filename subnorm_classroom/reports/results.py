@@ -49,7 +49,7 @@ def feedback_parts(record: Record) -> Iterator[tuple[Record | None, list[Text]]]
     """
     problem = record.get("problem")  # the same for every exercise
     if problem:
-        yield None, [("", f"`{problem}`: {SAYS[problem]}", ""), ("Handed in: ", "", record.get("file") or "nothing")]
+        yield None, [("", f"`{problem}`: {SAYS[problem]}.", ""), ("Handed in: ", "", record.get("file") or "nothing")]
     for r in record["results"]:
         texts = [("", f"Your variant: `{r['variant']}`.", "")] if "variant" in r else []
         texts += [(f"{BY_HAND}: ", "", r["by_hand"])] if "by_hand" in r else []

@@ -16,6 +16,7 @@ import numpy as np
 
 from subnorm_lab.checks.collect import NEEDS, ODD, Case, Outcome, collect, convert
 from subnorm_lab.checks.edited import Edited
+from subnorm_lab.checks.sentences import CHANGED, SENTENCES
 
 #: (rtol, atol) of each dtype: wide enough for every correct method; a mistake changes some number by far more.
 TOLERANCE = {"float16": (1e-2, 1e-2), "float32": (1e-3, 1e-3), "float64": (1e-4, 1e-5)}
@@ -181,7 +182,7 @@ class Exercise:
         """
         if not callable(answer):
             got = type(answer).__name__
-            seen = f"the check takes your function itself; got {got}. Write its name without parentheses."
+            seen = f"{SENTENCES['no_function']}: got {got}. Write your function's name without parentheses."
             result = Result(self.name, "no_function", seen)
         elif variant and variant not in [one.label for one in self.variants]:
             seen = f"this check has no variant {variant!r}: install the version of subnorm that your sheet came with."
@@ -212,7 +213,7 @@ class Exercise:
         if all(unwritten(outcome) for outcome in outcomes):
             forgotten = any(outcome.value is None and not outcome.error for outcome in outcomes)
             hint = "Your function returns None: if its body is written, a return is missing." if forgotten else ""
-            return Result(self.name, "not_done", "not done yet.", hint)
+            return Result(self.name, "not_done", f"{SENTENCES['not_done']}.", hint)
         right = self.outcomes(self.reference, cases)
         for case, wanted in zip(cases, right, strict=True):
             if wanted.error != case.raises:
@@ -265,8 +266,8 @@ class Exercise:
         known = "The ordinary inputs are right: what is special about this one?" if edge else ""
         if not edge and tag != "error":
             known = self.holds(cases, outcomes)
-        written = any(outcome.changed for outcome in outcomes)
-        return " ".join(part for part in (written and "An input was written to: make a new array.", known) if part)
+        changed = f"{CHANGED.capitalize()}." if any(outcome.changed for outcome in outcomes) else ""
+        return f"{changed} {known}".strip()
 
     def holds(self, cases: Sequence[Case], outcomes: Sequence[Outcome]) -> str:
         """Which facts hold for every result on the plain cases, and which do not."""
@@ -364,22 +365,22 @@ def safely(test: Callable[..., bool | None], case: Case, outcome: Outcome) -> bo
 
 
 def difference(got: Outcome, wanted: Outcome) -> tuple[str, str] | None:
-    """(tag, description) of the first difference between two outcomes; None if they agree."""
+    """(tag, sentence with its numbers) of the first difference between two outcomes; None if they agree."""
     if got.error or wanted.error:
         if wanted.error and wanted.error in (got.error, *got.kinds):
             return None
         if not got.error:
-            return "no_error", f"it returns {short(got.value)}, expected {wanted.error}"
+            return "no_error", f"{SENTENCES['no_error']}: it returns {short(got.value)}, expected {wanted.error}"
         if got.about in ODD:
             return "error", ODD[got.about]
         where = f" in line {got.line} of your cell" if got.line else ""
         return "error", f"it raises {got.error}{where}" + (f": {got.message}" if got.message else "")
-    for found in differences(got.value, wanted.value, "the result"):
-        return found
+    for tag, numbers in differences(got.value, wanted.value, "the result"):
+        return tag, f"{SENTENCES[tag]}: {numbers}"
     if got.changed and not wanted.changed:
-        return "in_place", "the values are right, but an input was written to: make a new array"
+        return "in_place", SENTENCES["in_place"]
     if got.calls != wanted.calls:
-        return "calls", f"the values are right, but the functions are called {got.calls} times, expected {wanted.calls}"
+        return "calls", f"{SENTENCES['calls']}: {got.calls} times, expected {wanted.calls}"
     return None
 
 
@@ -391,7 +392,7 @@ def same_form(got: Outcome, wanted: Outcome) -> bool:
 
 
 def differences(got: Any, wanted: Any, name: str) -> Iterator[tuple[str, str]]:
-    """The differences between two values, as (tag, description)."""
+    """The differences between two values, as (tag, numbers)."""
     if isinstance(wanted, dict):
         if not isinstance(got, dict) or set(got) != set(wanted):
             keys = sorted(got) if isinstance(got, dict) else type(got).__name__
@@ -443,7 +444,7 @@ def array_differences(got: Any, wanted: Any, name: str) -> Iterator[tuple[str, s
             seen += f" (and the dtype is {found.dtype}, expected {expected.dtype})"  # a possible reason
         yield "value", seen
     elif isinstance(wanted, np.ndarray) and wanted.ndim and found.dtype != wanted.dtype:
-        yield "dtype", f"the values are right, but {name} has dtype {found.dtype}, expected {wanted.dtype}"
+        yield "dtype", f"{name} has dtype {found.dtype}, expected {wanted.dtype}"
 
 
 def only_numbers(value: Any) -> bool:

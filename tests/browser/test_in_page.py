@@ -208,7 +208,7 @@ def test_by_keyboard(sheet):
     sheet.keyboard.type("def layer_norm(*inputs):\nreturn 1")  # the editor indents
     sheet.keyboard.press("Shift+Enter")
     bench.ended()
-    assert bench.verdict.startswith("✗ layer_norm: on a (3, 8) batch, the result has shape ()")
+    assert bench.verdict.startswith("✗ layer_norm: on a (3, 8) batch, the shape is not right: the result has shape ()")
     sheet.keyboard.press("ControlOrMeta+End")
     sheet.keyboard.type("\n")
     sheet.keyboard.press("Backspace")

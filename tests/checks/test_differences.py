@@ -7,6 +7,7 @@ import pytest
 
 from subnorm_lab.checks.collect import Case, Outcome, Sublayer, collect
 from subnorm_lab.checks.exercise import Exercise, Mistake, Result, difference, short
+from subnorm_lab.checks.sentences import SENTENCES
 
 
 def seen(got, wanted):
@@ -88,7 +89,8 @@ def test_right_values_in_another_dtype(got, wanted):
     ],
 )
 def test_what_is_said_of_a_wrong_form(got, wanted, words):
-    assert seen(got, wanted)[1] == words
+    tag, sentence = seen(got, wanted)
+    assert sentence == f"{SENTENCES[tag]}: {words}"
 
 
 def test_too_few_calls_are_counted_too():

@@ -81,7 +81,7 @@ def test_an_input_that_was_written_to_is_said_of_wrong_values_too():
         x *= gain
         return x + 1
 
-    assert "An input was written to" in check(answer).hint
+    assert check(answer).hint == "An input was changed: make a new array."
 
 
 def test_facts_are_not_told_of_an_error_or_of_the_inputs_that_are_right():
@@ -103,18 +103,21 @@ def test_begun_is_no_longer_not_done():
 def test_a_result_instead_of_the_function(answer):
     result = check(answer)
     assert result.tag == "no_function"
-    assert f"got {type(answer).__name__}. Write its name without parentheses" in result.seen
+    assert f"got {type(answer).__name__}. Write your function's name without parentheses" in result.seen
 
 
 SEEN = {
-    "value": (lambda x, g: 3 * scaled(x, g), r"on a \(3, 4\) batch, the result\[[012], [0-3]\] is .*, expected "),
-    "shape": (lambda x, g: scaled(x, g).T, r"the result has shape \(4, 3\), expected \(3, 4\)"),
+    "value": (
+        lambda x, g: 3 * scaled(x, g),
+        r"on a \(3, 4\) batch, the values are not right: the result\[[012], [0-3]\] is .*, expected ",
+    ),
+    "shape": (lambda x, g: scaled(x, g).T, r"the shape is not right: the result has shape \(4, 3\), expected \(3, 4\)"),
     "dtype": (
         lambda x, g: scaled(x, g).astype(float),
-        "on a float32 row, the values are right, but the result has dtype float64, expected float32",
+        "on a float32 row, the values are right, the dtype is not: the result has dtype float64, expected float32",
     ),
     "type": (lambda x, g: [[1, 2], [3]], r"the result is \[\[1, 2\], \[3\]\], expected numbers of shape \(3, 4\)"),
-    "in_place": (with_in_place, "the values are right, but an input was written to: make a new array"),
+    "in_place": (with_in_place, "the values are right, but an input was changed: make a new array"),
     "error": (answer_of(error=KeyError("gamma")), r"it raises KeyError in line \d+ of your cell: 'gamma'"),
 }
 
@@ -207,7 +210,7 @@ def test_calls_are_counted():
     assert CALLED(lambda x, f: x + f(x))
     result = CALLED(lambda x, f: x + (f(x) + f(x)) / 2)
     assert result.tag == "calls"
-    assert "called [2] times, expected [1]" in result.seen
+    assert "not called as often as it should be: [2] times, expected [1]" in result.seen
 
 
 @pytest.mark.parametrize("kind", ["linear", "tanh", "relu", "peak"])
@@ -270,7 +273,9 @@ def test_an_error_that_is_asked_for():
     cases = lambda rng: [Case("one", (rng.uniform(1, 2),)), Case("minus one", (-1.0,), raises="ValueError")]  # noqa: E731
     exercise = an_exercise(refuses, cases)
     assert exercise(refuses)
-    assert exercise(lambda x: x).seen == "on minus one, it returns -1, expected ValueError."
+    assert exercise(lambda x: x).seen == (
+        "on minus one, an error was expected, and none was raised: it returns -1, expected ValueError."
+    )
     assert exercise(lambda x: x).tag == "no_error"
 
 
