@@ -33,7 +33,7 @@ class Mistake:
         tag: its name in one word, as in grades.csv: "ddof1".
         says: what the answer does, and the definition: one sentence, without blame or praise.
         answer: a function that makes this mistake and no other.
-        source: address of a public discussion of somebody's mistake; empty if we know of none.
+        source: address of a public discussion in which somebody made or proposed it; empty if we know of none.
     """
 
     tag: str

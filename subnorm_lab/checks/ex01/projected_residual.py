@@ -49,7 +49,7 @@ def inputs(rng, shape, out, projected=True):
         ("no_skip", "skip + ->", "the result is the branch alone, F(x); add x @ weight, or x."),
         ("branch_lost", "skip + branch -> skip + skip",
          "the skip path is added to itself: the branch is lost; the other term is F(x).",
-         "theislab/CellFlow/issues/296"),
+         "theislab/CellFlow/pull/296"),
         ("none_is_no_skip", "x if weight -> 0 if weight",
          "with weight=None nothing is added to the branch; then the skip path carries x itself.",
          "PetarV-/GAT/issues/11"),

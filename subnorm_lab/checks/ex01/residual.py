@@ -30,7 +30,7 @@ def inputs(rng, shape, kind="tanh", zeros=False):
         ("skip_twice", "x + -> x + x +", "x is added twice, x + x + F(x); the skip path adds it once.",
          "yakhyo/darknet-pytorch/issues/2"),
         ("branch_lost", "sublayer(x) -> x",
-         "x is added to itself, x + x: the branch is lost; the other term is F(x).", "theislab/CellFlow/issues/296"),
+         "x is added to itself, x + x: the branch is lost; the other term is F(x).", "theislab/CellFlow/pull/296"),
         ("overwritten", "return -> x = sublayer(x); return",
          "x was replaced by F(x) before the sum, which gives F(x) + F(F(x)); keep x for the skip path."),
         ("skip_normed", lambda x, sublayer: (h := sn.layer_norm(x)) + sublayer(h),

@@ -17,7 +17,7 @@ from subnorm_lab.checks.shared import NO_GAMMA, exercise
          "and leave gamma as it is."),
         ("cast_twice", "gamma * xhat.astype(dtype) -> (gamma * xhat.astype(dtype)).astype(dtype)",
          "the product is cast to the dtype of x once more; in this order only xhat is cast, and float32 gains give "
-         "a float32 result.", "huggingface/transformers/issues/30236"),
+         "a float32 result."),
         ("one_more", *ex03.ONE_PLUS_GAMMA[1:], "utensils/mold/pull/1078"),
         (*ex03.FLOAT16, "jingyaogong/minimind/issues/301"),
         (*ex03.CENTRED, "mit-han-lab/omniserve/issues/32"),

@@ -21,7 +21,7 @@ from subnorm_lab.checks.shared import exercise
          "kyegomez/BitNet/issues/32"),
         ("branch_lost", lambda x, f, norm: norm(x + x),
          "x is added to itself, norm(x + x): the branch is lost; here it is norm(x + F(x)).",
-         "theislab/CellFlow/issues/296"),
+         "theislab/CellFlow/pull/296"),
         ("no_norm", lambda x, f, norm: x + f(x),
          "the sum is not normalised: this is x + F(x), and Post-LN is norm(x + F(x))."),
         ("normed_input", lambda x, f, norm: (h := norm(x)) + f(h),

@@ -23,7 +23,7 @@ from subnorm_lab.checks.shared import exercise
          "the sublayer's output is added to itself: x was overwritten before the sum. Keep the original x.",
          "facebookresearch/multimodal/pull/305"),
         ("branch_lost", lambda x, f, norm: x + x,
-         "x is added to itself, x + x: the branch is lost; here it is x + F(norm(x)).", "theislab/CellFlow/issues/296"),
+         "x is added to itself, x + x: the branch is lost; here it is x + F(norm(x)).", "theislab/CellFlow/pull/296"),
         ("no_norm", lambda x, f, norm: x + f(x),
          "the norm is not used: this is x + F(x), and in Pre-LN the sublayer reads norm(x).",
          "agentdr1/LA_MIL/issues/3"),

@@ -40,7 +40,7 @@ def is_right(k):
          "enmasseio/timesync/issues/3"),
         ("upper_middle", "np.median(times) -> np.sort(times)[len(times) // 2]",
          "of an even number of times you take the upper of the middle two; the median is their mean.",
-         "SerenityOS/serenity/pull/16870"),
+         "brownplt/pyret-lang/issues/921"),
         ("lower_middle", "np.median(times) -> np.sort(times)[(len(times) - 1) // 2]",
          "of an even number of times you take the lower of the middle two, as torch.median does; "
          "the median is their mean.", "pytorch/pytorch/issues/1837"),

@@ -67,7 +67,7 @@ def is_right(k):
          "the task asks for m2, the sum, which can be merged again."),
         ("raw_squares", "+ between -> + n * mean**2 + m * other_mean**2 - (n + m) * merged**2",
          "m2 is a difference of raw squares, n * mean**2; if the mean is large, they overflow or lose the digits "
-         "of m2. Take the difference of the means first, then square.", "matrixorigin/matrixone/pull/27549"),
+         "of m2. Take the difference of the means first, then square.", "Eventual-Inc/Daft/pull/7486"),
     ],
 )
 def merge_moments(one, other):

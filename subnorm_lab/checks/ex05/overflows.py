@@ -44,7 +44,7 @@ WIDE = "(x * x).sum(-1, dtype=np.float16) -> np.square(x, dtype=np.float32).sum(
     mistakes=[
         ("entries", "sum(-1, dtype=np.float16) -> max(-1)",
          "a row is found only if one of its squares overflows; squares that fit can have a sum that does not, "
-         "because the sum is taken in float16 too.", "ROCm/triton/pull/633"),
+         "because the sum is taken in float16 too."),
         ("no_overflow_seen", WIDE,
          "no row is found: in float32 the sum fits, and an overflow is inf, not NaN; take the sum in float16, "
          "or compare with the largest float16."),

@@ -26,7 +26,7 @@ def inputs(rng, tokens, vocabulary):
         ("gain_alone", "norm(x[-1], gamma) -> (gamma * x[-1])",
          "the stream is multiplied by gamma, but not normalised; write norm(x, gamma)."),
         ("norm_twice", "norm(x[-1], gamma) -> norm(norm(x[-1], gamma), gamma)",
-         "the final norm is called twice, so the gain acts twice; call it once.", "ggml-org/llama.cpp/pull/1925"),
+         "the final norm is called twice, so the gain acts twice; call it once."),
         ("first_token", "x[-1] -> x[0]", "these are the scores after the first token; use the last one, x[-1].",
          "vllm-project/tpu-inference/pull/125"),
         ("mean_token", "x[-1] -> x.mean(0)", "you average the tokens first; use the last one, x[-1]."),
