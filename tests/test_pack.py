@@ -20,7 +20,7 @@ from playwright.sync_api import sync_playwright
 from pypdf import PdfReader
 from subnorm_book import repository
 
-from subnorm_classroom.sheets import handout
+from subnorm_classroom.sheets import packing
 from tools import browser, colab, course, pack, paper
 
 HTML = """<!DOCTYPE html>
@@ -357,7 +357,7 @@ def test_every_link_to_colab_leads_to_a_copy():
 def installed(tmp_path_factory):
     """A folder with the package alone, as a wheel installs it."""
     folder = tmp_path_factory.mktemp("installed")
-    name, content = handout.wheel_of(course.ROOT)
+    name, content = packing.wheel_of(course.ROOT)
     (folder / name).write_bytes(content)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-compile"]
     subprocess.run([*pip, "--target", folder / "site", folder / name], check=True, capture_output=True)

@@ -4,10 +4,10 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from subnorm_classroom.files import write, writes_to
 from subnorm_classroom.grading.cells import BrokenNotebook, Cell, cells_of, defines
 from subnorm_classroom.grading.sandbox import COURSE
 from subnorm_classroom.grading.submissions import Submission
-from subnorm_classroom.reports.results import write, writes_to
 from subnorm_lab.checks.exercise import Exercise
 
 
@@ -19,8 +19,8 @@ def leave(
     Args:
         out: the folder of the grades.
         set_name: "ex02".
-        exercises: of the set.
-        submissions: those to write. One without a notebook that can be read leaves no file.
+        exercises: the exercises of the set.
+        submissions: the submissions to write. One without a notebook that can be read leaves no file.
         names: {student: a name for a file}, of the whole class. The files of others are removed.
 
     compare50 and JPlag take each folder in EXERCISE for a student.

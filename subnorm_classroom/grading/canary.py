@@ -4,12 +4,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+from subnorm_classroom.errors import Refusal
+from subnorm_classroom.grading.assignments import Assignment, draw
 from subnorm_classroom.grading.cells import Cell
-from subnorm_classroom.grading.running import Elsewhere, draw, run
+from subnorm_classroom.grading.running import RemoteWorkers, run
 from subnorm_classroom.grading.sandbox import Sandbox
 from subnorm_classroom.grading.verdict import SAYS, verdict
 from subnorm_classroom.grading.wire import pack_case, pack_outcome, unpack_case, unpack_outcome
-from subnorm_classroom.reports.results import Refused
 from subnorm_lab.checks.collect import Case, collect
 from subnorm_lab.checks.exercise import Exercise
 
@@ -45,52 +46,63 @@ def canary_in_pytorch(x):
 
 
 def check(
-    box: Sandbox | Elsewhere,
-    exercises: Sequence[Exercise],
-    cases: dict[str, list[Case]],
+    box: Sandbox | RemoteWorkers,
+    assignments: Sequence[Assignment],
     seed: int,
     solved: Sequence[Cell] | None,
     in_torch: bool,
 ) -> None:
-    """Raise Refused if a right answer is not judged right, or a wrong one is: then the marks would be meaningless.
+    """Test a sandbox and the checks of a sheet.
 
     Args:
         box: the sandbox.
-        exercises: of the sheet.
-        cases: of each exercise, by its name.
-        seed: of the cases.
+        assignments: the exercises of the sheet, with their cases.
+        seed: draws the cases of the canaries.
         solved: the cells of the sheet with its solutions, if available.
         in_torch: whether to test PyTorch in the sandbox too.
+
+    Raises:
+        Refusal: a right answer is not judged right, or a wrong one is: then the marks would be meaningless.
     """
-    for ex in exercises:
-        check_reference(ex, cases[ex.name])
-    tests = [*exercises, CANARY]
-    cases = {**cases, CANARY.name: draw(CANARY, seed)}
+    for assignment in assignments:
+        check_reference(assignment)
+    canary = draw(CANARY, seed)
+    tests = [*assignments, canary]
     twice = Cell(10_001, (), "def canary(x):\n    return 2 * x")
-    half = "".join(f"def {ex.name}(*args, **kwargs):\n    return 0.5\n" for ex in tests)
-    for cells, wanted in ([*(solved or []), twice], "right"), ([Cell(1, (), half)], "wrong"):
-        answers = run(box, cells, tests, cases).answers
-        for ex in tests if solved or wanted == "wrong" else [CANARY]:
-            answer = answers[ex.name]
-            found = (answer, "nothing came back") if isinstance(answer, str) else verdict(ex, cases[ex.name], answer)
-            demand(ex, wanted, found)
-            if wanted == "wrong" and isinstance(answer, str):
-                raise Refused(f"before grading, nothing came back of an answer to {ex.name}: {answer}")
+    half = "".join(f"def {one.exercise.name}(*args, **kwargs):\n    return 0.5\n" for one in tests)
+    check_answers(box, [*(solved or []), twice], tests, "right", tests if solved else [canary])
+    check_answers(box, [Cell(1, (), half)], tests, "wrong", tests)
     if in_torch:
-        cases = {IN_TORCH.name: draw(IN_TORCH, seed)}
-        answer = run(box, [Cell(1, (), TWICE_IN_TORCH)], [IN_TORCH], cases).answers[IN_TORCH.name]
-        found = (answer, SAYS[answer]) if isinstance(answer, str) else verdict(IN_TORCH, cases[IN_TORCH.name], answer)
-        demand(IN_TORCH, "right", found)
+        in_pytorch = draw(IN_TORCH, seed)
+        check_answers(box, [Cell(1, (), TWICE_IN_TORCH)], [in_pytorch], "right", [in_pytorch])
 
 
-def check_reference(ex: Exercise, cases: Sequence[Case]) -> None:
-    """Raise Refused if our own right answer is not judged right after its way through JSON."""
+def check_answers(
+    box: Sandbox | RemoteWorkers,
+    cells: Sequence[Cell],
+    asked: Sequence[Assignment],
+    wanted: str,
+    judged: Sequence[Assignment],
+) -> None:
+    """Run some cells, and raise Refusal unless all answers that are judged are "right" or all "wrong", as wanted."""
+    answers = run(box, cells, [one.question for one in asked]).answers
+    for one in judged:
+        answer, name = answers[one.exercise.name], one.exercise.name
+        if isinstance(answer, str) and wanted == "wrong":
+            raise Refusal(f"before grading, nothing came back of an answer to {name}: {answer}")
+        found = (answer, SAYS[answer]) if isinstance(answer, str) else verdict(one.exercise, one.cases, answer)
+        demand(name, wanted, found)
+
+
+def check_reference(assignment: Assignment) -> None:
+    """Raise Refusal if our own right answer is not judged right after its way through JSON."""
+    ex, cases = assignment.exercise, assignment.cases
     sent = [unpack_case(json.loads(json.dumps(pack_case(case)))) for case in cases]
     there = [json.loads(json.dumps(pack_outcome(o))) for o in collect(ex.reference, sent, ex.way)]
-    demand(ex, "right", verdict(ex, cases, [unpack_outcome(data) for data in there]))
+    demand(ex.name, "right", verdict(ex, cases, [unpack_outcome(data) for data in there]))
 
 
-def demand(ex: Exercise, wanted: str, found: tuple[str, str]) -> None:
+def demand(name: str, wanted: str, found: tuple[str, str]) -> None:
     if (found[0] == "right") != (wanted == "right"):
         what = "the solution" if wanted == "right" else "a wrong answer"
-        raise Refused(f"before grading, {what} of {ex.name} was judged {found[0]} ({found[1]}). Nothing was graded.")
+        raise Refusal(f"before grading, {what} of {name} was judged {found[0]} ({found[1]}). Nothing was graded.")

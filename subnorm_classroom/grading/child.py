@@ -99,7 +99,7 @@ class Stub(types.ModuleType):
         return lambda *args, **kwargs: True
 
 
-class Absent(importlib.abc.MetaPathFinder):
+class MissingPackageFinder(importlib.abc.MetaPathFinder):
     """An importer that explains why a module of the package is not available."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
@@ -124,7 +124,7 @@ def hide_package() -> None:
     lab.checks = checks  # type: ignore[attr-defined]
     sys.modules.update({"subnorm": package, "subnorm_lab": lab})
     sys.modules.update({"subnorm_lab.checks": checks, "subnorm_lab.checks.collect": stand_ins})
-    sys.meta_path.insert(0, Absent())
+    sys.meta_path.insert(0, MissingPackageFinder())
 
 
 def fresh_main() -> dict[str, Any]:
@@ -140,10 +140,10 @@ def fresh_main() -> dict[str, Any]:
     return module.__dict__
 
 
-class Anything(float):
+class MagicResult(float):
     """The result of a magic, such as %timeit -o: one second, as are all its attributes."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> "Anything":
+    def __new__(cls, *args: Any, **kwargs: Any) -> "MagicResult":
         return super().__new__(cls, 1.0)
 
     def __getattr__(self, name: str) -> Any:
@@ -164,19 +164,19 @@ class Shell:
         self.space = space
 
     def __getattr__(self, name: str) -> Any:
-        return Anything().__getattr__(name)
+        return MagicResult().__getattr__(name)
 
     def run_line_magic(self, name: str, line: str, *args: Any) -> Any:
         if name == "time":
             run_source(line, "a magic", self.space)
-        return Anything()
+        return MagicResult()
 
     def run_cell_magic(self, name: str, line: str, cell: str) -> Any:
         if name in self.TIMED:
             if name == "capture" and line.isidentifier():
-                self.space[line] = Anything()
+                self.space[line] = MagicResult()
             run_source(cell, "a magic", self.space)
-        return Anything()
+        return MagicResult()
 
     def getoutput(self, command: str, *args: Any, **kwargs: Any) -> list[str]:
         return []  # no program runs

@@ -16,30 +16,29 @@ from concurrent.futures import CancelledError
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import distributed
 
+from subnorm_classroom.errors import Refusal
 from subnorm_classroom.grading import canary, running
 from subnorm_classroom.grading.cells import Cell
-from subnorm_classroom.grading.grade import versions
-from subnorm_classroom.grading.running import Asked, Elsewhere, Lost, Work
-from subnorm_classroom.grading.sandbox import Limits, NoSandbox, Sandbox
-from subnorm_classroom.grading.wire import pack_case, pack_outcome, unpack_case, unpack_outcome
-from subnorm_classroom.reports.results import Refused
-from subnorm_lab.checks.collect import Case
+from subnorm_classroom.grading.running import NotebookLost, Question, RemoteWorkers, Work
+from subnorm_classroom.grading.sandbox import Limits, Sandbox
+from subnorm_classroom.grading.versions import versions
+from subnorm_classroom.grading.wire import pack_outcome, unpack_case, unpack_outcome
 
 PATIENCE = 60  # seconds: to connect, and without any worker
 MOST_WAITING = 1_000  # notebooks that are with the cluster at a time
 KEPT = "What is graded is kept: run the same command again to continue"
 
 
-class Cluster(Elsewhere):
+class Cluster(RemoteWorkers):
     """The workers of a cluster. A context manager, which connects and tests them.
 
     Args:
-        address: of the scheduler, such as tcp://10.0.0.5:8786; for tls:// Dask's own configuration names the keys.
-        limits: of each run.
+        address: where the scheduler answers: tcp://10.0.0.5:8786; for tls:// Dask's own configuration names the keys.
+        limits: the limits of each run.
         hidden: folders to hide from the sandboxes, in case the workers have them, too.
     """
 
@@ -60,7 +59,7 @@ class Cluster(Elsewhere):
         try:
             self.client = distributed.Client(self.address, timeout=PATIENCE, set_as_default=False)
         except Exception as error:  # a wrong address, no scheduler, no key: Dask raises many kinds
-            raise Refused(
+            raise Refusal(
                 f"no Dask scheduler answers at {self.address} ({why(error)}). Start one there with `dask scheduler`, "
                 "or leave out --scheduler to grade on this machine"
             ) from error
@@ -70,12 +69,12 @@ class Cluster(Elsewhere):
         except BaseException as error:
             self.stop()
             if isinstance(error, Exception):
-                raise Refused(self.nobody()) from error
+                raise Refusal(self.nobody()) from error
             raise
         faults = [f"{at}: {fault(answer)}" for at, answer in sorted(said.items()) if answer]
         if faults:
             self.stop()
-            raise Refused(f"{len(faults)} of {len(said)} workers cannot grade. {faults[0]}")
+            raise Refusal(f"{len(faults)} of {len(said)} workers cannot grade. {faults[0]}")
         self.jobs = min(MOST_WAITING, 2 * sum(self.client.nthreads().values()))
         return self
 
@@ -89,40 +88,40 @@ class Cluster(Elsewhere):
     def nobody(self) -> str:
         return f"the scheduler at {self.address} has no worker. Start one with `dask worker {self.address}`. {KEPT}"
 
-    def work(self, cells: Sequence[Cell], exercises: Sequence[Asked], cases: dict[str, list[Case]]) -> Work:
+    def work(self, cells: Sequence[Cell], questions: Sequence[Question]) -> Work:
         """Run a notebook on any worker.
 
         Raises:
-            Refused: the cluster cannot go on.
-            Lost: the workers end when they run this notebook.
+            Refusal: the cluster cannot go on.
+            NotebookLost: the workers end when they run this notebook.
         """
-        order = json.dumps(self.order_for(cells, exercises, cases)).encode()
+        order = json.dumps(self.order_for(cells, questions)).encode()
         try:
             future = self.client.submit(perform, order, key=f"grade-{uuid.uuid4().hex}", pure=False, retries=0)
             answer = json.loads(self.result(future))
         except distributed.KilledWorker as error:
-            raise Lost(f"workers ended while they ran it (look for the reason in their logs). {KEPT}") from error
-        except Refused:
+            raise NotebookLost(
+                f"workers ended while they ran it (look for the reason in their logs). {KEPT}"
+            ) from error
+        except Refusal:
             raise
         except (Exception, CancelledError) as error:  # of Dask, or a worker's that came later and cannot run `perform`
             if self.client.status == "running" and not isinstance(error, CancelledError):
-                raise Refused(f"a worker cannot grade: {fault(error)}. {KEPT}") from error
-            raise Refused(f"the scheduler at {self.address} was cut off. Start it again. {KEPT}") from error
+                raise Refusal(f"a worker cannot grade: {fault(error)}. {KEPT}") from error
+            raise Refusal(f"the scheduler at {self.address} was cut off. Start it again. {KEPT}") from error
         if "refused" in answer:
-            raise Refused(f"a worker cannot grade: {answer['at']}: {answer['refused']}. {KEPT}")
+            raise Refusal(f"a worker cannot grade: {answer['at']}: {answer['refused']}. {KEPT}")
         return unpack_work(answer)
 
-    def order_for(
-        self, cells: Sequence[Cell], exercises: Sequence[Asked], cases: dict[str, list[Case]]
-    ) -> dict[str, Any]:
+    def order_for(self, cells: Sequence[Cell], questions: Sequence[Question]) -> dict[str, Any]:
         return {
             **self.order,
             "cells": [[cell.number, cell.tags, cell.source] for cell in cells],
-            "questions": [[ex.name, ex.way, [pack_case(case) for case in cases[ex.name]]] for ex in exercises],
+            "questions": [asked.pack() for asked in questions],
         }
 
     def result(self, future: Any) -> bytes:
-        """What a worker returns; Refused if there are no workers any more."""
+        """What a worker returns; Refusal if there are no workers any more."""
         while True:
             try:
                 return bytes(future.result(timeout=PATIENCE))
@@ -130,7 +129,7 @@ class Cluster(Elsewhere):
                 if future.done():
                     raise  # it is the worker's
                 if not self.client.nthreads():
-                    raise Refused(self.nobody()) from None
+                    raise Refusal(self.nobody()) from None
 
 
 def why(error: BaseException) -> str:
@@ -138,7 +137,7 @@ def why(error: BaseException) -> str:
 
 
 def torch_version() -> str:
-    """Of the CPU or the CUDA build alike."""
+    """The version of PyTorch, the same for the CPU and the CUDA build; "none" without it."""
     with contextlib.suppress(metadata.PackageNotFoundError):
         return metadata.version("torch").split("+")[0]
     return "none"
@@ -160,7 +159,7 @@ def hello(order: str) -> str:
         compare(HERE, json.loads(order)["versions"])
         with Sandbox():
             return ""
-    except (Refused, NoSandbox) as error:
+    except Refusal as error:
         return str(error)
 
 
@@ -168,32 +167,26 @@ def perform(order: bytes) -> bytes:
     """Run one notebook on this worker."""
     todo = json.loads(order)
     cells = [Cell(number, tuple(tags), source) for number, tags, source in todo["cells"]]
-    questions = [Question(name, way) for name, way, _ in todo["questions"]]
-    cases = {name: [unpack_case(case) for case in packed] for name, _, packed in todo["questions"]}
+    questions = [Question(name, way, list(map(unpack_case, cases))) for name, way, cases in todo["questions"]]
     try:
         torch = running.needs_torch(cells, questions)
         box = tested(todo, torch)
-        work = running.run(box, cells, questions, cases)
+        work = running.run(box, cells, questions)
         if all(isinstance(answer, str) for answer in work.answers.values()) and not work.lost:
             self_test(box, torch)  # was it the notebook, or the machine?
         return json.dumps(pack_work(work)).encode()
-    except (Refused, NoSandbox) as error:
+    except Refusal as error:
         return json.dumps({"refused": str(error), "at": distributed.get_worker().address}).encode()
-
-
-class Question(NamedTuple):
-    name: str
-    way: str
 
 
 HERE = versions()  # when this process imported the code
 
 
 def compare(ours: dict[str, str], theirs: dict[str, str]) -> None:
-    """Raise Refused if this worker has other versions than the machine that gives out the work."""
+    """Raise Refusal if this worker has other versions than the machine that gives out the work."""
     other = [f"{name} {ours[name]} here, {theirs[name]} there" for name in ours if ours[name] != theirs[name]]
     if other:
-        raise Refused(
+        raise Refusal(
             "a worker must have the versions of the machine that gives out the work; it differs in "
             f"{'; '.join(other)}. Install the same there, and start the worker again"
         )
@@ -221,7 +214,7 @@ def tested(order: dict[str, Any], torch: bool) -> Sandbox:
 
 
 def self_test(box: Sandbox, torch: bool) -> None:
-    canary.check(box, [], {}, 0, None, torch)
+    canary.check(box, [], 0, None, torch)
 
 
 def pack_work(work: Work) -> dict[str, Any]:

@@ -3,20 +3,16 @@
 import abc
 import re
 import time
-import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
-
+from subnorm_classroom.errors import Refusal
 from subnorm_classroom.grading.cells import Cell
 from subnorm_classroom.grading.sandbox import Limits, Sandbox
 from subnorm_classroom.grading.verdict import known_error
 from subnorm_classroom.grading.wire import pack_case, unpack_outcome
-from subnorm_classroom.reports.results import Refused
 from subnorm_lab.checks.collect import Case, Outcome
-from subnorm_lab.checks.exercise import Exercise
 
 
 @dataclass
@@ -28,20 +24,30 @@ class Work:
     lost: dict[int, str] = field(default_factory=dict)  # by cell that ended the process: how
 
 
-class Lost(Refused):
+class NotebookLost(Refusal):
     """One notebook cannot be run; others can."""
 
 
-class Asked(Protocol):
-    """What a sandbox needs to know of an exercise."""
+@dataclass(frozen=True)
+class Question:
+    """What a sandbox is told of an exercise: nothing by which an answer could be judged.
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def way(self) -> str: ...
+    Args:
+        name: the name of the function that the student writes.
+        way: how to call it, one of `WAYS` in `subnorm_lab.checks.collect`.
+        cases: the calls.
+    """
+
+    name: str
+    way: str
+    cases: list[Case]
+
+    def pack(self) -> list[Any]:
+        """The question in a form that JSON can store."""
+        return [self.name, self.way, [pack_case(case) for case in self.cases]]
 
 
-class Elsewhere(abc.ABC):
+class RemoteWorkers(abc.ABC):
     """Other machines that run notebooks in sandboxes of their own."""
 
     isolated = True
@@ -49,7 +55,7 @@ class Elsewhere(abc.ABC):
     jobs: int  # how many notebooks to give them at a time
 
     @abc.abstractmethod
-    def work(self, cells: Sequence[Cell], exercises: Sequence[Asked], cases: dict[str, list[Case]]) -> Work:
+    def work(self, cells: Sequence[Cell], questions: Sequence[Question]) -> Work:
         """Run a notebook; see `run`."""
 
     @abc.abstractmethod
@@ -57,57 +63,56 @@ class Elsewhere(abc.ABC):
         """Give up everything that is not finished."""
 
 
-def draw(ex: Exercise, seed: int) -> list[Case]:
-    """The cases of an exercise, from a random stream of its own."""
-    return ex.cases(np.random.default_rng([seed, zlib.crc32(ex.name.encode())]))
+def needs_torch(cells: Sequence[Cell], questions: Sequence[Question]) -> bool:
+    return any(asked.way == "module" for asked in questions) or any(re.search(r"\btorch\b", c.source) for c in cells)
 
 
-def needs_torch(cells: Sequence[Cell], exercises: Sequence[Asked]) -> bool:
-    return any(ex.way == "module" for ex in exercises) or any(re.search(r"\btorch\b", c.source) for c in cells)
-
-
-def run(
-    box: Sandbox | Elsewhere, cells: Sequence[Cell], exercises: Sequence[Asked], cases: dict[str, list[Case]]
-) -> Work:
+def run(box: Sandbox | RemoteWorkers, cells: Sequence[Cell], questions: Sequence[Question]) -> Work:
     """Run a notebook; if a cell or question ends or hangs the process, run it again without that."""
-    if isinstance(box, Elsewhere):
-        return box.work(cells, exercises, cases)
+    if isinstance(box, RemoteWorkers):
+        return box.work(cells, questions)
     work = Work()
-    names = {ex.name for ex in exercises}
-    torch = needs_torch(cells, exercises)
+    cases = {asked.name: len(asked.cases) for asked in questions}
+    torch = needs_torch(cells, questions)
     until = time.monotonic() + box.limits.total
     for _ in range(box.limits.restarts + 1):
-        todo = [ex for ex in exercises if ex.name not in work.answers]
+        todo = [asked for asked in questions if asked.name not in work.answers]
         job = {
             "torch": torch,
             "cells": [[c.number, c.tags, c.source] for c in cells if c.number not in work.lost],
-            "questions": [[ex.name, ex.way, [pack_case(case) for case in cases[ex.name]]] for ex in todo],
+            "questions": [asked.pack() for asked in todo],
         }
         how = "killed"
         if todo:
-            ending = box.run(job, lambda message: hear(message, work, names, cases), until)
+            ending = box.run(job, lambda message: hear(message, work, cases), until)
             how = ending.how
             if ending.at == "cell" and isinstance(ending.which, int):
                 work.lost[ending.which] = how
-            elif ending.at == "question" and isinstance(ending.which, str) and ending.which in names:
+            elif ending.at == "question" and isinstance(ending.which, str) and ending.which in cases:
                 work.answers.setdefault(ending.which, how)
             else:  # it finished, or did not start
                 break
         if not todo or time.monotonic() > until:
             break
-    for name in names:
+    for name in cases:
         work.answers.setdefault(name, "killed" if how == "end" else how)
     return work
 
 
-def hear(message: Any, work: Work, names: Iterable[str], cases: dict[str, list[Case]]) -> None:
-    """Store a message from a student's process. It may be forged, but is only an answer, and the first one counts."""
+def hear(message: dict[str, Any], work: Work, cases: Mapping[str, int]) -> None:
+    """Store a message from a student's process. It may be forged, but is only an answer, and the first one counts.
+
+    Args:
+        message: any JSON object.
+        work: gets the answer or the error.
+        cases: how many cases each question has, by its name.
+    """
     name = message.get("answer", message.get("none"))
-    if isinstance(name, str) and name in names and name not in work.answers:
+    if isinstance(name, str) and name in cases and name not in work.answers:
         if "answer" in message:
             try:
                 outcomes = [unpack_outcome(data) for data in message["outcomes"]]
-                if len(outcomes) != len(cases[name]):
+                if len(outcomes) != cases[name]:
                     raise ValueError("not as many outcomes as cases")
                 work.answers[name] = outcomes
             except Exception:  # the process may send anything

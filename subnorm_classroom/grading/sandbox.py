@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from subnorm_classroom.errors import Refusal
 from subnorm_classroom.grading import calls
 from subnorm_classroom.grading.wire import LARGEST, PACKAGES
 
@@ -39,7 +40,7 @@ ULIMIT = {"CPU": ("t", 1), "AS": ("v", 1024), "FSIZE": ("f", 512), "NOFILE": ("n
 FIX = "Install bubblewrap (apt install bubblewrap, Linux only), or read what --no-sandbox means before you use it."
 
 
-class NoSandbox(Exception):
+class NoSandbox(Refusal):
     """This machine cannot isolate a process; the message says why, and how to fix it."""
 
 
@@ -78,7 +79,7 @@ class Sandbox:
 
     Args:
         isolated: whether to use bubblewrap. Without it only the limits apply.
-        limits: of each run.
+        limits: the limits of each run.
         hidden: folders to hide from the sandbox, even if they are inside the installed packages.
     """
 

@@ -24,6 +24,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
+from subnorm_classroom.errors import Refusal
+
 LARGEST = 10 << 20  # bytes of a notebook; one with pictures has a few million
 MOST_BYTES = 10 * LARGEST  # of all notebooks of one student, which are compared
 MOST_OF_ONE = 1_000  # notebooks and archives of one student, and files in such an archive
@@ -41,7 +43,7 @@ READABLE = "Allow yourself to read it, and run the same command again"
 IGNORED = {"__MACOSX", ".ipynb_checkpoints", "Thumbs.db", "desktop.ini"}
 
 
-class NoSubmissions(Exception):
+class NoSubmissions(Refusal):
     """The given path is not a folder or a zip of submissions."""
 
 

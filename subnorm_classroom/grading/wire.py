@@ -53,7 +53,7 @@ def unpack(data: Any, stand_ins: bool = False) -> Any:
     """The value of `pack`; ValueError for anything else.
 
     Args:
-        data: decoded JSON.
+        data: JSON, decoded.
         stand_ins: whether stand-ins for functions are allowed; cases may have them, results may not.
     """
     if data is None or isinstance(data, bool | int | float | str):
@@ -91,10 +91,8 @@ def unpack_array(data: dict[str, Any]) -> np.ndarray[Any, Any]:
         raise ValueError("not an array")
     if len(shape) > 32 or not all(type(n) is int and 0 <= n <= LARGEST for n in shape):
         raise ValueError("not a shape")
-    size, filled = (
-        1,
-        1,
-    )  # entries, and entries if empty axes had length 1, as a mean over them has
+    size = 1  # entries
+    filled = 1  # entries if empty axes had length 1, as a mean over them has
     for n in shape:
         size, filled = size * n, filled * max(n, 1)
     raw = base64.b64decode(text, validate=True)

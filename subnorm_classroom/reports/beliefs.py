@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from subnorm_classroom.errors import Refusal
 from subnorm_classroom.grading.sandbox import COURSE
-from subnorm_classroom.reports.results import Refused
 
 ENTRY = re.compile(r"^\*\*(\".*\")\*\*.*\n: ((?:.*\n)(?:  .*\n)*)", re.MULTILINE)
 SECTION = re.compile(r'Read\s+"\[\]\(\.\./(notebooks/[\w/-]+)\.ipynb#([^)\s]+)\)"')
@@ -53,7 +53,7 @@ def read(course: Path = COURSE) -> list[Belief]:
     """All beliefs of the teacher's page, in its order.
 
     Raises:
-        Refused: without a checkout of the course, or if an entry cannot be read.
+        Refusal: without a checkout of the course, or if an entry cannot be read.
     """
     lessons = re.findall(r"^## (ex\d\d) · .*\n((?:(?!## ).*\n)*)", text_of(course / "book/teaching.md"), re.MULTILINE)
     return [belief(sheet, text, body, course) for sheet, lesson in lessons for text, body in ENTRY.findall(lesson)]
@@ -63,14 +63,14 @@ def text_of(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except OSError as error:
-        raise Refused(f"{path} cannot be read: {error.strerror}. Run this in a checkout of the course") from error
+        raise Refusal(f"{path} cannot be read: {error.strerror}. Run this in a checkout of the course") from error
 
 
 def belief(sheet: str, text: str, body: str, course: Path) -> Belief:
     """One entry."""
     section, caught, returns = SECTION.search(body), CAUGHT.search(body), RETURNS.search(body)
     if not section or not caught:
-        raise Refused(f'on the teacher\'s page, {text} needs: Read "[](../notebooks/….ipynb#…)". Caught by `…`: `…`.')
+        raise Refusal(f'on the teacher\'s page, {text} needs: Read "[](../notebooks/….ipynb#…)". Caught by `…`: `…`.')
     catches = set()
     for exercise, mistakes in re.findall(r"`(\w+)`:((?:[\s,]+`\w+`(?!:))+)", caught[1]):
         catches |= {(exercise, mistake) for mistake in re.findall(r"\w+", mistakes)}
@@ -84,7 +84,7 @@ def belief(sheet: str, text: str, body: str, course: Path) -> Belief:
 def heading(notebook: Path, slug: str) -> str:
     """The heading to which a Markdown link with that slug goes."""
     if slug not in headings(notebook):
-        raise Refused(f"{notebook.name} has no section #{slug}, to which the teacher's page links")
+        raise Refusal(f"{notebook.name} has no section #{slug}, to which the teacher's page links")
     return headings(notebook)[slug]
 
 

@@ -14,11 +14,12 @@ import unicodedata
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from subnorm_classroom.errors import Refusal
 from subnorm_classroom.grading.submissions import CANVAS, MOODLE
-from subnorm_classroom.reports.results import Record, Refused
+from subnorm_classroom.reports.records import Record
 
 
-class Unmatched(Exception):
+class UnmatchedStudent(Exception):
     """A student's result cannot be handed back; the message says why."""
 
 
@@ -35,7 +36,7 @@ class Table:
     """A CSV file whose cells can be replaced one by one; all other characters stay.
 
     Args:
-        path: of the file.
+        path: the file.
         quoted: whether a quote begins a cell that may hold separators.
     """
 
@@ -43,21 +44,21 @@ class Table:
         try:
             data = path.read_bytes()
         except OSError as error:
-            raise Refused(
+            raise Refusal(
                 f"the gradebook {path} cannot be read: {error.strerror}. Give the path of that file"
             ) from error
         if data.startswith(b"PK"):
-            raise Refused(f"{path} is a spreadsheet or a zip; the gradebook must be the CSV file of the platform")
+            raise Refusal(f"{path} is a spreadsheet or a zip; the gradebook must be the CSV file of the platform")
         try:
             self.text = data.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise Refused(f"{path} is not in UTF-8; download it again, and do not open it in a spreadsheet") from error
+            raise Refusal(f"{path} is not in UTF-8; download it again, and do not open it in a spreadsheet") from error
         self.path, self.edits = path, dict[tuple[int, int], str]()
         first = re.sub(r'"[^"]*"', "", self.text.split("\n")[0])
         self.separator = max(",;\t", key=first.count)
         self.rows = list(self.scanned(quoted))
         if len(self.rows) < 2:
-            raise Refused(f"{path} has no row below its header; download it again")
+            raise Refusal(f"{path} has no row below its header; download it again")
         self.header = [cell.value for cell in self.rows[0]]
 
     def scanned(self, quoted: bool) -> list[list[Cell]]:
@@ -71,7 +72,7 @@ class Table:
             found = cell.match(self.text, at)
             if not found:
                 line = self.text.count("\n", 0, at) + 1
-                raise Refused(f"line {line} of {self.path} is damaged: a quote is not closed. Download the file again")
+                raise Refusal(f"line {line} of {self.path} is damaged: a quote is not closed. Download the file again")
             value = found[1]
             if quoted and value.startswith('"'):
                 value = value[1:-1].replace('""', '"')
@@ -87,7 +88,7 @@ class Table:
         found = [number for number, title in enumerate(self.header) if title == name]
         if len(found) != 1:
             many = "no" if not found else "more than one"
-            raise Refused(f"{self.path} has {many} column {name!r}; its columns are {', '.join(self.header)}")
+            raise Refusal(f"{self.path} has {many} column {name!r}; its columns are {', '.join(self.header)}")
         return found[0]
 
     def value(self, row: int, column: int) -> str:
@@ -112,7 +113,7 @@ class Gradebook:
 
     Args:
         table: the file.
-        set_name: of the sheet.
+        set_name: the name of the sheet.
         column: title of the column for the points; None for the usual one.
     """
 
@@ -120,7 +121,7 @@ class Gradebook:
     points: int  # the column for the points
 
     def find(self, record: Record) -> int:
-        """The row of a student; Unmatched if there is none, or more than one."""
+        """The row of a student; UnmatchedStudent if there is none, or more than one."""
         raise NotImplementedError
 
     def students(self) -> list[int]:
@@ -147,11 +148,11 @@ class Gradebook:
             if len(row) != len(self.table.header):
                 line = self.table.text.count("\n", 0, row[0].start) + 1
                 wanted = f"{len(row)} cells, but the header has {len(self.table.header)}"
-                raise Refused(f"line {line} of {self.table.path} has {wanted}. Download the file again")
+                raise Refusal(f"line {line} of {self.table.path} has {wanted}. Download the file again")
 
     def one_row(self, rows: list[int]) -> int:
         if len(rows) != 1:
-            raise Unmatched(f"{'no row' if not rows else f'{len(rows)} rows'} in {self.table.path.name}")
+            raise UnmatchedStudent(f"{'no row' if not rows else f'{len(rows)} rows'} in {self.table.path.name}")
         return rows[0]
 
 
@@ -162,25 +163,25 @@ class Moodle(Gradebook):
         self.table = Table(path)
         self.complete()
         if not all(re.fullmatch(r"\D*\d+", row[0].value) for row in self.table.rows[1:]):
-            raise Refused(f"{path} is not Moodle's grading worksheet: its first column has no participants' numbers")
+            raise Refusal(f"{path} is not Moodle's grading worksheet: its first column has no participants' numbers")
         if column is None and "Grade" not in self.table.header:
             titles = ", ".join(self.table.header)
-            raise Refused(f"{path} is not in English: name the column of the grade with --column, one of {titles}")
+            raise Refusal(f"{path} is not in English: name the column of the grade with --column, one of {titles}")
         self.points = self.table.column(column or "Grade")
         if self.points + 1 == len(self.table.header) or number(self.maximum(1)) is None:
-            raise Refused(f"right of the column {self.table.header[self.points]!r} in {path} there must be the maximum")
+            raise Refusal(f"right of the column {self.table.header[self.points]!r} in {path} there must be the maximum")
 
     def find(self, record: Record) -> int:
         found = MOODLE.match(top(record))
         if not found:
-            raise Unmatched("the submission has no name of Moodle's")
+            raise UnmatchedStudent("the submission has no name of Moodle's")
         name, participant = found["who"].rsplit("_", 1)
         rows = range(1, len(self.table.rows))
         same = [row for row in rows if int(re.sub(r"\D", "", self.table.value(row, 0))) == int(participant)]
         row = self.one_row(same)
         shown = {letters(self.table.value(row, 1)), letters(re.sub(r"\d", "", self.table.value(row, 0)))}
         if letters(name) not in shown:
-            raise Unmatched(
+            raise UnmatchedStudent(
                 f"participant {participant} is {self.table.value(row, 1)} in {self.table.path.name}; a team?"
             )
         return row
@@ -206,7 +207,7 @@ class Canvas(Gradebook):
         self.complete()
         heads = [row for row in (1, 2) if row < len(self.table.rows) and self.first(row) == "Points Possible"]
         if "ID" not in self.table.header or not heads:
-            raise Refused(f"{path} is not a gradebook of Canvas: it must have a column ID and a row Points Possible")
+            raise Refusal(f"{path} is not a gradebook of Canvas: it must have a column ID and a row Points Possible")
         self.head, self.ids = heads[0], self.table.column("ID")
         titles = {}
         for at, title in enumerate(self.table.header):
@@ -218,7 +219,7 @@ class Canvas(Gradebook):
         if len(fits) != 1:
             known = ", ".join(title for title, *_ in titles.values()) or "none"
             which = f"called {column}" if column else f"with {set_name} in its title"
-            raise Refused(f"{path} must have one assignment {which}; name it with --column: {known}")
+            raise Refusal(f"{path} must have one assignment {which}; name it with --column: {known}")
         self.points = fits[0]
 
     def first(self, row: int) -> str:
@@ -227,12 +228,12 @@ class Canvas(Gradebook):
     def find(self, record: Record) -> int:
         found = CANVAS.match(top(record))
         if not found:
-            raise Unmatched("the submission has no name of Canvas's")
+            raise UnmatchedStudent("the submission has no name of Canvas's")
         rows = range(self.head + 1, len(self.table.rows))
         row = self.one_row([row for row in rows if self.table.value(row, self.ids).strip() == found["id"]])
         if self.shown(row) != letters(found["who"]):
             name = "".join(self.table.value(row, at) for at in range(self.ids))
-            raise Unmatched(f"user {found['id']} is {name} in {self.table.path.name}")
+            raise UnmatchedStudent(f"user {found['id']} is {name} in {self.table.path.name}")
         return row
 
     def shown(self, row: int) -> str:
@@ -267,7 +268,7 @@ class Nbgrader(Gradebook):
     def find(self, record: Record) -> int:
         parts = PurePosixPath(first_name(record)).parts
         if len(parts) != 3:
-            raise Unmatched("the submission is not in a folder of nbgrader: student/assignment/notebook")
+            raise UnmatchedStudent("the submission is not in a folder of nbgrader: student/assignment/notebook")
         return self.one_row(
             [
                 k

@@ -1,17 +1,24 @@
-"""Make the files that a learning platform takes back: the feedback in one zip, and its gradebook with the points."""
+"""The command ``handback``: the files that a learning platform takes back.
 
+These are the feedback in one zip, and the platform's gradebook with the points.
+"""
+
+import argparse
 import json
 import re
 import sys
 from pathlib import Path, PurePosixPath
 
+from subnorm_classroom.errors import Refusal
+from subnorm_classroom.files import write
 from subnorm_classroom.grading.submissions import ANONYMOUS, CANVAS, MOODLE
 from subnorm_classroom.grading.verdict import OURS
-from subnorm_classroom.reports.gradebook import PLATFORMS, Gradebook, Unmatched, first_name, number, top
-from subnorm_classroom.reports.marks import finished, publish, read_marks
-from subnorm_classroom.reports.page import page
-from subnorm_classroom.reports.results import Record, Refused, feedback, points, write
-from subnorm_classroom.sheets.handout import zipped
+from subnorm_classroom.reports.feedback import markdown, page
+from subnorm_classroom.reports.gradebook import PLATFORMS, Gradebook, UnmatchedStudent, first_name, number, top
+from subnorm_classroom.reports.marks import marks_of_folder
+from subnorm_classroom.reports.publication import publish
+from subnorm_classroom.reports.records import Record, points, read_grades
+from subnorm_classroom.sheets.packing import zipped
 
 NEXT = {
     "moodle": "On Moodle's page of the submissions, use Upload grading worksheet and Upload multiple feedback files in "
@@ -21,47 +28,61 @@ NEXT = {
 }
 
 
+HELP = "make the files that a learning platform takes back"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("grades", type=Path, help="the folder that grade wrote")
+    parser.add_argument("--to", required=True, choices=list(FEEDBACK), help="the platform")
+    parser.add_argument("--gradebook", type=Path, help="the CSV file of the platform, to put the points into")
+    parser.add_argument("--column", help="the column for the points, if the name of the set is not in it")
+    parser.add_argument("--scale", action="store_true", help="convert the points to the platform's maximum")
+
+
+def run(options: argparse.Namespace) -> int:
+    return hand_back(options.grades, options.to, options.gradebook, options.column, options.scale)
+
+
 def hand_back(out: Path, to: str, gradebook: Path | None, column: str | None, scale: bool) -> int:
     """Write `out`/handback; return 0 if everything of everybody is in it, otherwise 1 with a list.
 
     Args:
-        out: folder of the grades.
+        out: the folder of the grades.
         to: "moodle", "canvas" or "nbgrader".
         gradebook: the platform's CSV file, if its points are to be written; Moodle always needs it.
         column: title of the column for the points; None for the usual one.
         scale: convert the points if the platform's maximum is another.
+
+    Raises:
+        Refusal: the submissions are not graded, or the gradebook cannot be used.
     """
-    try:
-        name, records = finished(out)
-        final = publish(out, name, records, read_marks(out, records.values()))
-        if to == "moodle" and gradebook is None:
-            raise Refused(
-                "for Moodle, give the grading worksheet with --gradebook: without it, the number of a team looks like "
-                "that of another student. Download it from the page of the submissions"
-            )
-        folder = out / "handback"
-        if gradebook and gradebook.resolve().parent == folder.resolve():
-            raise Refused(f"{gradebook} would be overwritten; put the platform's file into another folder")
-        book = PLATFORMS[to](gradebook, name, column) if gradebook else None
-        problems: list[str] = []
-        rows = rows_of(book, final, problems) if book else {}
-        files: dict[str, bytes] = {}
-        for record in final:
-            if to != "moodle" or record["student"] in rows:
-                returned, problem = FEEDBACK[to](name, record)
-                files |= returned
-                problems += [f"{record['student']}: {problem}"] if problem else []
-        if book and gradebook:
-            written = sum(put(book, rows[r["student"]], r, scale, problems) for r in final if r["student"] in rows)
-            write(folder / gradebook.name, book.edited())
-            print(f"{folder / gradebook.name}: points of {written} of {len(final)} students")
-        archive = folder / f"feedback-{name}-{to}.zip"
-        write(archive, zipped(files))
-        print(f"{archive}: {len(files)} files, {archive.stat().st_size / 1000:.0f} kB")
-        print(NEXT[to].format(name=name))
-    except Refused as error:
-        print(f"handback: {error}", file=sys.stderr)
-        return 1
+    name, records = read_grades(out)
+    final = publish(out, name, records, marks_of_folder(out, records.values()))
+    if to == "moodle" and gradebook is None:
+        raise Refusal(
+            "for Moodle, give the grading worksheet with --gradebook: without it, the number of a team looks like "
+            "that of another student. Download it from the page of the submissions"
+        )
+    folder = out / "handback"
+    if gradebook and gradebook.resolve().parent == folder.resolve():
+        raise Refusal(f"{gradebook} would be overwritten; put the platform's file into another folder")
+    book = PLATFORMS[to](gradebook, name, column) if gradebook else None
+    problems: list[str] = []
+    rows = rows_of(book, final, problems) if book else {}
+    files: dict[str, bytes] = {}
+    for record in final:
+        if to != "moodle" or record["student"] in rows:
+            returned, problem = FEEDBACK[to](name, record)
+            files |= returned
+            problems += [f"{record['student']}: {problem}"] if problem else []
+    if book and gradebook:
+        written = sum(put(book, rows[r["student"]], r, scale, problems) for r in final if r["student"] in rows)
+        write(folder / gradebook.name, book.edited())
+        print(f"{folder / gradebook.name}: points of {written} of {len(final)} students")
+    archive = folder / f"feedback-{name}-{to}.zip"
+    write(archive, zipped(files))
+    print(f"{archive}: {len(files)} files, {archive.stat().st_size / 1000:.0f} kB")
+    print(NEXT[to].format(name=name))
     if problems:
         print(f"handback: {len(problems)} to look after by hand:", file=sys.stderr)
         print(*(f"  {line}" for line in sorted(problems)), sep="\n", file=sys.stderr)
@@ -74,7 +95,7 @@ def rows_of(book: Gradebook, records: list[Record], problems: list[str]) -> dict
     for record in records:
         try:
             rows[record["student"]] = book.find(record)
-        except Unmatched as error:
+        except UnmatchedStudent as error:
             problems.append(f"{record['student']}: {error}")
     for row in {row for row in rows.values() if list(rows.values()).count(row) > 1}:
         both = [student for student in rows if rows[student] == row]
@@ -99,10 +120,10 @@ def put(book: Gradebook, row: int, record: Record, scale: bool, problems: list[s
     total, most = points(record)
     maximum = number(book.maximum(row))
     if maximum is None:
-        raise Refused(f"the maximum of {record['student']} is {book.maximum(row)!r}, not a number; grade with points")
+        raise Refusal(f"the maximum of {record['student']} is {book.maximum(row)!r}, not a number; grade with points")
     if maximum != most:
         if not scale:
-            raise Refused(
+            raise Refusal(
                 f"the maximum in the gradebook is {maximum:g}, that of the sheet {most:g}: change the platform's to "
                 f"{most:g}, or add --scale to convert the points"
             )
@@ -131,7 +152,7 @@ def for_canvas(name: str, record: Record) -> Returned:
     if re.search(r"[/\\]", given) or not (CANVAS.match(given) or ANONYMOUS.match(given)):
         return {}, "the submission has no name of Canvas's, so Canvas takes no feedback for it"
     kind = PurePosixPath(given).suffix.lower()
-    text = feedback(name, record)
+    text = markdown(name, record)
     cell = {"cell_type": "markdown", "id": "feedback", "metadata": {}, "source": text}
     book = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     made = {

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from subnorm_classroom.reports.beliefs import anchor
-from subnorm_classroom.reports.overview import Answers, Question, Sheet, Topic
-from subnorm_classroom.reports.page import code, document
-from subnorm_classroom.reports.results import counted
+from subnorm_classroom.reports.counts import Answers, Question, Sheet, Topic
+from subnorm_classroom.reports.document import document
+from subnorm_classroom.text import as_html, counted
 
 TOPICS = 3
 PRINTED = {"named": 3, "unknown": 1, "none": 1}  # rows of each kind that are printed; a screen shows all
@@ -90,8 +90,8 @@ def page(
     """The page, in HTML.
 
     Args:
-        sheets: in order.
-        questions: the exercises of each sheet.
+        sheets: the sheets, in order.
+        questions: the exercises of each sheet, by its name.
         topics: what to teach, the most important first.
         returning: beliefs in more than one sheet.
         base: what to write before the path of a page of the book; empty for no links.
@@ -153,7 +153,7 @@ def teach(
         yield f"<li><strong>{name(topic)}</strong>{bar([(topic.lost, 'named')], lost)}"
         yield f"<p>{who}; {of(topic.lost, lost)} lost points {percent(topic.lost, lost)}.</p>"
         for (ex, says), _ in topic.said.most_common(2):
-            yield f"<p><code>{ex}</code>: {code(says)}</p>"
+            yield f"<p><code>{ex}</code>: {as_html(says)}</p>"
         yield f"<p>{links(topic, base)}</p>"
         yield "</li>"
     yield "</ol>"
@@ -172,7 +172,7 @@ def of_each(topic: Topic, sheets: Sequence[Sheet]) -> Iterator[tuple[int, int, s
 
 
 def name(topic: Topic) -> str:
-    return code(re.sub(r'"([^"]*)"', r"“\1”", topic.belief.text)) if topic.belief else f"<code>{topic.tag}</code>"
+    return as_html(re.sub(r'"([^"]*)"', r"“\1”", topic.belief.text)) if topic.belief else f"<code>{topic.tag}</code>"
 
 
 def links(topic: Topic, base: str) -> str:
@@ -207,7 +207,7 @@ def come_back(sheets: Sequence[Sheet], topics: Sequence[Topic], base: str) -> It
     yield f'<table><thead><tr><th scope="col">Belief or mistake</th>{heads}</tr></thead><tbody>'
     for topic in topics:
         (_, says), _ = topic.said.most_common(1)[0]
-        text = links(topic, base) if topic.belief else f"{code(says)} {links(topic, base)}"
+        text = links(topic, base) if topic.belief else f"{as_html(says)} {links(topic, base)}"
         cells = ""
         for sheet in sheets:
             many = len(topic.students.get(sheet.name, ()))
@@ -248,7 +248,7 @@ def exercise(question: Question) -> str:
 
 def row(one: Answers, many: int, k: int, more: bool) -> str:
     label = f"Unknown {k}: " if one.kind == "unknown" else ""
-    head = f"{label}{code(one.says)} <code>{one.tag}</code>{bar([(one.students, one.kind)], many)}"
+    head = f"{label}{as_html(one.says)} <code>{one.tag}</code>{bar([(one.students, one.kind)], many)}"
     look = ' class="more"' if more else ""
     return f'<tr{look}><th scope="row">{head}</th><td>{part(one.students, many)}</td><td>{g(one.lost)}</td></tr>'
 

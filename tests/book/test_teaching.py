@@ -212,14 +212,14 @@ def test_the_anchors_of_the_overview_are_in_the_book():
 def test_the_commands_are_those_of_the_package(tmp_path, monkeypatch, capsys):
     from subnorm_classroom import __main__
     from subnorm_classroom.grading import grade
-    from subnorm_classroom.reports import handback, marks, overview
-    from subnorm_classroom.sheets import release, variants
+    from subnorm_classroom.reports import handback, mark, overview
+    from subnorm_classroom.sheets import class_sheets, release
 
     calls = []
     monkeypatch.setattr(release, "release", lambda *given: calls.append(("release", *given)) or 0)
-    monkeypatch.setattr(variants, "hand_out", lambda *given: calls.append(("release", *given)) or 0)
-    monkeypatch.setattr(grade, "grade", lambda *given: calls.append(("grade", *given)) or 0)
-    monkeypatch.setattr(marks, "mark", lambda *given: calls.append(("mark", *given)) or 0)
+    monkeypatch.setattr(class_sheets, "hand_out", lambda *given: calls.append(("release", *given)) or 0)
+    monkeypatch.setattr(grade, "grade", lambda *given, **_: calls.append(("grade", *given)) or 0)
+    monkeypatch.setattr(mark, "mark", lambda *given: calls.append(("mark", *given)) or 0)
     monkeypatch.setattr(handback, "hand_back", lambda *given: calls.append(("handback", *given)) or 0)
     monkeypatch.setattr(overview, "overview", lambda *given: calls.append(("overview", *given)) or 0)
     lines = re.findall(r"-m subnorm_classroom ([^\n`]+)", TEACHER)

@@ -6,15 +6,15 @@ import json
 import re
 
 import pytest
+from classroom.hand_ins import grade_class
 from classroom.test_variants import answer_to
 from helpers.look import accessible
 from helpers.parts import need
 from helpers.visit import DESK, KEEPS_NOTHING, PHONE, POLICY_HOLDS, opened, strictly
 
-from subnorm_classroom.grading import grade
-from subnorm_classroom.reports.results import as_json
+from subnorm_classroom.files import as_json
 from subnorm_classroom.sheets import variants
-from subnorm_classroom.sheets.release import check_line
+from subnorm_classroom.sheets.student_sheet import check_line
 from subnorm_lab import checks
 from subnorm_lab.checks.collect import NEEDS
 from tools import course
@@ -458,7 +458,7 @@ def test_the_grader_takes_the_download(browser, server, tmp_path):
         (tmp_path / "class").mkdir()
         path = downloaded(page, tmp_path / "class", ".hand-in")  # at the end of the page, as at its beginning
         assert path.read_bytes() == downloaded(page, tmp_path).read_bytes()
-    assert grade.grade("ex01", tmp_path / "class", tmp_path / "grades") == 0
+    assert grade_class("ex01", tmp_path / "class", tmp_path / "grades") == 0
     with (tmp_path / "grades/grades.csv").open(encoding="utf-8", newline="") as file:
         found = {row["exercise"]: row["diagnosis"] for row in csv.DictReader(file)}
     wrong = found.pop(names[-2])
@@ -508,7 +508,7 @@ def test_the_code_of_an_own_sheet_makes_the_page_ask_for_its_variants(browser, s
     assert lines == [check_line(own.get(ex.name, ex)) for ex in checks.SETS["ex01"]]
     path.rename(room / "Ada.ipynb")
     (tmp_path / "release.json").write_text(as_json(release.as_dict()))
-    assert grade.grade("ex01", room, tmp_path / "grades", release=tmp_path / "release.json") == 0
+    assert grade_class("ex01", room, tmp_path / "grades", release=tmp_path / "release.json") == 0
     with (tmp_path / "grades/grades.csv").open(encoding="utf-8", newline="") as file:
         found = {row["exercise"]: (row["diagnosis"], row["variant"]) for row in csv.DictReader(file)}
     assert {name: found[name] for name in own} == {name: ("right", ex.chosen.label) for name, ex in own.items()}

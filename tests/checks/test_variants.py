@@ -8,7 +8,7 @@ import pytest
 from checks.test_bank import RIGHT, remembered  # noqa: F401, one is a fixture: caches our answers' outcomes
 from checks.test_examples import failed
 
-from subnorm_classroom.sheets.release import SheetError, read, source_of, student
+from subnorm_classroom.sheets.student_sheet import SheetError, read, source_of, student
 from subnorm_lab import checks
 from subnorm_lab.checks.collect import Case, Device, collect
 from subnorm_lab.checks.exercise import CLASS_SEED, OTHER, Variant, exercise, safely

@@ -2,7 +2,7 @@
 
 from classroom.desk import record, result
 
-from subnorm_classroom.reports.results import as_json
+from subnorm_classroom.files import as_json
 from subnorm_lab.checks import SETS
 
 

@@ -1,7 +1,8 @@
 """A folder of grades, as `grade` leaves it, without grading anything."""
 
-from subnorm_classroom.reports.marks import publish, records_in
-from subnorm_classroom.reports.results import as_json
+from subnorm_classroom.files import as_json
+from subnorm_classroom.reports.publication import publish
+from subnorm_classroom.reports.records import read_records
 
 
 def result(exercise="stream", points=2, most=3, diagnosis="value", says="on a batch, the values are not right."):
@@ -22,5 +23,5 @@ def desk(out, *records, finished=True):
         (out / "students" / f"{k}.json").write_text(as_json(one), "utf-8")
     log = {"set": "ex01", "seed": 7, "finished": finished, "students": {}}
     (out / "log.json").write_text(as_json(log), "utf-8")
-    publish(out, "ex01", records_in(out), {})
+    publish(out, "ex01", read_records(out), {})
     return out

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from subnorm_classroom.errors import exit_status
+from subnorm_classroom.grading.grade import grade
 from subnorm_classroom.grading.sandbox import Limits
 from subnorm_lab.checks import SETS
 from subnorm_lab.checks.collect import Case
@@ -64,6 +66,11 @@ def write_zip(path, members):
             info.external_attr = (stat.S_IFLNK if name.endswith(" -> ") else stat.S_IFREG) << 16
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, data)
+
+
+def grade_class(set_name, source, out, **options):
+    """The exit status of the command `grade`; what it refuses is on standard error."""
+    return exit_status("grade", lambda: grade(set_name, source, out, **options))
 
 
 def normal(seed=3):

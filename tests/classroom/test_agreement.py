@@ -14,8 +14,9 @@ from checks.test_bank import remembered  # noqa: F401, a fixture for each test: 
 from classroom.hand_ins import PATIENT
 from helpers.parts import need
 
+from subnorm_classroom.grading.assignments import draw
 from subnorm_classroom.grading.cells import Cell
-from subnorm_classroom.grading.running import draw, run
+from subnorm_classroom.grading.running import Question, run
 from subnorm_classroom.grading.sandbox import COURSE, Sandbox
 from subnorm_classroom.grading.verdict import verdict
 from subnorm_lab.checks import SETS
@@ -70,7 +71,7 @@ def box():
 @pytest.mark.parametrize("name", SETS)
 def test_class_and_grading_agree_on_every_answer_of_the_bank(name, box):
     torch.set_num_threads(1)
-    cases = {exercise.name: draw(exercise, SEED) for exercise in SETS[name]}
+    cases = {exercise.name: draw(exercise, SEED).cases for exercise in SETS[name]}
     entries = list(answers_of(name))
     assert len(entries) > 60
     tests = [replace(exercise, name=f"answer_{k}") for k, (exercise, _, _) in enumerate(entries)]
@@ -79,8 +80,11 @@ def test_class_and_grading_agree_on_every_answer_of_the_bank(name, box):
         Cell(1, (), UNPACK.format(files=files())),
         Cell(2, (), "\n".join(lines)),
     ]
-    asked = {test.name: cases[exercise.name] for test, (exercise, _, _) in zip(tests, entries, strict=True)}
-    work = run(box, cells, tests, asked)
+    asked = [
+        Question(test.name, test.way, cases[exercise.name])
+        for test, (exercise, _, _) in zip(tests, entries, strict=True)
+    ]
+    work = run(box, cells, asked)
     assert work.errors == {}
     differ, right = {}, 0
     for test, (exercise, answer, expression) in zip(tests, entries, strict=True):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from subnorm_classroom.errors import Refusal
 from subnorm_classroom.reports.beliefs import anchor, read
-from subnorm_classroom.reports.results import Refused
 from subnorm_lab.checks import SETS
 
 PAGE = """## ex01 · One
@@ -50,12 +50,12 @@ def test_an_entry_is_read(tmp_path):
     ],
 )
 def test_an_entry_that_cannot_be_read_is_an_error(was, now, message, tmp_path):
-    with pytest.raises(Refused, match=message):
+    with pytest.raises(Refusal, match=message):
         read(course(tmp_path, PAGE.replace(was, now)))
 
 
 def test_without_a_checkout_there_are_no_beliefs(tmp_path):
-    with pytest.raises(Refused, match="Run this in a checkout of the course"):
+    with pytest.raises(Refusal, match="Run this in a checkout of the course"):
         read(tmp_path)
 
 

@@ -19,14 +19,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from classroom.hand_ins import PATIENT, notebook
+from classroom.hand_ins import PATIENT, grade_class, notebook
 from helpers.parts import need
 
-from subnorm_classroom.grading import grade
+from subnorm_classroom.errors import Refusal
+from subnorm_classroom.grading import grade, judging
+from subnorm_classroom.grading.assignments import draw
 from subnorm_classroom.grading.cells import solution_of
-from subnorm_classroom.grading.running import Elsewhere, Lost, Work, draw, run
+from subnorm_classroom.grading.running import NotebookLost, RemoteWorkers, Work, run
 from subnorm_classroom.grading.sandbox import COURSE, PACKAGES, Sandbox
-from subnorm_classroom.reports.results import Refused
 from subnorm_lab.checks import SETS
 from subnorm_lab.checks.collect import Outcome
 
@@ -136,7 +137,7 @@ def here(room, tmp_path_factory):
 
 
 def graded(room, out, address=None, **options):
-    return grade.grade(SET, room, out, seed=7, limits=PATIENT, scheduler=address, **options)
+    return grade_class(SET, room, out, seed=7, limits=PATIENT, scheduler=address, **options)
 
 
 def contents(out):
@@ -209,8 +210,8 @@ def test_when_the_scheduler_is_cut_off_the_next_call_goes_on(local, room, here, 
     assert f"the scheduler at {cluster.address} was cut off" in said[0]
     assert "run the same command again" in said[0]
     assert not (out / "grades.csv").exists()
-    again, real = [], grade.Grading.results
-    monkeypatch.setattr(grade.Grading, "results", lambda self, cells: again.append(cells) or real(self, cells))
+    again, real = [], judging.judge
+    monkeypatch.setattr(judging, "judge", lambda *asked: again.append(asked) or real(*asked))
     assert graded(room, out, local(1).address) == 0
     assert contents(out) == here
     assert 0 < len(again) <= len(list(room.glob("*.ipynb"))) - kept
@@ -263,7 +264,7 @@ def order(monkeypatch):
         yield (
             cluster,
             cluster.Cluster("tcp://nowhere:1", PATIENT).order_for(
-                solution_of(SET), SETS[SET], {ex.name: draw(ex, 7) for ex in SETS[SET]}
+                solution_of(SET), [draw(ex, 7).question for ex in SETS[SET]]
             ),
         )
 
@@ -338,7 +339,7 @@ def test_a_worker_that_came_later_is_tested_before_its_first_notebook(order, mon
         answer = json.loads(cluster.perform(json.dumps({**sent, **change}).encode()))
         assert answer["at"] == "tcp://worker"
         assert re.search(says, answer["refused"])
-    monkeypatch.setattr(cluster.canary, "check", lambda *_: (_ for _ in ()).throw(Refused("a wrong answer is right")))
+    monkeypatch.setattr(cluster.canary, "check", lambda *_: (_ for _ in ()).throw(Refusal("a wrong answer is right")))
     assert json.loads(cluster.perform(json.dumps(sent).encode()))["refused"] == "a wrong answer is right"
 
 
@@ -404,7 +405,7 @@ def test_without_a_sandbox_there_is_no_cluster(room, tmp_path, capsys):
     assert "every worker needs bubblewrap" in capsys.readouterr().err
 
 
-class Fragile(Elsewhere, Sandbox):
+class Fragile(RemoteWorkers, Sandbox):
     """Workers that end when they run one notebook."""
 
     jobs = 2
@@ -412,16 +413,16 @@ class Fragile(Elsewhere, Sandbox):
     def stop(self):
         raise AssertionError
 
-    def work(self, cells, exercises, cases):
+    def work(self, cells, questions):
         if any("no_such_module" in cell.source for cell in cells):
-            raise Lost("workers ended")
+            raise NotebookLost("workers ended")
         with Sandbox(limits=self.limits) as box:
-            return run(box, cells, exercises, cases)
+            return run(box, cells, questions)
 
 
 def test_a_notebook_that_ends_its_workers_costs_nobody_else_anything(room, here, tmp_path, capsys, monkeypatch):
     need("bwrap")
-    monkeypatch.setattr(grade, "cluster", lambda address, limits, hidden: Fragile(True, limits, hidden))
+    monkeypatch.setattr(grade, "remote_workers", lambda address, limits, hidden: Fragile(True, limits, hidden))
     assert graded(room, tmp_path / "out", "tcp://there") == 1
     assert "1 of 8 could not be graded. Zoë Blum: workers ended" in capsys.readouterr().err
     assert len(list((tmp_path / "out/students").iterdir())) == 7

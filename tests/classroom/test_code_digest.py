@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from subnorm_classroom.grading import grade, sandbox
+from subnorm_classroom.grading import sandbox, versions
 
 LOADED = """
 import subnorm_classroom.grading.grade, sys
@@ -20,15 +20,15 @@ def copy(tmp_path, monkeypatch):
     """A copy of the packages, of which `code_digest` takes the digest."""
     for name in sandbox.PACKAGES:
         shutil.copytree(sandbox.COURSE / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setitem(grade.code_digest.__globals__, "COURSE", tmp_path)
+    monkeypatch.setitem(versions.code_digest.__globals__, "COURSE", tmp_path)
     return tmp_path
 
 
 def changes(copy, path):
     """Whether one more line in a file changes the digest."""
-    before, text = grade.code_digest(), (copy / path).read_text("utf-8")
+    before, text = versions.code_digest(), (copy / path).read_text("utf-8")
     (copy / path).write_text(f"{text}# one more line\n", "utf-8")
-    after = grade.code_digest()
+    after = versions.code_digest()
     (copy / path).write_text(text, "utf-8")
     return before != after
 

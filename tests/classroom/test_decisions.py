@@ -12,15 +12,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
 import pytest
-from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, PATIENT, SET, sheet
+from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, PATIENT, SET, grade_class, sheet
 from helpers.parts import need
 
 from subnorm_classroom import __main__ as command_line
-from subnorm_classroom.grading import grade, submissions
-from subnorm_classroom.grading.running import draw
+from subnorm_classroom.grading import grade, judging, submissions, versions
+from subnorm_classroom.grading.assignments import draw
 from subnorm_classroom.grading.submissions import File, Submission, read_all
+from subnorm_classroom.grading.summary import print_progress
 from subnorm_classroom.grading.verdict import share
-from subnorm_classroom.sheets import handout
+from subnorm_classroom.sheets import packing
 from subnorm_lab.checks.collect import Outcome
 
 WRONG = MEAN_SQUARE.replace("(-1)", "(0)")
@@ -31,7 +32,7 @@ STRICT = replace(SET[1], reference=lambda x: (x * x).mean(-1) + 1)  # a check th
 def quick_set(monkeypatch):
     need("bwrap")
     monkeypatch.setitem(grade.SETS, "quick", SET)
-    monkeypatch.setattr(grade, "code_digest", lambda: "the code")
+    monkeypatch.setattr(versions, "code_digest", lambda: "the code")
 
 
 @pytest.fixture
@@ -50,13 +51,13 @@ def changed_check(monkeypatch):
 
     def change():
         monkeypatch.setitem(grade.SETS, "quick", [SET[0], STRICT])
-        monkeypatch.setattr(grade, "code_digest", lambda: "other code")
+        monkeypatch.setattr(versions, "code_digest", lambda: "other code")
 
     return change
 
 
 def run(room, out, **options):
-    return grade.grade("quick", room, out, **{"limits": PATIENT, "seed": 7, **options})
+    return grade_class("quick", room, out, **{"limits": PATIENT, "seed": 7, **options})
 
 
 def totals(out, column="points"):
@@ -87,11 +88,11 @@ def test_a_changed_check_changes_no_mark_before_the_teacher_accepts(quick_set, r
     assert command_line.main(["mark", str(out), "Bo", "mean_square", "1", "--reason", "fair"]) == 0
     assert totals(out) == {"Ada": "3", "Bo": "2"}  # with the old marks
     asked = []
-    real, grade.Grading.results = grade.Grading.results, lambda self, cells: asked.append(cells) or real(self, cells)
+    real, judging.judge = judging.judge, lambda *given: asked.append(given) or real(*given)
     try:
         assert run(room, out, accept=True) == 0
     finally:
-        grade.Grading.results = real
+        judging.judge = real
     assert asked == []  # they have been graded
     assert totals(out) == {"Ada": "1", "Bo": "2"}
     assert not (out / "new").exists()
@@ -101,7 +102,7 @@ def test_a_changed_check_changes_no_mark_before_the_teacher_accepts(quick_set, r
 
 def test_a_changed_check_that_changes_no_mark_needs_nobody(quick_set, room, tmp_path, monkeypatch):
     assert run(room, tmp_path / "grades") == 0
-    monkeypatch.setattr(grade, "code_digest", lambda: "other code")
+    monkeypatch.setattr(versions, "code_digest", lambda: "other code")
     assert run(room, tmp_path / "grades") == 0
     log = json.loads((tmp_path / "grades/log.json").read_text("utf-8"))
     assert log["versions"]["code"] == "other code"
@@ -141,17 +142,17 @@ def test_a_wrong_file_of_marks_loses_no_grading(quick_set, room, tmp_path, capsy
     assert run(room, out) == 1
     assert "grade: row 2 of" in capsys.readouterr().err
     (out / "marks.csv").unlink()
-    monkeypatch.setattr(grade.Grading, "results", lambda self, cells: pytest.fail("it is graded"))
+    monkeypatch.setattr(judging, "judge", lambda *given: pytest.fail("it is graded"))
     assert run(room, out) == 0
 
 
 def test_one_student_is_graded_again(quick_set, room, tmp_path, capsys, monkeypatch):
-    out, graded, real = tmp_path / "grades", [], grade.Grading.results
+    out, graded, real = tmp_path / "grades", [], judging.judge
     assert run(room, out, student="Ada") == 1
     assert "grade the whole class first" in capsys.readouterr().err
     assert run(room, out) == 0
     before = published(out)
-    monkeypatch.setattr(grade.Grading, "results", lambda self, cells: graded.append(cells) or real(self, cells))
+    monkeypatch.setattr(judging, "judge", lambda *asked: graded.append(asked) or real(*asked))
     (room / "Cy.ipynb").write_bytes(sheet())  # not yet graded, and not asked for
     assert run(room, out, student="Ada") == 0
     assert len(graded) == 1
@@ -171,15 +172,15 @@ def test_another_mark_for_the_same_notebook_needs_the_teacher_for_one_student_to
     quick_set, room, tmp_path, capsys, monkeypatch
 ):
     """As after a time limit on a busy machine."""
-    out, real = tmp_path / "grades", grade.Grading.results
-    monkeypatch.setattr(grade, "run", lambda *given: grade_nothing())
+    out, real = tmp_path / "grades", judging.judge
+    monkeypatch.setattr(judging, "run", lambda *given: grade_nothing())
     monkeypatch.setattr(grade.canary, "check", lambda *given: None)
     assert run(room, out) == 0
     assert totals(out) == {"Ada": "0", "Bo": "0"}
     monkeypatch.undo()
     monkeypatch.setitem(grade.SETS, "quick", SET)
-    monkeypatch.setattr(grade, "code_digest", lambda: "the code")
-    assert grade.Grading.results is real
+    monkeypatch.setattr(versions, "code_digest", lambda: "the code")
+    assert judging.judge is real
     assert run(room, out, student="Ada") == 1
     assert "Ada: layer_norm 0 of 1 (timeout) → 1 of 1 (right)" in capsys.readouterr().err
     assert totals(out) == {"Ada": "0", "Bo": "0"}
@@ -285,13 +286,13 @@ def test_partial_credit_is_off_unless_the_author_asks_for_it(quick_set, room, tm
 
 def test_no_exercise_of_the_course_gives_partial_credit_unasked():
     assert {ex.name: ex.partial for exercises in grade.SETS.values() for ex in exercises if ex.partial} == {}
-    assert "there is no\npartial credit" in handout.credit(SET)
-    assert "a wrong `mean_square` earns its share of right inputs" in handout.credit(HALF)
+    assert "there is no\npartial credit" in packing.credit(SET)
+    assert "a wrong `mean_square` earns its share of right inputs" in packing.credit(HALF)
 
 
 def test_the_share_counts_right_cases_and_garbage_is_none():
     ex = HALF[1]
-    cases = draw(ex, 1)
+    cases = draw(ex, 1).cases
     right = [Outcome(ex.reference(*case.args)) for case in cases]
     assert share(ex, cases, right, "right") == 1
     assert share(ex, cases, [right[0], Outcome(0.5)], "shape") == 0.5
@@ -306,17 +307,17 @@ def test_the_share_counts_right_cases_and_garbage_is_none():
 
 def test_progress_shows_where_output_is_no_terminal(capsys):
     for done in range(1, 201):
-        grade.progress(done, 200)
+        print_progress(done, 200)
     lines = capsys.readouterr().err.splitlines()
     assert lines == [f"grade: {20 * k} of 200 graded" for k in range(1, 11)]
-    grade.progress(1, 1)
+    print_progress(1, 1)
     assert capsys.readouterr().err == "grade: 1 of 1 graded\n"
 
 
 def test_progress_counts_on_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     for done in (1, 2):
-        grade.progress(done, 2)
+        print_progress(done, 2)
     assert capsys.readouterr().err == "\r1/2 graded\r2/2 graded\n"
 
 
@@ -343,20 +344,25 @@ def test_a_command_that_is_stopped_says_how_to_go_on(how):
     assert process.stdout.readline() == "ready\n"
     process.send_signal(how)
     _, said = process.communicate(timeout=600)
-    assert (process.returncode, said) == (130, "\nrelease: stopped. Run the same command again.\n")
+    assert (process.returncode, said) == (130, "\nrelease: stopped. Run the same command again to continue.\n")
 
 
 @pytest.mark.parametrize(
     "command", ["release ex01", "draft ex01", "mark grades Ada a 1 --reason x", "handback g --to canvas"]
 )
 def test_an_error_of_the_disk_is_a_sentence_in_every_command(command, monkeypatch, capsys):
-    from subnorm_classroom.reports import handback, marks
-    from subnorm_classroom.sheets import release
+    from subnorm_classroom.reports import handback, mark
+    from subnorm_classroom.sheets import draft, release
 
     def full(*given):
         raise OSError(30, "Read-only file system", "/there/file")
 
-    for module, name in ((release, "source_of"), (marks, "finished"), (handback, "finished")):
+    for module, name in (
+        (release, "source_of"),
+        (draft, "source_of"),
+        (mark, "read_grades"),
+        (handback, "read_grades"),
+    ):
         monkeypatch.setattr(module, name, full)
     assert command_line.main(command.split()) == 1
     name = command.split()[0]
@@ -388,5 +394,5 @@ def test_a_released_sheet_is_whole_or_the_old_one(tmp_path, monkeypatch):
 
     monkeypatch.setattr(_files.Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space"):
-        handout.write_nbgrader(tmp_path, "ex01", "a.ipynb", "new")
+        packing.write_nbgrader(tmp_path, "ex01", "a.ipynb", "new")
     assert [path.read_text("utf-8") for path in (tmp_path / "source/ex01").iterdir()] == ["old"]

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, PATIENT, SET, SETUP, cell, notebook, sheet
+from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, PATIENT, SET, SETUP, cell, grade_class, notebook, sheet
 from helpers.parts import need
 
 from subnorm_classroom.grading import grade
@@ -62,7 +62,7 @@ def graded(tmp_path_factory):
     (folder / "a name that failed.ipynb").write_bytes(notebook(setup, SAYS["a name that failed"][0], MEAN_SQUARE))
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(grade.SETS, "quick", SET)
-        assert grade.grade("quick", folder, out, seed=5, limits=PATIENT) == 0
+        assert grade_class("quick", folder, out, seed=5, limits=PATIENT) == 0
     return {path.stem: json.loads(path.read_text("utf-8"))["results"] for path in (out / "students").glob("*.json")}
 
 

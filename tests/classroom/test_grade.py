@@ -13,16 +13,30 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
-from classroom.hand_ins import BRIEF, LAYER_NORM, MEAN_SQUARE, PATIENT, SET, cell, notebook, sheet, write_zip
+from classroom.hand_ins import (
+    BRIEF,
+    LAYER_NORM,
+    MEAN_SQUARE,
+    PATIENT,
+    SET,
+    cell,
+    grade_class,
+    notebook,
+    sheet,
+    write_zip,
+)
 from helpers.parts import need
 
-from subnorm_classroom.grading import grade, submissions
+from subnorm_classroom.errors import Refusal
+from subnorm_classroom.files import write
+from subnorm_classroom.grading import grade, judging, submissions, versions
 from subnorm_classroom.grading import sandbox as sandboxes
+from subnorm_classroom.grading.assignments import draw
 from subnorm_classroom.grading.cells import BrokenNotebook, Cell, cells_of, flags_of
-from subnorm_classroom.grading.running import draw
 from subnorm_classroom.grading.submissions import NoSubmissions, clean, file_names, read_all
 from subnorm_classroom.grading.verdict import verdict
-from subnorm_classroom.reports.results import Refused, as_csv, feedback, write
+from subnorm_classroom.reports.feedback import markdown
+from subnorm_classroom.reports.tables import answers_table
 from subnorm_lab.checks.collect import Case, Outcome
 from subnorm_lab.checks.exercise import Exercise
 
@@ -34,7 +48,7 @@ TODO = "def {}(*args):\n    raise NotImplementedError  # your code here\n"
 def quick_set(monkeypatch):
     need("bwrap")
     monkeypatch.setitem(grade.SETS, "quick", SET)
-    monkeypatch.setattr(grade, "code_digest", lambda: "the code")  # somebody may be editing the code now
+    monkeypatch.setattr(versions, "code_digest", lambda: "the code")  # somebody may be editing the code now
 
 
 @pytest.fixture
@@ -49,7 +63,7 @@ def room(tmp_path):
 
 
 def run(room, out, **options):
-    return grade.grade("quick", room, out, **{"limits": PATIENT, **options})
+    return grade_class("quick", room, out, **{"limits": PATIENT, **options})
 
 
 def rows(out):
@@ -103,10 +117,10 @@ def test_a_hand_in_without_a_notebook_is_named_once(quick_set, tmp_path, capsys)
 
 
 def test_a_run_stopped_from_the_keyboard_says_how_to_go_on(quick_set, room, tmp_path, monkeypatch, capsys):
-    def results(self, cells):
+    def results(*asked):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(grade.Grading, "results", results)
+    monkeypatch.setattr(judging, "judge", results)
     assert run(room, tmp_path / "grades", jobs=1) == 130
     assert "Run the same command again" in capsys.readouterr().err
 
@@ -124,16 +138,16 @@ def test_the_same_seed_gives_the_same_bytes_and_a_secret_one_is_drawn(quick_set,
 
 @pytest.mark.slow
 def test_a_run_that_was_cut_off_goes_on_where_it_stopped(quick_set, room, tmp_path, monkeypatch):
-    out, real = tmp_path / "grades", grade.Grading.results
+    out, real = tmp_path / "grades", judging.judge
     graded = []
 
-    def results(self, cells):
+    def results(*asked):
         if len(graded) == 2:
             raise SystemError
-        graded.append(cells)
-        return real(self, cells)
+        graded.append(asked)
+        return real(*asked)
 
-    monkeypatch.setattr(grade.Grading, "results", results)
+    monkeypatch.setattr(judging, "judge", results)
     with pytest.raises(SystemError):
         run(room, out, jobs=1)
     before = json.loads((out / "log.json").read_text())
@@ -143,16 +157,16 @@ def test_a_run_that_was_cut_off_goes_on_where_it_stopped(quick_set, room, tmp_pa
     assert run(room, out, jobs=1) == 0
     assert len(graded) == 1  # the other two are kept
     whole = tmp_path / "whole"
-    monkeypatch.setattr(grade.Grading, "results", real)
+    monkeypatch.setattr(judging, "judge", real)
     assert run(room, whole, seed=before["seed"]) == 0
     assert contents(out) == contents(whole)
 
 
 @pytest.mark.slow
 def test_a_notebook_that_changed_or_came_late_is_graded_and_no_other(quick_set, room, tmp_path, monkeypatch):
-    out, real, graded = tmp_path / "grades", grade.Grading.results, []
+    out, real, graded = tmp_path / "grades", judging.judge, []
     assert run(room, out) == 0
-    monkeypatch.setattr(grade.Grading, "results", lambda self, cells: graded.append(cells) or real(self, cells))
+    monkeypatch.setattr(judging, "judge", lambda *asked: graded.append(asked) or real(*asked))
     (room / "Bo.ipynb").write_bytes(sheet())
     (room / "Di.ipynb").write_bytes(sheet())
     (out / "students/Ada.json").write_text("{")  # incomplete
@@ -177,7 +191,7 @@ def test_a_cell_that_cannot_be_left_out_again_and_again_ends(quick_set, tmp_path
 
 
 def test_a_set_or_a_place_that_is_not_there_is_refused(quick_set, room, tmp_path, capsys):
-    assert grade.grade("ex99", room, tmp_path / "grades") == 1
+    assert grade_class("ex99", room, tmp_path / "grades") == 1
     assert run(tmp_path / "nothing", tmp_path / "grades") == 1
     assert run(room, room / "grades") == 1
     (tmp_path / "file").write_text("")
@@ -192,10 +206,11 @@ def test_a_set_or_a_place_that_is_not_there_is_refused(quick_set, room, tmp_path
 SMALL = """
 import os, sys
 sys.path[:0] = SEEN_FROM
-from classroom.hand_ins import PATIENT, SET
-from subnorm_classroom.grading import grade
-grade.SETS["quick"] = SET
-sys.exit(grade.grade("quick", grade.Path(sys.argv[1]), grade.Path(sys.argv[2]), limits=PATIENT, jobs=1))
+from pathlib import Path
+from classroom.hand_ins import PATIENT, SET, grade_class
+from subnorm_lab.checks import SETS
+SETS["quick"] = SET
+sys.exit(grade_class("quick", Path(sys.argv[1]), Path(sys.argv[2]), limits=PATIENT, jobs=1))
 """
 
 
@@ -289,7 +304,7 @@ def test_the_grades_of_another_set_are_not_overwritten(quick_set, room, tmp_path
     assert run(room, tmp_path / "grades") == 0
     before = contents(tmp_path / "grades")
     monkeypatch.setitem(grade.SETS, "other", SET)
-    assert grade.grade("other", room, tmp_path / "grades", limits=PATIENT) == 1
+    assert grade_class("other", room, tmp_path / "grades", limits=PATIENT) == 1
     assert "holds the grades of quick" in capsys.readouterr().err
     assert contents(tmp_path / "grades") == before
 
@@ -566,7 +581,7 @@ def test_names_are_kept_in_one_spelling_and_good_for_every_system():
 
 def test_every_diagnosis_has_words_without_a_value():
     ex = SET[1]
-    cases = draw(ex, 1)
+    cases = draw(ex, 1).cases
     right = [ex.reference(*case.args) for case in cases]
     for answer, tag in [
         (right, "right"), ([2 * y for y in right], "value"), ([y.astype("float32") for y in right], "dtype"),
@@ -588,8 +603,8 @@ def test_a_name_is_text_in_feedback_and_in_a_spreadsheet():
         "student": "=1+<b>_x_",
         "results": [{"exercise": "a", "points": 0, "max_points": 1, "diagnosis": "x", "says": "y"}],
     }
-    assert feedback("quick", record).startswith("# =1+&lt;b&gt;\\_x\\_: quick\n")
-    assert as_csv([record]).splitlines()[1] == "'=1+<b>_x_,a,0,1,x,"
+    assert markdown("quick", record).startswith("# =1+&lt;b&gt;\\_x\\_: quick\n")
+    assert answers_table([record]).splitlines()[1] == "'=1+<b>_x_,a,0,1,x,"
 
 
 @pytest.mark.parametrize(
@@ -633,7 +648,7 @@ def test_the_cells_of_a_notebook():
 def test_a_part_of_a_file_is_never_left_under_its_name(tmp_path, monkeypatch):
     write(tmp_path / "a/b.txt", "one")
     monkeypatch.setattr(type(tmp_path), "replace", lambda *args: (_ for _ in ()).throw(OSError))
-    with pytest.raises(Refused):
+    with pytest.raises(Refusal):
         write(tmp_path / "a/b.txt", "two")
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["b.txt"]
     assert (tmp_path / "a/b.txt").read_text() == "one"

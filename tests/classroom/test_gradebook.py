@@ -8,8 +8,8 @@ worksheet that a user published), Canvas's `lib/gradebook_exporter.rb`, nbgrader
 import pytest
 from classroom.desk import record
 
-from subnorm_classroom.reports.gradebook import PLATFORMS, Unmatched, letters, like
-from subnorm_classroom.reports.results import Refused
+from subnorm_classroom.errors import Refusal
+from subnorm_classroom.reports.gradebook import PLATFORMS, UnmatchedStudent, letters, like
 
 MOODLE = (
     '\ufeff"Identifier","Full name","Email address","Status","Marker 1","Marker 2","Grade","Maximum grade",'
@@ -130,7 +130,7 @@ def test_canvas_gets_no_byte_order_mark(tmp_path):
 )
 def test_a_student_who_does_not_match_is_not_guessed(platform, text, handed_in, reason, tmp_path):
     table = book(tmp_path, platform, text)
-    with pytest.raises(Unmatched, match=reason):
+    with pytest.raises(UnmatchedStudent, match=reason):
         table.find(record("x", handed_in))
     assert table.edited() == text
 
@@ -189,18 +189,18 @@ def test_the_students_are_all_who_may_hand_in(tmp_path):
     ],
 )  # fmt: skip
 def test_a_file_of_another_form_is_refused_with_the_fix(platform, text, column, message, tmp_path):
-    with pytest.raises(Refused, match=message):
+    with pytest.raises(Refusal, match=message):
         book(tmp_path, platform, text, column)
 
 
 def test_canvas_s_number_of_an_assignment_is_no_name_of_a_set(tmp_path):
     (tmp_path / "book.csv").write_text(CANVAS, "utf-8")
-    with pytest.raises(Refused, match="one assignment with 4242 in its title"):
+    with pytest.raises(Refusal, match="one assignment with 4242 in its title"):
         PLATFORMS["canvas"](tmp_path / "book.csv", "4242", None)
 
 
 def test_a_gradebook_that_is_not_there_is_a_sentence(tmp_path):
-    with pytest.raises(Refused, match="cannot be read: No such file or directory"):
+    with pytest.raises(Refusal, match="cannot be read: No such file or directory"):
         PLATFORMS["moodle"](tmp_path / "no.csv", "ex01", None)
 
 

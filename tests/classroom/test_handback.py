@@ -7,7 +7,7 @@ import zipfile
 import nbformat
 import pytest
 from classroom.desk import desk, record, result
-from classroom.hand_ins import PATIENT, SET, sheet, write_zip
+from classroom.hand_ins import PATIENT, SET, grade_class, sheet, write_zip
 from classroom.test_gradebook import CANVAS, MOODLE, NBGRADER
 from helpers.parts import need
 
@@ -286,7 +286,7 @@ def test_the_week_from_the_platform_s_download_to_what_it_takes_back(to, tmp_pat
     monkeypatch.setitem(grade.SETS, "quick", SET)
     download, book, changed, names = WEEKS[to]
     write_zip(tmp_path / "download.zip", download)
-    assert grade.grade("quick", tmp_path / "download.zip", tmp_path / "grades", limits=PATIENT) == 0
+    assert grade_class("quick", tmp_path / "download.zip", tmp_path / "grades", limits=PATIENT) == 0
     assert hand_back(tmp_path / "grades", to, book) == 0
     for was, now in changed:
         assert was in book

@@ -17,16 +17,28 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from classroom.hand_ins import BRIEF, LAYER_NORM, MEAN_SQUARE, PATIENT, SET, SETUP, cell, notebook, sheet, write_zip
+from classroom.hand_ins import (
+    BRIEF,
+    LAYER_NORM,
+    MEAN_SQUARE,
+    PATIENT,
+    SET,
+    SETUP,
+    cell,
+    grade_class,
+    notebook,
+    sheet,
+    write_zip,
+)
 from helpers.parts import need
 
 from subnorm_classroom.grading import grade, submissions
+from subnorm_classroom.grading.assignments import draw
 from subnorm_classroom.grading.cells import Cell, cells_of, flags_of
-from subnorm_classroom.grading.running import draw
 from subnorm_classroom.grading.submissions import file_names, read_all
 from subnorm_classroom.grading.verdict import verdict
 from subnorm_classroom.grading.wire import pack_case
-from subnorm_classroom.reports.results import as_csv
+from subnorm_classroom.reports.tables import answers_table
 
 LOOP = "def layer_norm(x, gamma, beta, eps):\n    while True:\n        pass\n"
 HALF = "def layer_norm(*args):\n    return 0.5\n"
@@ -243,7 +255,7 @@ def graded(tmp_path_factory):
             patch.setitem(grade.SETS, "quick", SET)
             patch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("scratch")))
             before = digests(folder)
-            status = grade.grade("quick", folder, out, seed=5, limits=PATIENT)
+            status = grade_class("quick", folder, out, seed=5, limits=PATIENT)
             scratch = tempfile.gettempdir()
         stop.set()
         listening.join()
@@ -312,7 +324,7 @@ def test_what_never_ends_costs_its_own_points_alone(tmp_path, monkeypatch):
     for student, path, data, *diagnoses in endless():
         (tmp_path / "class" / path).write_bytes(data)
         wanted[student] = diagnoses
-    assert grade.grade("quick", tmp_path / "class", tmp_path / "grades", limits=BRIEF, jobs=4) == 0
+    assert grade_class("quick", tmp_path / "class", tmp_path / "grades", limits=BRIEF, jobs=4) == 0
     with (tmp_path / "grades/grades.csv").open(encoding="utf-8") as file:
         rows = {(row["student"], row["exercise"]): row["diagnosis"] for row in csv.DictReader(file)}
     assert {student: [rows[student, ex.name] for ex in SET] for student in wanted} == wanted
@@ -320,7 +332,7 @@ def test_what_never_ends_costs_its_own_points_alone(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_feedback_never_tells_the_inputs_or_the_expected_values(graded):
-    inputs = {f"{value:.3f}" for ex in SET for case in draw(ex, 5) for value in case.args[0].ravel()}
+    inputs = {f"{value:.3f}" for ex in SET for case in draw(ex, 5).cases for value in case.args[0].ravel()}
     for path in (graded["out"] / "feedback").glob("*.md"):
         text = path.read_text(encoding="utf-8")
         assert not any(value in text for value in inputs), path
@@ -431,7 +443,7 @@ def test_a_folder_that_cannot_be_read_stops_nobody_else(tmp_path, monkeypatch):
 
 def test_a_wrong_answer_changes_no_input_of_the_others():
     for ex in grade.SETS["ex01"][:2]:  # their facts call the sublayers, which count it
-        cases = draw(ex, 1)
+        cases = draw(ex, 1).cases
         before = [json.dumps(pack_case(case)) for case in cases]
         wrong = [replace(outcome, value=doubled(outcome.value)) for outcome in ex.outcomes(ex.reference, cases)]
         assert "hold" in verdict(ex, cases, wrong)[1]
@@ -472,4 +484,4 @@ def test_a_file_name_does_not_change_whose_it_is_on_moodle(tmp_path):
 @pytest.mark.parametrize("name", ["=1", "\uff1d1", " =1", "\u3000@x"])
 def test_no_name_is_a_formula(name):
     record = {"student": name, "results": [{"exercise": "x", "points": 0, "max_points": 1, "diagnosis": "x"}]}
-    assert as_csv([record]).splitlines()[1].startswith("'")
+    assert answers_table([record]).splitlines()[1].startswith("'")

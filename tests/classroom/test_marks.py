@@ -8,9 +8,11 @@ import pytest
 from classroom.desk import desk, record, result
 
 from subnorm_classroom import __main__ as command_line
-from subnorm_classroom.reports.marks import changes, finished, marked, read_marks
-from subnorm_classroom.reports.page import page
-from subnorm_classroom.reports.results import Refused, feedback, read_json
+from subnorm_classroom.errors import Refusal
+from subnorm_classroom.files import read_json
+from subnorm_classroom.reports.feedback import markdown, page
+from subnorm_classroom.reports.marks import changes, marks_of_folder, with_marks
+from subnorm_classroom.reports.records import read_grades
 
 ADA, BO = record("Ada", "Ada.ipynb"), record("Bo L_12", "Bo L_12_assignsubmission_file/x.ipynb")
 
@@ -134,9 +136,8 @@ def test_one_wrong_row_of_a_file_refuses_all(row, message, tmp_path, capsys):
     "words", ["Ada stream 1", "Ada stream --reason x", "Ada --file t.csv", "--file t.csv --reason x", ""]
 )
 def test_a_mark_is_one_or_a_file_of_them(words, tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        command_line.main(["mark", str(tmp_path), *words.split()])
-    assert "mark takes a student, an exercise, points and --reason; or only --file" in capsys.readouterr().err
+    assert command_line.main(["mark", str(tmp_path), *words.split()]) == 1
+    assert "mark: give a student, an exercise, points and --reason; or only --file" in capsys.readouterr().err
 
 
 def test_a_file_that_is_not_there_is_no_empty_one(tmp_path, capsys):
@@ -168,7 +169,7 @@ def test_of_many_names_alike_the_five_nearest_are_proposed(tmp_path, capsys):
 def edited(tmp_path, content):
     out = desk(tmp_path / "grades", ADA, BO, record("=1+1"))
     (out / "marks.csv").write_bytes(content.encode() if isinstance(content, str) else content)
-    return read_marks(out, finished(out)[1].values())
+    return marks_of_folder(out, read_grades(out)[1].values())
 
 
 def test_the_file_may_come_from_a_spreadsheet(tmp_path, capsys):
@@ -199,7 +200,7 @@ def test_the_file_may_come_from_a_spreadsheet(tmp_path, capsys):
     ],
 )
 def test_a_wrong_line_in_the_file_is_named(content, message, tmp_path):
-    with pytest.raises(Refused, match=message):
+    with pytest.raises(Refusal, match=message):
         edited(tmp_path, content)
 
 
@@ -210,7 +211,7 @@ def test_points_have_two_decimals(tmp_path):
 def test_a_file_that_is_no_record_is_not_graded(tmp_path):
     out = desk(tmp_path / "grades", ADA)
     (out / "students/my notes.json").write_text('{"student": "Ada", "key": "k"}', "utf-8")
-    assert set(finished(out)[1]) == {"0"}
+    assert set(read_grades(out)[1]) == {"0"}
 
 
 def test_what_a_new_check_would_change_is_listed():
@@ -232,7 +233,7 @@ EVIL = "<script>alert(1)</script><img src=//e.example/x>\"'&`*_[a](b)$"
 
 
 def test_feedback_takes_every_name_file_and_reason_for_text():
-    one = marked(record(EVIL, EVIL, problem="two_files"), {(EVIL, "stream"): (1, EVIL)})
+    one = with_marks(record(EVIL, EVIL, problem="two_files"), {(EVIL, "stream"): (1, EVIL)})
     text = page("ex01", one)
     assert text.count("&lt;script&gt;alert(1)") == 4  # title, heading, file, reason
     seen = []
@@ -245,9 +246,9 @@ def test_feedback_takes_every_name_file_and_reason_for_text():
     assert {name for tag, attributes in seen if tag != "meta" for name in attributes} == {"lang", "class"}
     assert "url(" not in text
     assert "default-src 'none'" in text
-    markdown = feedback("ex01", one)
-    assert "<" not in markdown
-    assert "\\`\\*\\_\\[a\\](b)\\$" in markdown
+    text = markdown("ex01", one)
+    assert "<" not in text
+    assert "\\`\\*\\_\\[a\\](b)\\$" in text
 
 
 def test_a_page_shows_right_part_and_wrong():

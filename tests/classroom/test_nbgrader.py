@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from helpers import parts
 
-from subnorm_classroom.sheets import release
+from subnorm_classroom.sheets import packing, student_sheet
 from subnorm_lab import checks
 
 # a sheet without PyTorch, which would take time to import in the kernels of three students
-SET = next(name for name in checks.SETS if "import torch" not in release.source_of(name).read_text("utf-8"))
+SET = next(name for name in checks.SETS if "import torch" not in student_sheet.source_of(name).read_text("utf-8"))
 POINTS = [exercise.level for exercise in checks.SETS[SET]]
 
 
@@ -21,13 +21,13 @@ def course(tmp_path_factory):
     """The sheet released by nbgrader, (points, maximum) of three students, and the feedback to two before."""
     program = Path(parts.need("nbgrader"))
     folder = tmp_path_factory.mktemp("course")
-    source = release.read(release.source_of(SET))
-    name = release.source_of(SET).name
-    release.handout.write_nbgrader(folder, SET, name, release.as_json(release.for_nbgrader(source, SET)))
+    source = student_sheet.read(student_sheet.source_of(SET))
+    name = student_sheet.source_of(SET).name
+    packing.write_nbgrader(folder, SET, name, student_sheet.as_notebook(student_sheet.for_nbgrader(source, SET)))
     env = {key: value for key, value in os.environ.items() if key != "SUBNORM_CHECKS"}
     env |= {
         "PATH": f"{program.parent}{os.pathsep}{env['PATH']}",  # nbgrader calls alembic by its name
-        "PYTHONPATH": str(release.ROOT),
+        "PYTHONPATH": str(student_sheet.ROOT),
         **{key: str(folder / "home") for key in ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR")},
     }
 
@@ -39,10 +39,10 @@ def course(tmp_path_factory):
     def hand_in(student, book):
         path = folder / "submitted" / student / SET / name
         path.parent.mkdir(parents=True)
-        path.write_text(release.as_json(book), "utf-8")
+        path.write_text(student_sheet.as_notebook(book), "utf-8")
 
     call("generate_assignment", SET)
-    sheet = release.read(folder / "release" / SET / name)
+    sheet = student_sheet.read(folder / "release" / SET / name)
     one = json.loads(json.dumps(sheet))  # the first exercise is done; the check of the second one is deleted
     one["cells"] = [cell for cell in one["cells"] if cell["id"] != f"{SET}-2-check"]
     cell_of(one, "1-answer")["source"] = cell_of(source, "1-answer")["source"]
@@ -65,7 +65,7 @@ def cell_of(book, part):
 
 def test_nbgrader_releases_the_same_sheet(course):
     sheet = course[0]
-    ours = release.student(release.read(release.source_of(SET)), SET)
+    ours = student_sheet.student(student_sheet.read(student_sheet.source_of(SET)), SET)
     assert [(cell["id"], cell["source"]) for cell in sheet["cells"]] == [
         (cell["id"], cell["source"]) for cell in ours["cells"]
     ]

@@ -8,15 +8,15 @@ from types import SimpleNamespace
 import pytest
 from classroom.classes import EX02, answer, graded
 from classroom.desk import desk, record, result
-from classroom.hand_ins import PATIENT, notebook, write_zip
+from classroom.hand_ins import PATIENT, grade_class, notebook, write_zip
 from classroom.test_gradebook import CANVAS, MOODLE, NBGRADER
 from helpers.parts import need
 
 from subnorm_classroom import __main__ as command_line
-from subnorm_classroom.grading import grade
+from subnorm_classroom.files import read_json
+from subnorm_classroom.reports import counts
 from subnorm_classroom.reports import overview as module
 from subnorm_classroom.reports.beliefs import anchor, read
-from subnorm_classroom.reports.results import read_json
 from subnorm_lab import checks
 
 RMS_NORM = """def rms_norm(x, gamma, eps):
@@ -232,14 +232,14 @@ def test_a_mistake_in_the_words_of_two_others_returns_as_the_first(monkeypatch):
         name: SimpleNamespace(name=name, chapter=name, mistakes=[SimpleNamespace(tag="tag", says=says)])
         for name, says in sentences.items()
     }
-    monkeypatch.setattr(module, "SETS", {name: [ex] for name, ex in exercises.items()})
-    sheets = [module.Sheet(name, {}, [(record("Ada", results=[result(name, 0, 1, "tag")]), 7)]) for name in exercises]
-    assert [sorted(topic.students) for topic in module.returning(sheets, [])] == [["a", "c"]]
+    monkeypatch.setattr(counts, "SETS", {name: [ex] for name, ex in exercises.items()})
+    sheets = [counts.Sheet(name, {}, [(record("Ada", results=[result(name, 0, 1, "tag")]), 7)]) for name in exercises]
+    assert [sorted(topic.students) for topic in counts.returning(sheets, [])] == [["a", "c"]]
 
 
 def test_words_are_the_same_if_more_than_two_thirds_of_the_shorter_sentence_are():
-    assert module.same_words("Eps is not used.", "eps is never used, or it is fixed")
-    assert not module.same_words("eps is unused", "eps is fixed")  # two of three
+    assert counts.same_words("Eps is not used.", "eps is never used, or it is fixed")
+    assert not counts.same_words("eps is unused", "eps is fixed")  # two of three
 
 
 def test_a_mistake_counts_for_the_belief_of_its_own_sheet_and_returns_for_that_of_another(tmp_path):
@@ -533,7 +533,7 @@ def test_from_notebooks_to_the_page(tmp_path):
     }
     books = [(f"{who}.ipynb", notebook("import numpy as np", source)) for who, source in answers.items()]
     write_zip(tmp_path / "in.zip", books)
-    assert grade.grade("ex03", tmp_path / "in.zip", tmp_path / "grades", limits=PATIENT) == 0
+    assert grade_class("ex03", tmp_path / "in.zip", tmp_path / "grades", limits=PATIENT) == 0
     page, text = looked_at(tmp_path, tmp_path / "grades")
     assert beliefs(page) == ["“RMSNorm divides by the standard deviation, without subtracting the mean.”"]
     assert "ex03: 7 hand-ins." in text

@@ -16,8 +16,9 @@ import nbformat
 import pytest
 
 from subnorm_classroom import __main__ as command_line
-from subnorm_classroom.sheets import handout, plain, release
-from subnorm_classroom.sheets.release import ROOT, SheetError, student
+from subnorm_classroom.arguments import moment
+from subnorm_classroom.sheets import draft, packing, plain, release, student_sheet
+from subnorm_classroom.sheets.student_sheet import ROOT, SheetError, student
 from subnorm_lab import checks
 from subnorm_lab.checks.exercise import Exercise, totals
 
@@ -98,7 +99,8 @@ def checkout(tmp_path, monkeypatch, source):
     shutil.copy(ROOT / "notebooks" / "03-layer-normalization.ipynb", tmp_path / "notebooks")
     shutil.copytree(ROOT / "subnorm", tmp_path / "subnorm", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "ex90-small.ipynb").write_text(json.dumps(source), "utf-8")
-    monkeypatch.setattr(release, "ROOT", tmp_path)
+    for module in (release, student_sheet):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
     return tmp_path
 
 
@@ -120,7 +122,7 @@ def test_the_sheet_holds_no_trace_of_a_run(source):
     assert all(set(cell["metadata"]) <= {"tags", "nbgrader"} for cell in sheet["cells"])
     assert named(sheet, "ex90-1-answer")["metadata"]["tags"] == ["answer"]
     assert set(sheet["metadata"]) == {"kernelspec", "language_info"}
-    nbformat.validate(json.loads(release.as_json(sheet)))
+    nbformat.validate(json.loads(student_sheet.as_notebook(sheet)))
 
 
 def test_the_sheet_reads_without_the_book(source):
@@ -239,8 +241,8 @@ def test_a_source_that_breaks_a_rule_is_refused(source, fault):
 
 
 def test_a_line_of_twenty_characters_tells_of_a_solution():
-    assert release.trivial("x" * 19)
-    assert not release.trivial("x" * 20)
+    assert student_sheet.trivial("x" * 19)
+    assert not student_sheet.trivial("x" * 20)
 
 
 def test_all_faults_are_said_at_once(source):
@@ -256,7 +258,7 @@ def test_a_file_that_is_no_notebook_is_named(tmp_path, text):
     path = tmp_path / "ex90-small.ipynb"
     path.write_text(text)
     with pytest.raises(SheetError, match=r"ex90-small.ipynb is not a notebook: \w+Error"):
-        release.read(path)
+        student_sheet.read(path)
 
 
 def test_two_runs_write_the_same_bytes(checkout, capsys):
@@ -316,7 +318,7 @@ def test_the_zip_holds_what_a_student_needs(checkout):
 
 @pytest.mark.slow
 def test_the_wheel_in_the_zip_installs(tmp_path):
-    name, content = handout.wheel_of(ROOT)
+    name, content = packing.wheel_of(ROOT)
     (tmp_path / name).write_bytes(content)
     pip = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--disable-pip-version-check", "-q"]
     subprocess.run([*pip, "--target", tmp_path / "there", tmp_path / name], check=True, timeout=120)
@@ -344,7 +346,8 @@ def test_help_says_what_the_commands_do(capsys):
     [
         (["release", "ex77"], r"there is no set 'ex77'; the sets are ex.*ex90"),
         (["grade", "ex77", "in"], r"there is no set 'ex77'"),
-        (["grade", "ex90", "in", "--jobs", "0"], "--jobs must be 1 or more; got 0"),
+        (["grade", "ex90", "in", "--jobs", "0"], "--jobs: must be a whole number, 1 or more; got 0"),
+        (["grade", "ex90", "in", "--seed", "-1"], "--seed: must be a whole number, 0 or more; got -1"),
         (["grade", "ex90", "in", "--deadline", "Friday"], "a deadline is 2026-11-20 or 2026-11-20T18:00; got Friday"),
         (["handback", "in", "--to", "blackboard"], "choose from 'moodle', 'canvas', 'nbgrader'"),
         ([], "required: command"),
@@ -361,20 +364,21 @@ def test_a_wrong_command_says_what_is_there(source, arguments, message, capsys):
     ("text", "time"), [("2026-11-20", (23, 59, 59)), ("2026-11-20T00:00", (0, 0, 0)), ("2026-11-20 18:30", (18, 30, 0))]
 )
 def test_the_deadline_of_a_day_is_its_end(text, time):
-    assert command_line.moment(text) == datetime(2026, 11, 20, *time)
+    assert moment(text) == datetime(2026, 11, 20, *time)
 
 
 def test_grade_gets_what_was_asked_for(monkeypatch, tmp_path):
     from subnorm_classroom.grading import grade
 
     seen = []
-    monkeypatch.setattr(grade, "grade", lambda *arguments: seen.append(arguments) or 0)
+    monkeypatch.setattr(grade, "grade", lambda *given, **named: seen.append((given, named)) or 0)
     line = ["grade", "ex02", str(tmp_path), "-o", str(tmp_path / "out"), "--seed", "3", "--no-sandbox", "--jobs", "1"]
     line += ["--student", "Ada", "--accept", "--deadline", "2026-11-20T23:59", "--release", "ex02-variants.json"]
     line += ["--scheduler", "tcp://host:8786"]
     assert command_line.main(line) == 0
-    wanted = ("ex02", tmp_path, tmp_path / "out", 3, False, 1, "Ada", True, datetime(2026, 11, 20, 23, 59))
-    assert seen == [(*wanted, Path("ex02-variants.json"), "tcp://host:8786")]
+    named = {"seed": 3, "sandbox": False, "jobs": 1, "student": "Ada", "accept": True}
+    named |= {"deadline": datetime(2026, 11, 20, 23, 59), "release": Path("ex02-variants.json")}
+    assert seen == [(("ex02", tmp_path, tmp_path / "out"), {**named, "scheduler": "tcp://host:8786"})]
 
 
 def triple(x):
@@ -396,14 +400,14 @@ def test_an_exercise_without_cells_gets_four(checkout, monkeypatch, capsys):
     path = without(checkout, "ex90-2-")
     assert command_line.main(["draft", "ex90"]) == 0
     assert "ex90: four cells for triple in notebooks/exercises/ex90-small.ipynb" in capsys.readouterr().out
-    ids = [cell["id"] for cell in release.read(path)["cells"]]
+    ids = [cell["id"] for cell in student_sheet.read(path)["cells"]]
     assert ids[-5:] == [*(f"ex90-2-{part}" for part in ("task", "answer", "check", "solution")), "figure"]
     assert release.release(["ex90"]) == 1
     wrong = [line.strip() for line in capsys.readouterr().err.splitlines()[1:]]
     assert wrong == [f"ex90-2-{part}: something is still TODO" for part in ("task", "answer", "solution")]
     path.write_text(path.read_text("utf-8").replace("TODO", "A text."), "utf-8")
     assert release.release(["ex90"]) == 0
-    sheet = release.read(path.parent / "student" / path.name)
+    sheet = student_sheet.read(path.parent / "student" / path.name)
     assert named(sheet, "ex90-2-answer")["source"].startswith('def triple(x):\n    """A text.: what it returns."""\n')
     before = path.read_bytes()
     assert command_line.main(["draft", "ex90"]) == 0
@@ -414,8 +418,8 @@ def test_cells_with_another_number_are_not_doubled(checkout, monkeypatch, capsys
     path = without(checkout, "ex90-1-")
     before = path.read_bytes()
     monkeypatch.setitem(checks.SETS, "ex90", checks.SETS["ex90"][::-1])
-    assert release.draft("ex90") == 1
-    assert "ex90: triple is number 1, but its cells are not" in capsys.readouterr().err
+    with pytest.raises(SheetError, match="triple is number 1, but its cells are not"):
+        draft.draft("ex90")
     assert path.read_bytes() == before
 
 
@@ -451,22 +455,22 @@ each_set = pytest.mark.parametrize("name", list(checks.SETS))
 
 @each_set
 def test_the_student_notebook_is_what_release_gives(name):
-    path = release.source_of(name)
-    text = release.as_json(student(release.read(path), name))
-    assert (path.parent / "student" / path.name).read_bytes() == text.encode(), release.command(name)
+    path = student_sheet.source_of(name)
+    text = student_sheet.as_notebook(student(student_sheet.read(path), name))
+    assert (path.parent / "student" / path.name).read_bytes() == text.encode()
 
 
 @each_set
 def test_no_solution_stands_in_a_student_notebook(name):
     """Independent of the same check in release."""
-    path = release.source_of(name)
+    path = student_sheet.source_of(name)
     source = nbformat.read(path, as_version=4)
     sheet = nbformat.read(path.parent / "student" / path.name, as_version=4)
     blocks = re.findall(
         r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", "\n".join(cell.source for cell in source.cells), re.DOTALL
     )
     assert len(blocks) == len(checks.SETS[name])
-    solved = {line.strip() for block in blocks for line in block.split("\n") if not release.trivial(line.strip())}
+    solved = {line.strip() for block in blocks for line in block.split("\n") if not student_sheet.trivial(line.strip())}
     lines = {line.strip() for cell in sheet.cells for line in cell.source.split("\n")}
     assert solved
     assert not solved & lines
@@ -478,7 +482,7 @@ def test_no_solution_stands_in_a_student_notebook(name):
 
 @each_set
 def test_a_sheet_is_valid_and_has_all_its_exercises(name):
-    path = release.source_of(name)
+    path = student_sheet.source_of(name)
     sheet = nbformat.read(path.parent / "student" / path.name, as_version=4)
     nbformat.validate(sheet)
     ids = [cell.id for cell in sheet.cells]
@@ -490,4 +494,4 @@ def test_every_sheet_has_a_source():
     folder = ROOT / "notebooks" / "exercises"
     sources = sorted(path.name for path in folder.glob("*.ipynb"))
     assert sources == sorted(path.name for path in (folder / "student").glob("*.ipynb"))
-    assert sources == sorted(release.source_of(name).name for name in checks.SETS)
+    assert sources == sorted(student_sheet.source_of(name).name for name in checks.SETS)

@@ -7,14 +7,16 @@ import pytest
 from classroom.hand_ins import SET
 
 from subnorm_classroom.grading import running
+from subnorm_classroom.grading.assignments import draw
 from subnorm_classroom.grading.cells import Cell
-from subnorm_classroom.grading.running import Work, draw, hear
+from subnorm_classroom.grading.running import Work, hear
 from subnorm_classroom.grading.sandbox import Ending, Limits
 from subnorm_classroom.grading.wire import pack_outcome
 from subnorm_lab.checks.collect import Outcome
 
 ONE, TWO = (ex.name for ex in SET)
-CASES = {ex.name: draw(ex, 1) for ex in SET}
+QUESTIONS = [draw(ex, 1).question for ex in SET]
+CASES = {asked.name: asked.cases for asked in QUESTIONS}
 CELLS = [Cell(2, ("setup",), "a"), Cell(4, (), "b"), Cell(5, (), "c")]
 
 
@@ -35,8 +37,8 @@ class Box:
             listen(message)
         return ending
 
-    def works(self, cells=CELLS, exercises=SET):
-        return running.run(self, cells, exercises, CASES)
+    def works(self, cells=CELLS, questions=QUESTIONS):
+        return running.run(self, cells, questions)
 
     def asked(self):
         return [[name for name, *_ in job["questions"]] for job in self.jobs]
@@ -109,15 +111,15 @@ def test_pytorch_has_room_where_a_cell_names_it(source, torch):
 
 def test_pytorch_has_room_for_a_module():
     box = Box([[], END])
-    box.works([], [replace(SET[0], way="module"), SET[1]])
+    box.works([], [replace(QUESTIONS[0], way="module"), QUESTIONS[1]])
     assert box.jobs[0]["torch"] is True
 
 
 def test_each_exercise_and_each_seed_has_inputs_of_its_own():
-    one, again, other = (draw(SET[1], seed)[0].args[0] for seed in (1, 1, 2))
+    one, again, other = (draw(SET[1], seed).cases[0].args[0] for seed in (1, 1, 2))
     np.testing.assert_array_equal(one, again)
     assert not np.allclose(one, other)
-    assert not np.allclose(one, draw(replace(SET[1], name="a square"), 1)[0].args[0])
+    assert not np.allclose(one, draw(replace(SET[1], name="a square"), 1).cases[0].args[0])
 
 
 @pytest.mark.parametrize(
@@ -138,16 +140,16 @@ def test_each_exercise_and_each_seed_has_inputs_of_its_own():
 def test_a_message_is_an_answer_at_most_once(messages, found):
     work = Work()
     for message in messages:
-        hear(message, work, {ONE, TWO}, CASES)
+        hear(message, work, {name: len(cases) for name, cases in CASES.items()})
     assert work.answers == ({ONE: found} if found else {})
 
 
 def test_errors_of_cells_are_kept_the_first_of_each_and_a_thousand_at_most():
     work = Work()
     for number, error in [(1, "KeyError"), (1, "ValueError"), ("2", "KeyError"), (3, 4)]:
-        hear({"cell_error": number, "error": error, "module": "m" * 200}, work, {ONE}, CASES)
+        hear({"cell_error": number, "error": error, "module": "m" * 200}, work, {ONE: len(CASES[ONE])})
     assert work.errors == {1: ("KeyError", "m" * 100)}
     for number in range(2000):
-        hear({"cell_error": number, "error": "Own"}, work, {ONE}, CASES)
+        hear({"cell_error": number, "error": "Own"}, work, {ONE: len(CASES[ONE])})
     assert len(work.errors) == 1000
     assert work.errors[2] == ("an error of its own kind", "None")

@@ -19,9 +19,9 @@ from classroom.hand_ins import PATIENT
 from helpers.parts import need
 
 from subnorm_classroom.grading import calls, child, sandbox, wire
+from subnorm_classroom.grading.assignments import draw
 from subnorm_classroom.grading.canary import CANARY
 from subnorm_classroom.grading.cells import Cell
-from subnorm_classroom.grading.running import draw
 from subnorm_classroom.grading.sandbox import Limits, NoSandbox, Sandbox
 from subnorm_classroom.grading.verdict import verdict
 from subnorm_lab.checks.collect import Case, Device, Outcome, Sublayer
@@ -524,7 +524,7 @@ def test_a_judge_that_fails_on_a_strange_answer_is_no_point(monkeypatch):
 def test_facts_are_looked_for_in_results_of_the_right_form_only():
     asked = []
     ex = replace(CANARY, facts=[("it is even", lambda y, x: bool(asked.append(y)))])
-    cases = draw(ex, 1)
+    cases = draw(ex, 1).cases
     wide = [np.zeros((9, 1), bool), np.zeros((1, 9), bool)]
     for value, error in [(wide, ""), ("%99d", ""), (np.zeros((9, 1, 1)), ""), ("%99d", "KeyError")]:
         assert verdict(ex, cases, [Outcome(value, error)])[0] in ("shape", "type", "error")
@@ -534,7 +534,7 @@ def test_facts_are_looked_for_in_results_of_the_right_form_only():
 
 
 def test_a_long_text_among_numbers_does_not_make_each_as_long():
-    cases = draw(CANARY, 1)
+    cases = draw(CANARY, 1).cases
     outcomes = [Outcome(["x" * 1000, *([1] * 10_000)])]
     tracemalloc.start()
     assert verdict(CANARY, cases, outcomes)[0] == "type"
@@ -544,7 +544,7 @@ def test_a_long_text_among_numbers_does_not_make_each_as_long():
 
 
 def test_a_line_that_the_cell_of_the_answer_has_not_is_not_told():
-    cases, cells = draw(CANARY, 1), [Cell(1, (), "x = 1\n" * 99), Cell(2, (), "\n" * 6)]
+    cases, cells = draw(CANARY, 1).cases, [Cell(1, (), "x = 1\n" * 99), Cell(2, (), "\n" * 6)]
     cells.append(Cell(3, (), "\n\n\n\ndef canary(x):\n\n    return x"))
     for line, told in [(7, True), (8, False), (99, False), (1_234_567, False)]:
         says = verdict(CANARY, cases, [Outcome(error="ValueError", line=line)], cells)[1]

@@ -5,7 +5,7 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from subnorm_classroom.sheets import release
+from subnorm_classroom.sheets import student_sheet
 from subnorm_lab import checks
 
 each_set = pytest.mark.parametrize("name", list(checks.SETS))
@@ -34,7 +34,7 @@ def said(book):
 
 
 def sheet_of(name):
-    source = release.source_of(name)
+    source = student_sheet.source_of(name)
     return source.parent / "student" / source.name
 
 
@@ -59,6 +59,6 @@ def test_the_checks_of_an_empty_sheet_are_live(name, monkeypatch):
 @each_set
 def test_a_solved_sheet_passes(name, monkeypatch):
     monkeypatch.setenv("SUBNORM_CHECKS", "raise")
-    found = said(run(release.source_of(name)))
+    found = said(run(student_sheet.source_of(name)))
     assert list(found) == [f"{name}-{k}-check" for k in range(1, len(checks.SETS[name]) + 1)]
     assert all(text.startswith("✓") and text.count("\n") == 1 for text in found.values())

@@ -9,14 +9,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from classroom.hand_ins import LAYER_NORM, PATIENT, SET, SETUP, cell, notebook, sheet
+from classroom.hand_ins import LAYER_NORM, PATIENT, SET, SETUP, cell, grade_class, notebook, sheet
 from helpers.parts import need
 
 from subnorm_classroom import __main__ as command_line
+from subnorm_classroom.errors import Refusal
+from subnorm_classroom.files import as_json
 from subnorm_classroom.grading import grade
-from subnorm_classroom.reports.results import Refused, as_json
-from subnorm_classroom.sheets import handout, variants
-from subnorm_classroom.sheets.release import check_line, read, source_of, student
+from subnorm_classroom.sheets import class_sheets, packing, variants
+from subnorm_classroom.sheets.student_sheet import check_line, read, source_of, student
 from subnorm_classroom.sheets.variants import Release
 from subnorm_lab import checks
 from subnorm_lab.checks.edited import text_of
@@ -41,8 +42,8 @@ def root(tmp_path, monkeypatch):
     """An empty checkout to write into, and a class list."""
     (tmp_path / "constraints.txt").write_text("numpy==2.0.2\n")
     (tmp_path / "class.txt").write_text("\ufeff" + "\r\n".join([*CLASS, ""]), "utf-8")
-    monkeypatch.setattr(variants, "ROOT", tmp_path)
-    monkeypatch.setattr(handout, "wheel_of", lambda root: ("subnorm.whl", b"the package"))
+    monkeypatch.setattr(class_sheets, "ROOT", tmp_path)
+    monkeypatch.setattr(packing, "wheel_of", lambda root: ("subnorm.whl", b"the package"))
     return tmp_path
 
 
@@ -56,7 +57,7 @@ def test_every_student_gets_a_sheet_that_shows_only_their_own(root):
     plain = student(read(source_of("ex01")), "ex01")["cells"]
     status, sheets = hand_out(root)
     assert (status, set(sheets)) == (0, set(CLASS))
-    release = variants.release_in(json.loads((root / "dist/ex01-variants.json").read_text()), "ex01", root)
+    release = variants.read_release(json.loads((root / "dist/ex01-variants.json").read_text()), "ex01", root)
     for who, data in sheets.items():
         cells = {c["id"]: "".join(c["source"]) for c in json.loads(data)["cells"]}
         assert list(cells) == [c["id"] for c in plain]
@@ -72,7 +73,7 @@ def test_every_student_gets_a_sheet_that_shows_only_their_own(root):
                 assert new in text
                 assert old in new or old not in text
         (first, *_) = cells.values()
-        assert f"#variant={variants.code(exercises)}" in first
+        assert f"#variant={class_sheets.code(exercises)}" in first
         assert first.startswith(plain[0]["source"] + "\n\n**This sheet belongs to ")
         assert f"belongs to {who}".replace("_", "\\_") in first
         assert not any(other.split()[0] in data.decode() for other in CLASS if other != who)
@@ -117,8 +118,7 @@ def test_a_release_that_cannot_be_made_is_a_sentence(root, capsys):
     assert "cannot be read: No such file or directory" in capsys.readouterr().err
     assert hand_out(root, "ex06")[0] == 1
     assert "no exercise of ex06 has variants" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        command_line.main(["release", "--variants", "class.txt"])
+    assert command_line.main(["release", "--variants", "class.txt"]) == 1
     assert "--variants needs the name of one set" in capsys.readouterr().err
 
 
@@ -167,14 +167,14 @@ def test_release_class_and_grader_agree_on_every_exercise_with_variants(tmp_path
         (room / f"{who}_17.ipynb").write_bytes(own_sheet(exercises))
     (tmp_path / "release.json").write_text(as_json(release.as_dict()))
     options = {"limits": PATIENT, "seed": 7, "release": tmp_path / "release.json"}
-    assert grade.grade("quick", room, out, **options) == 0
+    assert grade_class("quick", room, out, **options) == 0
     rows = list(csv.DictReader((out / "grades.csv").read_text().splitlines()))
     assert {row["diagnosis"] for row in rows} == {"right"}
     assert [row["variant"] for row in rows] == [ex.chosen.label for who in own for ex in own[who]]
     # Bo hands in Ada's sheet
     (room / "Bo_17.ipynb").write_bytes(own_sheet(own["Ada"]))
     capsys.readouterr()
-    assert grade.grade("quick", room, out, limits=PATIENT, student="Bo") == 0  # the release is in the log
+    assert grade_class("quick", room, out, limits=PATIENT, student="Bo") == 0  # the release is in the log
     record = json.loads((out / "students/Bo_17.json").read_text())
     theirs = {ex.name: ex.chosen for ex in own["Ada"]}
     for r in record["results"]:
@@ -205,7 +205,7 @@ def released(room, *students, seed=5):
 
 
 def graded(room, **options):
-    return grade.grade("quick", room, room.parent / "grades", **{"limits": PATIENT, "seed": 7, **options})
+    return grade_class("quick", room, room.parent / "grades", **{"limits": PATIENT, "seed": 7, **options})
 
 
 def test_no_text_in_a_file_changes_what_is_asked_for(room):
@@ -238,7 +238,7 @@ def test_who_is_not_in_the_class_list_is_listed_and_nobody_is_guessed(room, caps
 
 def test_the_class_list_must_name_every_student_once():
     def said(students, class_list):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(Refusal) as refused:
             Release("ex02", 1, class_list).lines_of(students)
         return str(refused.value)
 

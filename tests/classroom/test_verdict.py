@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from subnorm_classroom.grading.assignments import draw
 from subnorm_classroom.grading.canary import CANARY
 from subnorm_classroom.grading.cells import Cell
-from subnorm_classroom.grading.running import draw
 from subnorm_classroom.grading.verdict import verdict
 from subnorm_lab.checks.collect import Case, Outcome
 
@@ -15,7 +15,7 @@ from subnorm_lab.checks.collect import Case, Outcome
 )
 def test_a_module_is_missing_only_if_the_error_says_so(error, told):
     cells = [Cell(1, (), "import einops\ndef canary(x):\n    return 2 * x")]
-    diagnosis, says = verdict(CANARY, draw(CANARY, 1), [Outcome(error=error, about="einops")], cells)
+    diagnosis, says = verdict(CANARY, draw(CANARY, 1).cases, [Outcome(error=error, about="einops")], cells)
     assert diagnosis == "error"
     assert ("there is no module einops here" in says) == told
 

@@ -11,10 +11,10 @@ import zipfile
 import pytest
 from packaging.requirements import Requirement
 
-from subnorm_classroom.sheets import handout, release
+from subnorm_classroom.sheets import packing, student_sheet
 from subnorm_lab import checks
 
-ROOT = release.ROOT
+ROOT = student_sheet.ROOT
 NEEDS_TORCH = [name for name, exercises in checks.SETS.items() if any(e.way == "module" for e in exercises)]
 # The process cannot import any of these.
 WITHOUT = "import sys; sys.modules.update(dict.fromkeys(('torch', 'matplotlib', 'PIL', 'IPython', 'py_mini_racer')))\n"
@@ -23,7 +23,7 @@ WITHOUT = "import sys; sys.modules.update(dict.fromkeys(('torch', 'matplotlib', 
 @pytest.fixture(scope="module")
 def wheel():
     """The wheel in the zip."""
-    _, content = handout.wheel_of(ROOT)
+    _, content = packing.wheel_of(ROOT)
     with zipfile.ZipFile(io.BytesIO(content)) as found:
         yield found
 
@@ -68,7 +68,7 @@ def files(name, folder):
     """The files of a zip, made in a folder with all its inputs."""
     for file in ("pyproject.toml", "constraints.txt", "LICENSE", "LICENSE-text"):
         (folder / file).write_bytes((ROOT / file).read_bytes())
-    with zipfile.ZipFile(handout.write(folder, name, "sheet.ipynb", "{}", checks.SETS[name])) as found:
+    with zipfile.ZipFile(packing.write(folder, name, "sheet.ipynb", "{}", checks.SETS[name])) as found:
         return {
             path.split("/")[-1]: found.read(path).decode() for path in found.namelist() if path[-3:] in (".md", "txt")
         }
@@ -108,15 +108,15 @@ def test_the_checks_judge_right_answers_where_there_is_numpy_alone():
 
 
 def test_a_file_in_a_zip_is_like_one_of_unix_on_every_system():
-    with zipfile.ZipFile(io.BytesIO(handout.zipped({"a.txt": b"a"}))) as archive:
+    with zipfile.ZipFile(io.BytesIO(packing.zipped({"a.txt": b"a"}))) as archive:
         entry = archive.getinfo("a.txt")
     assert (entry.create_system, entry.external_attr >> 16, entry.date_time[0]) == (3, 0o100644, 1980)
 
 
 def test_a_course_for_nbgrader_keeps_its_settings(tmp_path):
-    source, config = handout.write_nbgrader(tmp_path, "ex01", "sheet.ipynb", "{}")
+    source, config = packing.write_nbgrader(tmp_path, "ex01", "sheet.ipynb", "{}")
     assert (source, source.read_text("utf-8")) == (tmp_path / "source/ex01/sheet.ipynb", "{}")
-    assert config.read_text("utf-8") == handout.NBGRADER
+    assert config.read_text("utf-8") == packing.NBGRADER
     config.write_text("mine", "utf-8")
-    assert handout.write_nbgrader(tmp_path, "ex01", "sheet.ipynb", "[]") == [source, config]
+    assert packing.write_nbgrader(tmp_path, "ex01", "sheet.ipynb", "[]") == [source, config]
     assert (source.read_text("utf-8"), config.read_text("utf-8")) == ("[]", "mine")

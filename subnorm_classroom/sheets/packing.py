@@ -59,11 +59,11 @@ def write(root: Path, name: str, notebook: str, text: str, exercises: Sequence[E
     """Make dist/SET.zip in a checkout, or dist/SET-install.zip without a sheet, and return its path.
 
     Args:
-        root: of the checkout.
-        name: of the set.
+        root: the checkout.
+        name: the set.
         notebook: the file name of the sheet.
         text: the content of the sheet; empty if each student gets their own.
-        exercises: of the set.
+        exercises: the exercises of the set.
     """
     wheel, content = wheel_of(root)
     extras = sorted({EXTRAS[e.way][0] for e in exercises if e.way in EXTRAS})

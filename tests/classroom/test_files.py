@@ -1,19 +1,11 @@
-"""The files that grading writes, without grading anything."""
+"""The files that commands write, without grading anything."""
 
 import pytest
 
-from subnorm_classroom.reports.results import (
-    Refused,
-    as_cell,
-    as_csv,
-    as_json,
-    as_markdown,
-    as_totals,
-    counted,
-    from_cell,
-    read_json,
-    write,
-)
+from subnorm_classroom.errors import Refusal
+from subnorm_classroom.files import as_json, read_json, write
+from subnorm_classroom.reports.tables import answers_table, as_cell, from_cell, totals_table
+from subnorm_classroom.text import as_markdown, counted
 
 
 def test_a_record_is_the_same_text_whatever_its_order():
@@ -36,7 +28,7 @@ def test_the_totals_are_sums():
         {"student": "Ada", "results": results, "problem": "", "flags": ["imports os", "x"]},
         {"student": "=Bo", "results": [], "problem": "empty", "flags": []},
     ]
-    assert as_totals(records) == (
+    assert totals_table(records) == (
         "student,points,max_points,problem,late,by_hand,flags\nAda,6,7,,,,imports os; x\n'=Bo,0,0,empty,,,\n"
     )
 
@@ -49,11 +41,11 @@ def test_two_files_go_into_one_folder(tmp_path):
 
 def test_the_column_of_variants_is_there_if_a_student_has_one():
     usual = {"exercise": "layer_norm", "points": 1.5, "max_points": 4, "diagnosis": "eps"}
-    assert as_csv([{"student": "ada", "results": [usual]}]) == (
+    assert answers_table([{"student": "ada", "results": [usual]}]) == (
         "student,exercise,points,max_points,diagnosis,by_hand\nada,layer_norm,1.5,4,eps,\n"
     )
     own = [{"student": "ada", "results": [usual]}, {"student": "bo", "results": [{**usual, "variant": "b"}]}]
-    assert as_csv(own) == (
+    assert answers_table(own) == (
         "student,exercise,points,max_points,diagnosis,by_hand,variant\n"
         "ada,layer_norm,1.5,4,eps,,\nbo,layer_norm,1.5,4,eps,,b\n"
     )
@@ -72,5 +64,5 @@ def test_words_of_a_page_and_a_sentence():
 
 def test_a_folder_in_which_nothing_can_be_written_is_named(tmp_path):
     (tmp_path / "grades").write_text("a file", "utf-8")
-    with pytest.raises(Refused, match=r"the grades cannot be written to .*grades"):
+    with pytest.raises(Refusal, match=r"the grades cannot be written to .*grades"):
         write(tmp_path / "grades" / "a.csv", "x")
