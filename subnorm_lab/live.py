@@ -5,7 +5,7 @@ book and in JupyterLab. The bars of :func:`norms` and the points of :func:`cloud
 script computes LayerNorm and RMSNorm itself, and tests compare it with ``subnorm.numpy``. In a sketch the reader draws.
 
 A notebook stores a still picture of the first state and the table; the book makes the live figure from both
-(``book/subnorm_book/live_figures.py``). When you run the notebook yourself, the output includes the script.
+(``book/subnorm_book/teaching/live_figures.py``). When you run the notebook yourself, the output includes the script.
 """
 
 import functools

@@ -18,7 +18,7 @@ from helpers.visit import DESK, opened
 from nbclient import NotebookClient
 from playwright.sync_api import sync_playwright
 from pypdf import PdfReader
-from subnorm_book import repository
+from subnorm_book.output import repository_links
 
 from subnorm_classroom.sheets import packing
 from tools import browser, colab, course, pack, paper
@@ -349,7 +349,7 @@ def test_colab_gets_copies_that_install_the_package_of_their_commit(checkout):
 def test_every_link_to_colab_leads_to_a_copy():
     known = {path.relative_to(course.ROOT).as_posix() for path in colab.notebooks(course.ROOT)}
     pages = [page for entry in paper.contents(course.ROOT / "_toc.yml") for page in entry.pages()]
-    wanted = {repository.notebook(page) for page in pages if page.startswith("notebooks/")}
+    wanted = {repository_links.notebook(page) for page in pages if page.startswith("notebooks/")}
     assert wanted == known
 
 

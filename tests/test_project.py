@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from subnorm_book import repository
+from subnorm_book.output import repository_links
 
 from tools import course
 
@@ -58,7 +58,7 @@ def test_the_address_of_the_repository_is_in_one_place():
 def test_the_pages_link_to_the_repository_once_it_has_an_address(tmp_path, line, address):
     (tmp_path / "pyproject.toml").write_text(f"[project]\n[project.urls]\n{line}\n", "utf-8")
     options = {"logo": "kept"}
-    repository.add_links(SimpleNamespace(srcdir=tmp_path), SimpleNamespace(html_theme_options=options))
+    repository_links.add_links(SimpleNamespace(srcdir=tmp_path), SimpleNamespace(html_theme_options=options))
     assert options.pop("logo") == "kept"
     assert bool(options) == bool(address)
     assert not address or options["repository_url"].endswith(address)

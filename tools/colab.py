@@ -2,7 +2,7 @@
 
 Colab opens a notebook from a branch of a repository on GitHub, and nothing beside it. So each copy begins with a cell
 that installs the package, of the commit that the copy is made from. `.ci/colab` publishes the copies as the branch
-`colab`, to which the pages of the book link (book/subnorm_book/repository.py).
+`colab`, to which the pages of the book link (book/subnorm_book/output/repository_links.py).
 """
 
 import json

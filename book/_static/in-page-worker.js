@@ -61,8 +61,8 @@ const begin = async ({ versions, packs, setup, exercises, cells }) => {
     delete parts[name];
   }
   await Promise.all(compiling);
-  if (cells) return pyodide.pyimport("subnorm_book.page_cells").Cells(cells);
-  return pyodide.pyimport("subnorm_book.page_session").Session(setup, exercises);
+  if (cells) return pyodide.pyimport("subnorm_book.in_page.cells").Cells(cells);
+  return pyodide.pyimport("subnorm_book.in_page.session").Session(setup, exercises);
 };
 
 let session;

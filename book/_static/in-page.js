@@ -7,7 +7,7 @@ const subnormStatic = new URL(".", document.currentScript.src);
 class SubnormTrouble extends Error {}
 
 class SubnormPython {
-  // `settings` come from subnorm_book/in_page.py; `loading(done, total)` is called for every piece that arrives.
+  // `settings` come from subnorm_book/in_page/packs.py; `loading(done, total)` is called for every piece that arrives.
   constructor(settings, loading) {
     Object.assign(this, { settings, loading, kept: {}, calls: new Map(), number: 0 });
   }

@@ -1,4 +1,4 @@
-// An editor that runs whatever the reader writes (subnorm_book/playground.py). Every starter keeps its own text.
+// An editor that runs whatever the reader writes (subnorm_book/in_page/playground.py). Every starter keeps its own text.
 {
   const box = document.querySelector("[data-playground]");
   const { python, starters } = JSON.parse(box.dataset.playground);

@@ -1,5 +1,5 @@
 // "Try it" at a cell of a chapter: the cell becomes an editor, runs in the page's Python, and its output is compared
-// with the stored one (subnorm_book/try_it.py). All it needs loads at the first click.
+// with the stored one (subnorm_book/in_page/try_it.py). All it needs loads at the first click.
 {
   const here = new URL(".", document.currentScript.src);
   const template = document.querySelector("template[data-try-page]");

@@ -2,6 +2,8 @@
 
 from docutils import nodes
 
+from subnorm_book import AFTER_SUBNORM_JS
+
 OTHERS = ("latex", "text", "man", "texinfo")
 
 
@@ -15,7 +17,7 @@ def add_html_only(app, node, visit):
     app.add_node(node, html=(visit, None), **dict.fromkeys(OTHERS, (skip, None)))
 
 
-def add_script(app, name, wanted, priority=900):
+def add_script(app, name, wanted, priority=AFTER_SUBNORM_JS):
     """Load a script, by default after the others, on the pages for whose document `wanted` is true."""
 
     def add(app, pagename, templatename, context, doctree):

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from subnorm_book.claim_records import Stored, newest
+from subnorm_book.evidence.records import Stored, newest
 
 from tools.refresh import chapters
 

@@ -78,6 +78,6 @@ def test_a_sheet_without_its_heading_warns(book):
 
 
 def test_the_lists_need_numpy_alone():
-    code = "import sys; sys.modules.update(torch=None, matplotlib=None); import subnorm_book.exercises"
+    code = "import sys; sys.modules.update(torch=None, matplotlib=None); import subnorm_book.teaching.exercises"
     path = {"PYTHONPATH": f"{course.ROOT / 'book'}"}
     subprocess.run([sys.executable, "-c", code], cwd=course.ROOT, env=path, check=True, timeout=300)

@@ -109,7 +109,7 @@ def test_description(tmp_path):
 
 
 def test_what_no_page_needs_is_left_out(tmp_path, monkeypatch):
-    from subnorm_book import slim
+    from subnorm_book.output import slim
 
     monkeypatch.setattr(slim, "THEME", "basic")  # the theme of the small book
     left_out = {
@@ -130,7 +130,7 @@ def test_what_no_page_needs_is_left_out(tmp_path, monkeypatch):
 
 
 def test_a_rule_that_no_page_needs_is_a_warning_in_every_build(tmp_path, monkeypatch):
-    from subnorm_book import slim
+    from subnorm_book.output import slim
 
     monkeypatch.setattr(slim, "THEME", "basic")
     monkeypatch.setattr(slim, "LEFT_OUT", {})
@@ -148,7 +148,7 @@ def test_a_rule_that_no_page_needs_is_a_warning_in_every_build(tmp_path, monkeyp
 
 
 def test_slim_fixes_pages_and_may_run_twice(tmp_path):
-    from subnorm_book import slim
+    from subnorm_book.output import slim
 
     (tmp_path / "documentation_options.js").write_text("const DOCUMENTATION_OPTIONS = {};", "utf-8")
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x02\x80\x00\x00\x01\xe0")
@@ -169,7 +169,7 @@ def test_slim_fixes_pages_and_may_run_twice(tmp_path):
 
 def test_no_line_begins_with_the_punctuation_after_a_short_formula(tmp_path):
     from docutils import nodes
-    from subnorm_book import prerender, slim
+    from subnorm_book.output import prerender, slim
 
     formula = nodes.math("", "x", html="X")
     writer = SimpleNamespace(body=[])
@@ -181,7 +181,7 @@ def test_no_line_begins_with_the_punctuation_after_a_short_formula(tmp_path):
 
 
 def test_only_pictures_after_the_first_wait_until_they_are_near(tmp_path):
-    from subnorm_book import slim
+    from subnorm_book.output import slim
 
     (tmp_path / "a.svg").write_text('<svg viewBox="0 0 2 1"></svg>', "utf-8")
     picture = '<img src="a.svg">'
@@ -191,7 +191,7 @@ def test_only_pictures_after_the_first_wait_until_they_are_near(tmp_path):
 
 
 def test_slim_measures_pictures(tmp_path):
-    from subnorm_book import slim
+    from subnorm_book.output import slim
 
     (tmp_path / "my plot.svg").write_text('<svg viewBox="-1 0 460.8 345.6"></svg>', "utf-8")
     once = slim.slim('<img src="my%20plot.svg#a" />', tmp_path / "a.html")
@@ -202,7 +202,7 @@ def test_slim_measures_pictures(tmp_path):
 
 
 def test_a_picture_of_two_pixels_a_dot_is_shown_at_half_its_size(tmp_path):
-    from subnorm_book import slim
+    from subnorm_book.output import slim
 
     png = io.BytesIO()
     Image.linear_gradient("L").resize((400, 200)).save(png, format="png")

@@ -78,7 +78,7 @@ def same(one, other):
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
     folder = make(tmp_path_factory.mktemp("fast") / "book")
-    assert build(folder, "subnorm_book.faster_build") == [""]
+    assert build(folder, "subnorm_book.output.faster_build") == [""]
     return folder
 
 
@@ -93,7 +93,7 @@ def test_a_changed_page_gives_the_book_of_a_build_from_nothing(book, tmp_path):
     for folder in (book, make(tmp_path / "new")):
         more = "$$ c = d $$ (eq-more)\n\nAll share this. {claim}`03-more bib:ba2016layer`"
         chapter(folder, CHAPTERS[2], more)
-        assert build(folder, "subnorm_book.faster_build") == [""]
+        assert build(folder, "subnorm_book.output.faster_build") == [""]
     assert same(book, tmp_path / "new") == []
 
 
@@ -101,7 +101,7 @@ def test_faults_are_heard_from_all_processes_in_every_build(tmp_path):
     book = make(tmp_path / "book")
     for name in CHAPTERS:
         chapter(book, name, r"Some $\nosuch$, {val}`99:slope` and {claim}`00-none`.")
-    for found in (build(book, "subnorm_book.faster_build"), build(book, "subnorm_book.faster_build")):
+    for found in (build(book, "subnorm_book.output.faster_build"), build(book, "subnorm_book.output.faster_build")):
         for name in CHAPTERS:
             for fault in (r"Undefined control sequence: \nosuch", "0 notebooks are named notebooks/99-"):
                 assert sum(name in line and fault in line for line in found) == 1, (name, fault)

@@ -13,14 +13,14 @@ from html import unescape
 import numpy as np
 import pytest
 from helpers.built import up_to_date
-from subnorm_book import in_page
-from subnorm_book.page_session import MOST, Session
+from subnorm_book.in_page import packs
+from subnorm_book.in_page.session import MOST, Session
 
 from subnorm_lab import checks
 from subnorm_lab.checks.collect import NEEDS
 from tools import course
 
-STORED = course.ROOT / in_page.STATIC
+STORED = course.ROOT / packs.STATIC
 LIMIT = 9_000_000  # bytes that a page may load in all for its first result
 SHEETS = sorted((course.ROOT / "notebooks/exercises").glob("*.ipynb"))
 
@@ -80,8 +80,8 @@ def test_every_stored_file_has_a_licence_that_lies_beside_it():
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("packs")
-    for pack in in_page.PACKS:
-        with tarfile.open(fileobj=io.BytesIO(in_page.packed(course.ROOT, pack)), mode="r:gz") as archive:
+    for pack in packs.PACKS:
+        with tarfile.open(fileobj=io.BytesIO(packs.make_pack(course.ROOT, pack)), mode="r:gz") as archive:
             archive.extractall(folder, filter="data")
     return folder
 
@@ -96,10 +96,10 @@ def test_the_packs_need_numpy_alone(unpacked):
 
 def test_a_pack_is_the_source_tree_and_the_same_in_every_build(unpacked):
     files = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
-    assert {"subnorm_book/page_session.py", "subnorm_lab/checks/ex01/residual.py", "subnorm/numpy/norms.py"} <= files
+    assert {"subnorm_book/in_page/session.py", "subnorm_lab/checks/ex01/residual.py", "subnorm/numpy/norms.py"} <= files
     assert (unpacked / "subnorm/numpy/norms.py").read_bytes() == (course.ROOT / "subnorm/numpy/norms.py").read_bytes()
-    for pack in in_page.PACKS:
-        assert in_page.packed(course.ROOT, pack) == in_page.packed(course.ROOT, pack)
+    for pack in packs.PACKS:
+        assert packs.make_pack(course.ROOT, pack) == packs.make_pack(course.ROOT, pack)
 
 
 # The pages
@@ -249,7 +249,7 @@ def test_an_error_has_its_line_and_no_frame_of_ours(code, line, last):
     result = Page().run(code)
     assert result["line"] == line
     assert last in result["error"].split("\n")[-1]
-    assert "page_session" not in result["error"]
+    assert "session.py" not in result["error"]
     assert result["error"].count(code.split("\n")[line - 1].strip()) >= 1  # the source is shown
 
 

@@ -9,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 from helpers.small_book import build, html, notebook, page
 from PIL import Image
-from subnorm_book.live_figures import state, stored
+from subnorm_book.teaching.live_figures import state, stored
 
 from conftest import LIMIT, pixels, worst_block
 from subnorm_lab import live

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from bs4 import BeautifulSoup
 from helpers.built import up_to_date
-from subnorm_book.models_table import (
+from subnorm_book.evidence.models_table import (
     COLUMNS,
     HERE,
     PLACEMENTS,

@@ -8,7 +8,7 @@ from html import unescape
 
 import pytest
 from helpers.built import up_to_date
-from subnorm_book import in_page, playground
+from subnorm_book.in_page import packs, playground
 
 from subnorm_lab.stories import files as story_files
 from tools import course
@@ -104,16 +104,16 @@ def test_every_starter_has_a_title_a_question_and_a_test():
     assert printed("own")
 
 
-@pytest.mark.parametrize(("name", "packs"), [("playground", 1), ("story", 2)])
-def test_a_page_knows_what_it_loads(name, packs):
+@pytest.mark.parametrize(("name", "count"), [("playground", 1), ("story", 2)])
+def test_a_page_knows_what_it_loads(name, count):
     assert up_to_date()
     html = (course.PAGES / "book" / f"{name}.html").read_text("utf-8")
     about = json.loads(unescape(re.search(r'data-playground="([^"]*)"', html)[1]))
     here = about["python"]
-    assert len(here["packs"]) == 1 + packs
+    assert len(here["packs"]) == 1 + count
     for pack, part in {**here["parts"], **here["more"]}.items():
-        if pack in in_page.PACKS:
-            assert part == in_page.described((course.PAGES / "_static/python" / pack).read_bytes())
+        if pack in packs.PACKS:
+            assert part == packs.describe_part((course.PAGES / "_static/python" / pack).read_bytes())
     assert playground.MODEL in {**here["parts"], **here["more"]}
     assert sum(part["bytes"] for part in {**here["parts"], **here["more"]}.values()) <= LIMIT
     assert not re.search(r"<(script|link)[^>]*(python/|worker)", html)

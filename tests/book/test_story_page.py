@@ -11,8 +11,8 @@ import pytest
 from bs4 import BeautifulSoup
 from helpers.built import up_to_date
 from helpers.small_book import build, html, page
-from subnorm_book.retold import RECORD
-from subnorm_book.story_page import FILES, LISTING
+from subnorm_book.in_page.story_page import FILES, LISTING
+from subnorm_book.teaching.retold import RECORD
 
 from subnorm_lab.stories import files as story_files
 from tools import course

@@ -7,7 +7,7 @@ import re
 import pytest
 from fontTools.ttLib import TTFont
 from helpers.small_book import build, html, page
-from subnorm_book import fonts, styles
+from subnorm_book.output import fonts, styles
 
 from tools import course
 

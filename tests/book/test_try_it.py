@@ -5,8 +5,8 @@ import re
 
 import pytest
 from helpers.built import up_to_date
-from subnorm_book import in_page, try_it
-from subnorm_book.page_cells import Cells
+from subnorm_book.in_page import packs, try_it
+from subnorm_book.in_page.cells import Cells
 
 from tools import course
 
@@ -91,16 +91,16 @@ def test_a_cell_that_a_figure_shows_is_told_from_others():
 
 
 def test_a_page_loads_the_packs_that_its_cells_import(caplog):
-    def packs(source):
+    def wanted(source):
         return try_it.page([code("a", source)], course.ROOT)["packs"]
 
-    assert packs("import numpy as np") == ["subnorm.tar.gz"]
-    assert packs("from subnorm_lab.report import say") == ["chapters.tar.gz", "subnorm.tar.gz"]
-    assert packs("from subnorm_lab import stories") == ["stories.tar.gz", "subnorm.tar.gz"]
+    assert wanted("import numpy as np") == ["subnorm.tar.gz"]
+    assert wanted("from subnorm_lab.report import say") == ["chapters.tar.gz", "subnorm.tar.gz"]
+    assert wanted("from subnorm_lab import stories") == ["stories.tar.gz", "subnorm.tar.gz"]
     assert "subnorm_lab/experiments/finite_differences.py" not in {
-        name for p in in_page.PACKS for name in in_page.members(course.ROOT, p)
+        name for p in packs.PACKS for name in packs.pack_files(course.ROOT, p)
     }
-    packs("from subnorm_lab.experiments import finite_differences")
+    wanted("from subnorm_lab.experiments import finite_differences")
     assert "subnorm_lab/experiments/finite_differences.py runs in the pages: add it to PACKS" in caplog.text
 
 

@@ -373,7 +373,7 @@ def test_an_error_is_shown_with_its_line(workshop, code, ends, marked):
     last = bench.text("output").split("\n")[-2:] if ends else [ends]
     assert ends in "\n".join(last)
     assert bench.marked == ([marked] if marked else [])
-    assert "page_session" not in bench.text("output")
+    assert "session.py" not in bench.text("output")
     assert bench.editor.inner_text().rstrip("\n").replace("\n\n", "\n") == code
     assert "2\n" in bench.does("run", "1 + 1").text("output")
     assert [fault for fault in faults if "elsewhere" in fault] == []

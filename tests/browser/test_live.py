@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers import visit
 from helpers.visit import DESK, PHONE
-from subnorm_book.live_figures import stored
+from subnorm_book.teaching.live_figures import stored
 
 from subnorm import numpy as sn
 from subnorm_lab import live

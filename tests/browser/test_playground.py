@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 from helpers.look import ACCESSIBLE, AXE
 from helpers.visit import DESK, KEEPS_NOTHING, PHONE, opened
-from subnorm_book.playground import starters
+from subnorm_book.in_page.playground import starters
 
 from tools import course
 

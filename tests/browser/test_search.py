@@ -119,7 +119,7 @@ def test_the_index_has_no_bare_numbers_and_no_tests(search_page):
 
 
 def test_every_page_that_explains_something_exists(search_page):
-    script = (course.ROOT / "book/subnorm_book/searching.js").read_text("utf-8")
+    script = (course.ROOT / "book/subnorm_book/output/search.js").read_text("utf-8")
     named = set(re.findall(r'^    "([\w/-]+)":', script, re.MULTILINE))
     assert len(named) > 15
     assert named - set(search_page.evaluate("Search._index.docnames")) == set()

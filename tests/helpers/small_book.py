@@ -5,30 +5,13 @@ import json
 
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
+from subnorm_book import PARTS
 
 from tools import course
 
-EXTENSIONS = [
-    "myst_nb",
-    "sphinxcontrib.bibtex",
-    "subnorm_book.prerender",
-    "subnorm_book.measured",
-    "subnorm_book.claims",
-    "subnorm_book.key_equations",
-    "subnorm_book.quick_checks",
-    "subnorm_book.alt",
-    "subnorm_book.live_figures",
-    "subnorm_book.slim",
-    "subnorm_book.retold",
-    "subnorm_book.story_page",
-    "subnorm_book.exercises",
-    "subnorm_book.check_cells",
-    "subnorm_book.opening",
-    "subnorm_book.second_reading",
-    "subnorm_book.spine",
-    "subnorm_book.predict",
-    "subnorm_book.hover_cards",
-]
+#: These need the files of the whole repository.
+WHOLE = {"in_page.packs", "in_page.playground", "in_page.try_it", "output.api_pages", "output.repository_links"}
+EXTENSIONS = ["myst_nb", "sphinxcontrib.bibtex", *(f"subnorm_book.{part}" for part in PARTS if part not in WHOLE)]
 
 
 def copy_settings(folder):

@@ -103,7 +103,7 @@ ALL = """async (settings) => {
 #: One Python for the cells of all chapters: in the page each chapter has its own.
 OUTPUTS = """
 import json
-from subnorm_book.page_cells import Cells
+from subnorm_book.in_page.cells import Cells
 
 def outputs(cells, tries):
     session, found = Cells(cells), {}

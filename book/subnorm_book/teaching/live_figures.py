@@ -23,9 +23,10 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import ReferenceRole, SphinxDirective
-
-from subnorm_book import measured
+from subnorm_book import BEFORE_SPHINX
+from subnorm_book.evidence import values
 from subnorm_book.html_nodes import add_script
+
 from subnorm_lab import live
 
 log = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ class Live(SphinxDirective):
     def run(self):
         number, _, name = self.arguments[0].partition(":")
         try:
-            path = measured.notebook(self.env, number)
+            path = values.notebook(self.env, number)
             figures = stored(path)
             if name not in figures:
                 raise ValueError(f"{path.name} has no {name!r}; it has {', '.join(sorted(figures)) or 'none'}")
@@ -165,8 +166,8 @@ def setup(app):
     app.add_directive("live", Live)
     app.add_role("set", Set())
     app.add_node(setting, html=(visit_setting, depart_setting))
-    app.connect("doctree-read", enliven, priority=400)  # before Sphinx collects the pictures
-    app.connect("doctree-read", check_settings, priority=450)  # now the page has its figures
+    app.connect("doctree-read", enliven, priority=BEFORE_SPHINX)
+    app.connect("doctree-read", check_settings, priority=BEFORE_SPHINX)
     files = [str(live.SCRIPT), str(live.STYLE)]
     app.connect("builder-inited", lambda app: app.config.html_static_path.extend(files))
     app.add_css_file(live.STYLE.name)

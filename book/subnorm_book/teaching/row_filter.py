@@ -4,7 +4,6 @@ With `nearest` it compares a pasted message with those that the rows quote (symp
 """
 
 from docutils import nodes
-
 from subnorm_book.html_nodes import add_script
 
 MARK = 'class="row-filter"'

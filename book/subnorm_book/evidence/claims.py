@@ -25,10 +25,9 @@ from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import docname_join, logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
-
-from subnorm_book import tables
-from subnorm_book.claim_records import Stored, newest
-from subnorm_book.row_filter import row_filter
+from subnorm_book import BEFORE_LINKS, page_data
+from subnorm_book.evidence.records import Stored, newest
+from subnorm_book.teaching.row_filter import row_filter
 
 log = logging.getLogger(__name__)
 
@@ -273,7 +272,7 @@ def stick(node):
 
 
 class Fill(SphinxPostTransform):
-    default_priority = 5  # before citations and links are resolved (10), so that copied ones are resolved too
+    default_priority = BEFORE_LINKS
 
     def run(self):
         for node in list(self.document.findall(claim)):
@@ -380,7 +379,7 @@ def setup(app):
     app.add_role("claim", ClaimRole())
     app.add_directive("claims", Claims)
     app.add_post_transform(Fill)
-    tables.by_page(app, "claims", "claim_cells", "ledgers")
+    page_data.by_page(app, "claims", "claim_cells", "ledgers")
     app.connect("env-before-read-docs", start)
     app.connect("doctree-read", collect)
     app.connect("doctree-read", remember)

@@ -14,9 +14,8 @@ from pathlib import Path
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
-
-from subnorm_book import in_page, story_page
 from subnorm_book.html_nodes import add_html_only, add_script
+from subnorm_book.in_page import editor, packs, story_page
 
 STARTERS = Path("book", "playground")
 MODEL = "stories.tar.gz"
@@ -27,7 +26,7 @@ HEAD = '<div class="playground" data-playground="{settings}">\n'
 CHOICE = '<button type="button" data-starter="{name}" aria-pressed="false">{title}</button>\n'
 QUESTION = '<p data-question aria-live="polite">{question}</p>\n'
 BUTTONS = '<button type="button" data-download>Download</button><button type="button" data-link>Link</button>'
-UNKEPT = in_page.UNKEPT.format("download it before you leave the page")
+UNKEPT = editor.UNKEPT.format("download it before you leave the page")
 
 
 class playground(nodes.Element):
@@ -62,15 +61,15 @@ class ListingHere(SphinxDirective):
 
 
 def depends(env, files):
-    packed = [path for pack in in_page.PACKS for path in in_page.members(env.srcdir, pack).values()]
-    for path in [*files, Path(env.srcdir, in_page.STATIC, "parts.json"), *packed]:
+    packed = [path for pack in packs.PACKS for path in packs.pack_files(env.srcdir, pack).values()]
+    for path in [*files, Path(env.srcdir, packs.STATIC, "parts.json"), *packed]:
         env.note_dependency(str(path))
 
 
 def visit(translator, node):
     root, found = translator.builder.srcdir, node["starters"]
-    about = in_page.settings(root, list(node["packs"]), node["setup"])
-    about["more"] = {pack: in_page.described(in_page.packed(root, pack)) for pack in node["more"]}
+    about = packs.python_settings(root, list(node["packs"]), node["setup"])
+    about["more"] = {pack: packs.describe_part(packs.make_pack(root, pack)) for pack in node["more"]}
     first = next(iter(found.values()))
     settings = escape(json.dumps({"python": about, "starters": found}))
     translator.body.append(HEAD.format(settings=settings))
@@ -78,8 +77,8 @@ def visit(translator, node):
         choices = "".join(CHOICE.format(name=name, title=escape(one["title"])) for name, one in found.items())
         translator.body.append(f'<div class="starters" role="group" aria-label="Starters">\n{choices}</div>\n')
         translator.body.append(QUESTION.format(question=escape(first["question"])))
-    cost = in_page.COST.format(in_page.megabytes(about))
-    translator.body.append(in_page.editor("Your code", first["code"], cost=cost, last=BUTTONS, before=UNKEPT))
+    cost = editor.COST.format(packs.megabytes(about))
+    translator.body.append(editor.editor_html("Your code", first["code"], cost=cost, last=BUTTONS, before=UNKEPT))
     translator.body.append("</div>\n")
     raise nodes.SkipNode
 

@@ -30,8 +30,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
-
-from subnorm_book import tables
+from subnorm_book import page_data
 from subnorm_book.html_nodes import add_html_only, add_script, writes
 
 log = logging.getLogger(__name__)
@@ -216,7 +215,7 @@ def setup(app):
     app.add_node(check_why, html=(visit_why, writes("</div></div>\n")))
     add_html_only(app, checks_head, visit_head)
     add_html_only(app, checks_done, visit_done)
-    tables.by_page(app, "quick_checks")
+    page_data.by_page(app, "quick_checks")
     app.connect("doctree-read", add_head)
     app.connect("doctree-resolved", add_done)
     add_script(app, "quick-checks.js", has_checks)

@@ -9,8 +9,8 @@ import functools
 import importlib
 import json
 
-from subnorm_book.cell_needs import Needs
-from subnorm_book.page_session import Session, fresh
+from subnorm_book.in_page.cell_needs import Needs
+from subnorm_book.in_page.session import Session, fresh
 
 
 class Cells(Session):

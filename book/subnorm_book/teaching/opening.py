@@ -1,12 +1,12 @@
 """The line under a chapter's title: minutes to read, what it needs, and, folded, what the reader will be able to do.
 
 It is made of the admonition "This chapter", "This deep dive" or "This primer" at the top of a notebook. The minutes
-are counted (reading.py). The box beside it unfolds all code of the page; subnorm.js remembers the choice.
+are counted (reading_time.py). The box beside it unfolds all code of the page; subnorm.js remembers the choice.
 """
 
 from docutils import nodes
-
-from subnorm_book import reading, tables
+from subnorm_book import page_data
+from subnorm_book.teaching import reading_time
 
 BOXES = ("This chapter", "This deep dive", "This primer")
 SWITCH = '<label class="with-code"><input type="checkbox" id="with-code"> Read with code</label>'
@@ -20,7 +20,7 @@ def open_page(app, doctree):
     for box in list(doctree.findall(nodes.admonition)):
         if box[0].astext() in BOXES:
             promise, goals, needs, *more = box[1:]
-            takes = reading.minutes(doctree)
+            takes = reading_time.minutes(doctree)
             app.env.openings[app.env.docname] = {"minutes": takes, "line": box.parent[1].astext()}
             needs.insert(0, nodes.Text(f"{takes} minutes. "))
             fold = objectives("", goals, *more, label=promise.astext())
@@ -39,6 +39,6 @@ def depart(self, node):
 
 def setup(app):
     app.add_node(objectives, html=(visit, depart))
-    tables.by_page(app, "openings")
-    app.connect("doctree-read", open_page, priority=700)  # after check_cells has folded
+    page_data.by_page(app, "openings")
+    app.connect("doctree-read", open_page)
     return {"env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -82,5 +82,5 @@ def setup(app):
     _MockObject.__mro_entries__ = lambda self, bases: ()
     app.add_directive("folded-code", FoldedCode)
     app.add_node(folded_code, html=(visit, depart))
-    app.connect("autodoc-process-docstring", complete, priority=600)  # after Napoleon's 500
+    app.connect("autodoc-process-docstring", complete)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

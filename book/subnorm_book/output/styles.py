@@ -13,8 +13,7 @@ import posixpath
 import re
 
 import tinycss2
-
-from subnorm_book import fonts
+from subnorm_book.output import fonts
 
 #: Names that a script builds from parts, so that the whole word occurs nowhere: Bootstrap's sides of tooltips and
 #: popovers, its `navbar-expand-` + width, the colours of live figures.

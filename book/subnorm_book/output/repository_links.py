@@ -23,7 +23,7 @@ def add_links(app, config):
         )
         if address.startswith(GITHUB):
             repository = address.removeprefix(GITHUB).removesuffix("/").removesuffix(".git")
-            app.connect("doctree-read", partial(add_machines, repository), priority=750)  # after opening.py
+            app.connect("doctree-read", partial(add_machines, repository))
 
 
 def notebook(page):

@@ -15,6 +15,7 @@ from docutils import nodes
 from py_mini_racer import MiniRacer
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
+from subnorm_book import BEFORE_SPHINX
 
 log = logging.getLogger(__name__)
 CLASSES = "math notranslate nohighlight"
@@ -99,5 +100,5 @@ def visit(translator, node):
 def setup(app):
     app.add_config_value("katex_macros", {}, "env")
     app.add_html_math_renderer("prerender", (visit, None), (visit, None))
-    app.connect("doctree-read", prepare, priority=100)  # before Sphinx collects titles and contents
+    app.connect("doctree-read", prepare, priority=BEFORE_SPHINX)
     return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -12,11 +12,10 @@ from urllib.parse import quote
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
-
 from subnorm_book.html_nodes import add_script
-from subnorm_book.row_filter import row_filter
+from subnorm_book.teaching.row_filter import row_filter
 
-HERE = Path(__file__).parents[1] / "models.json"
+HERE = Path(__file__).parents[2] / "models.json"
 PORTS = HERE.with_name("ports.json")
 COLUMNS = ["model", "norm", "gain and bias", "placement", "final norm", "eps", "QK-norm", "cast", "source"]
 PLACEMENTS = ["Pre", "Post", "after the branch", "both sides", "parallel", "other"]

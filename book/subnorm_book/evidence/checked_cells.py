@@ -1,8 +1,7 @@
 """Fold what proves: a cell tagged `checked` becomes one quiet line that names the claims which it checks."""
 
 from docutils import nodes
-
-from subnorm_book.claims import TAG
+from subnorm_book.evidence.claims import TAG
 
 
 def fold(app, doctree):

@@ -11,8 +11,7 @@ from sphinx import addnodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
-
-from subnorm_book import tables
+from subnorm_book import BEFORE_LINKS, page_data
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +50,7 @@ def check(app, env):
 
 
 class Fill(SphinxPostTransform):
-    default_priority = 5
+    default_priority = BEFORE_LINKS
 
     def run(self):
         for node in list(self.document.findall(key_equation)):
@@ -71,7 +70,7 @@ def setup(app):
     app.add_node(key_equation)
     app.add_directive("key-equation", KeyEquation)
     app.add_post_transform(Fill)
-    tables.by_page(app, "equations", "key_equations")
+    page_data.by_page(app, "equations", "key_equations")
     app.connect("doctree-read", collect)
     app.connect("env-updated", check)
     return {"env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,8 +8,7 @@ class is its kind. searching.js puts the entry of a pasted message first.
 """
 
 from sphinx.util.docutils import SphinxDirective
-
-from subnorm_book.row_filter import row_filter
+from subnorm_book.teaching.row_filter import row_filter
 
 KINDS = {
     "error": "an error",

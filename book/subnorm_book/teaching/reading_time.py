@@ -6,8 +6,7 @@ Words are those that a reader sees on a first reading: not what is folded, nor t
 import math
 
 from docutils import nodes
-
-from subnorm_book.check_cells import is_folded
+from subnorm_book.evidence.checked_cells import is_folded
 
 APART = ("Quick checks", "Exercises", "Further reading")
 WORDS, LINES = 200, 20  # in a minute

@@ -27,4 +27,4 @@ def by_page(app, *names):
     app.connect("env-before-read-docs", start)
     app.connect("env-purge-doc", purge)
     app.connect("env-merge-info", merge)
-    app.connect("env-updated", order, priority=100)  # before the tables are checked
+    app.connect("env-updated", order)

@@ -14,9 +14,9 @@ from urllib.parse import unquote
 from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.index_entries import split_index_msg
-
-from subnorm_book import styles
-from subnorm_book.prerender import GLUE
+from subnorm_book import AFTER_THE_THEME
+from subnorm_book.output import styles
+from subnorm_book.output.prerender import GLUE
 
 log = logging.getLogger(__name__)
 
@@ -227,7 +227,7 @@ def finish(app, error):
 
 def setup(app):
     app.connect("html-page-context", describe)
-    app.connect("html-page-context", leave_out, priority=900)  # after all who add some
+    app.connect("html-page-context", leave_out, priority=AFTER_THE_THEME)
     app.connect("html-collect-pages", complete_search)
-    app.connect("build-finished", finish, priority=900)  # after the page that leads from index.html to the book
+    app.connect("build-finished", finish, priority=AFTER_THE_THEME)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -13,11 +13,10 @@ from itertools import accumulate
 from pathlib import Path
 
 from docutils import nodes
-from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
-
-from subnorm_book import html_nodes, in_page
-from subnorm_book.cell_needs import Modules, Needs, statements
+from subnorm_book import BEFORE_SPHINX, html_nodes
+from subnorm_book.in_page import editor, packs
+from subnorm_book.in_page.cell_needs import Modules, Needs, statements
 
 log = logging.getLogger(__name__)
 
@@ -29,29 +28,25 @@ class try_it(nodes.Element):
     """The button of a cell; in the last one of a page, the editor that all of them open."""
 
 
-class Tries(SphinxTransform):
+def add_buttons(app, doctree):
     """Put the buttons on the page of a notebook that is no sheet of exercises."""
-
-    default_priority = 800
-
-    def apply(self):
-        path = Path(self.env.srcdir, f"{self.env.docname}.ipynb")
-        if path.parent.name != "notebooks" or not path.exists():
-            return
-        cells = json.loads(path.read_text("utf-8"))["cells"]
-        found = page(cells, self.env.srcdir)
-        if not found["tries"]:
-            return
-        buttons = []
-        for cell in self.document.findall(nodes.container):
-            if cell.get("nb_element") == "cell_code" and cells[cell["cell_index"]]["id"] in found["tries"]:
-                buttons.append(try_it(cell=cells[cell["cell_index"]]["id"]))
-                cell[0].append(buttons[-1])
-        buttons[-1]["page"] = path.stem
-        self.env.note_dependency(str(Path(self.env.srcdir, SCRIPT)))
-        self.document["try_it"] = found
-        for file in imported(cells, Modules(self.env.srcdir)):  # each may begin to need more than NumPy
-            self.env.note_dependency(str(file))
+    path = Path(app.env.srcdir, f"{app.env.docname}.ipynb")
+    if path.parent.name != "notebooks" or not path.exists():
+        return
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    found = page(cells, app.env.srcdir)
+    if not found["tries"]:
+        return
+    buttons = []
+    for cell in doctree.findall(nodes.container):
+        if cell.get("nb_element") == "cell_code" and cells[cell["cell_index"]]["id"] in found["tries"]:
+            buttons.append(try_it(cell=cells[cell["cell_index"]]["id"]))
+            cell[0].append(buttons[-1])
+    buttons[-1]["page"] = path.stem
+    app.env.note_dependency(str(Path(app.env.srcdir, SCRIPT)))
+    doctree["try_it"] = found
+    for file in imported(cells, Modules(app.env.srcdir)):  # each may begin to need more than NumPy
+        app.env.note_dependency(str(file))
 
 
 def page(cells, root):
@@ -79,8 +74,8 @@ def page(cells, root):
         }
     run = {n for k, numbers in before.items() if cells[k]["id"] in tries for n in (*numbers, *needs.of_cell[k])}
     imports = {module for n in run for module in needs.all[n].imports}
-    packs = packs_of({name for module in imports for name in modules.needs(module)}, modules)
-    return {"packs": packs, "cells": [[cell["id"], source(cell), raises(cell)] for cell in cells], "tries": tries}
+    wanted = packs_of({name for module in imports for name in modules.needs(module)}, modules)
+    return {"packs": wanted, "cells": [[cell["id"], source(cell), raises(cell)] for cell in cells], "tries": tries}
 
 
 def imported(cells, modules):
@@ -92,13 +87,13 @@ def imported(cells, modules):
 
 def packs_of(names, modules):
     """The packs with these modules of the package."""
-    packed = {pack: set(in_page.members(modules.root, pack)) for pack in in_page.PACKS}
+    packed = {pack: set(packs.pack_files(modules.root, pack)) for pack in packs.PACKS}
     found = {"subnorm.tar.gz"}
     for name in names:
         path = modules.path(name).relative_to(modules.root).as_posix()
         own = [pack for pack in packed if path in packed[pack]]
         if not own:
-            log.warning("%s runs in the pages: add it to PACKS in in_page.py", path)
+            log.warning("%s runs in the pages: add it to PACKS in packs.py", path)
         if len(own) == 1:  # a module in two packs comes with its neighbours
             found.update(own)
     return sorted(found)
@@ -153,14 +148,14 @@ BUTTON = (
 )
 EDITOR = '<template data-try-page="{page}" data-script="in-page.js?{version}">{bench}</template>\n'
 CLOSE = '<button type="button" data-close>Close</button>'
-UNKEPT = in_page.UNKEPT.format("copy it before you close the editor or leave the page")
+UNKEPT = editor.UNKEPT.format("copy it before you close the editor or leave the page")
 STORED = '<div data-stored tabindex="0" role="group" aria-label="Output in the book"></div>\n'
 
 
 def visit(translator, node):
     translator.body.append(BUTTON.format(cell=node["cell"]))
     if "page" in node:
-        bench = in_page.editor("Code of this cell", before=UNKEPT, last=CLOSE, more=STORED)
+        bench = editor.editor_html("Code of this cell", before=UNKEPT, last=CLOSE, more=STORED)
         version = hashlib.sha256(Path(translator.builder.srcdir, SCRIPT).read_bytes()).hexdigest()[:12]
         translator.body.append(EDITOR.format(page=node["page"], version=version, bench=bench))
     raise nodes.SkipNode
@@ -175,7 +170,7 @@ def write_page(app, pagename, templatename, context, doctree):
 def write_settings(app, error):
     """The file of all pages, which changes with the package."""
     if not error and app.builder.format == "html":
-        write(app, "settings", in_page.settings(app.srcdir, in_page.PACKS))
+        write(app, "settings", packs.python_settings(app.srcdir, packs.PACKS))
 
 
 def write(app, name, content):
@@ -185,7 +180,7 @@ def write(app, name, content):
 
 
 def setup(app):
-    app.add_transform(Tries)
+    app.connect("doctree-read", add_buttons, priority=BEFORE_SPHINX)
     html_nodes.add_html_only(app, try_it, visit)
     html_nodes.add_script(app, "try-it.js", lambda doctree: any(doctree.findall(try_it)))
     app.connect("html-page-context", write_page)

@@ -8,8 +8,7 @@ behind "Cause and fix". subnorm.js opens it for a link to it, or into it.
 """
 
 from docutils import nodes
-
-from subnorm_book import reading
+from subnorm_book.teaching import reading_time
 
 CLASS = "second-reading"
 
@@ -24,7 +23,7 @@ def fold(app, doctree, docname):
         if CLASS in section["classes"]:
             title, *rest = section.children
             section.children = [title]
-            label = f"Second reading, {reading.minutes(*rest)} min"
+            label = f"Second reading, {reading_time.minutes(*rest)} min"
             section += second_reading("", *rest, label="Cause and fix" if "symptom" in section["classes"] else label)
 
 

@@ -4,8 +4,7 @@ import re
 
 from docutils import nodes
 from sphinx import addnodes
-
-from subnorm_book import tables
+from subnorm_book import AFTER_SUBNORM_JS, page_data
 
 
 def collect(app, doctree):
@@ -44,9 +43,9 @@ def pages_to_write(app, env):
 
 
 def setup(app):
-    tables.by_page(app, "definitions")
+    page_data.by_page(app, "definitions")
     app.connect("doctree-read", collect)
     app.connect("env-updated", pages_to_write)
     app.connect("doctree-resolved", explain)
-    app.add_js_file("hover-cards.js", loading_method="defer", priority=900)
+    app.add_js_file("hover-cards.js", loading_method="defer", priority=AFTER_SUBNORM_JS)
     return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

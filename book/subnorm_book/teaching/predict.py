@@ -26,10 +26,10 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
-
-from subnorm_book import measured, tables
+from subnorm_book import page_data
+from subnorm_book.evidence import values
 from subnorm_book.html_nodes import add_html_only, add_script, writes
-from subnorm_book.quick_checks import NAME, tick_box
+from subnorm_book.teaching.quick_checks import NAME, tick_box
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class Predict(SphinxDirective):
 
     def truth(self):
         number, _, said = self.options["number"].partition(":")
-        numbers = measured.said(json.loads(measured.notebook(self.env, number).read_text("utf-8")))
+        numbers = values.said(json.loads(values.notebook(self.env, number).read_text("utf-8")))
         if said not in numbers:
             raise ValueError(f"no notebook says {self.options['number']!r}")
         return numbers[said]
@@ -166,7 +166,7 @@ def setup(app):
     app.add_node(guess, html=(visit_guess, writes("</span></label></div>\n")))
     app.add_node(foretold, html=(visit_foretold, writes("</div>\n")))
     add_html_only(app, prediction_end, visit_end)
-    tables.by_page(app, "predictions")
+    page_data.by_page(app, "predictions")
     app.connect("doctree-resolved", gather)
     add_script(app, "predict.js", lambda doctree: any(doctree.findall(prediction)))
     return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

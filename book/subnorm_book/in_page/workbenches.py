@@ -1,0 +1,163 @@
+"""Work on a sheet of exercises in its page: an editor under each task, and Python with NumPy that runs it.
+
+The sheet's students' notebook gives each editor its first text, and gets what the reader wrote when they download it.
+An exercise that needs another library says so, and has no editor. `_static/in-page.js` does the rest.
+"""
+
+import json
+from html import escape
+from pathlib import Path
+
+from docutils import nodes
+from sphinx import addnodes
+from subnorm_book import BEFORE_SPHINX
+from subnorm_book.html_nodes import add_html_only, add_script, writes
+from subnorm_book.in_page import packs
+from subnorm_book.in_page.editor import COST, UNKEPT, editor_html
+
+from subnorm_lab import checks
+from subnorm_lab.checks.collect import NEEDS
+
+
+class in_page_head(nodes.Element):
+    """Above the exercises: what the page can do, and its notebook."""
+
+
+class workbench(nodes.Element):
+    """The editor of an exercise, its buttons and its results."""
+
+
+class together(nodes.Element):
+    """The editor of a cell that needs all answers."""
+
+
+class checked(nodes.Element):
+    """What `checks.progress()` prints, and the notebook to hand in."""
+
+
+def add_workbenches(app, doctree):
+    """Put a workbench above the answer of each exercise of a sheet, and above the cells that need all answers."""
+    book = Path(app.env.srcdir, f"{app.env.docname}.ipynb")
+    student = book.parent / "student" / book.name
+    answers = [cell for cell in doctree.findall(nodes.container) if "tag_answer" in cell.get("classes", ())]
+    if not answers or not student.exists():
+        return
+    stubs = {cell["id"]: "".join(cell["source"]) for cell in json.loads(student.read_text("utf-8"))["cells"]}
+    exercises = checks.SETS[book.stem.partition("-")[0]]
+    wanted = [name for name in packs.PACKS if name == "subnorm.tar.gz" or any(ex.speaks for ex in exercises)]
+    for exercise, answer in zip(exercises, answers, strict=True):
+        cell = answer["cell_metadata"]["nbgrader"]["grade_id"]
+        libraries = " and ".join(NEEDS.get(exercise.way, {}).values())
+        if libraries:
+            bench = elsewhere(libraries, book.name)
+        else:
+            bench = workbench(cell=cell, name=exercise.name, stub=stubs[cell])
+        section = answer.parent
+        section["exercise"] = exercise.name
+        section.insert(section.index(answer), bench)
+    for cell in list(doctree.findall(nodes.container)):
+        code = cell_code(cell)
+        if code == "checks.progress()":
+            replaced(cell, checked("", notebook(book.name, DOWNLOAD)))
+        elif code.startswith("checks.story("):
+            replaced(cell, together(stub=code, packs=wanted))
+    names = [ex.name for ex in exercises if ex.way not in NEEDS]
+    link = notebook(book.name, DOWNLOAD)
+    variants = {ex.name: [k, *(one.label for one in ex.variants)] for k, ex in enumerate(exercises) if ex.variants}
+    about = {"packs": wanted, "setup": stubs["setup"], "exercises": names}
+    about |= {"variants": variants, "count": len(exercises)}  # of each exercise: its place, and the labels
+    head = in_page_head("", link, settings=about)
+    first = answers[0].parent
+    first.parent.insert(first.parent.index(first), head)
+    packed_files = [path for pack in wanted for path in packs.pack_files(app.env.srcdir, pack).values()]
+    for path in [student, Path(app.env.srcdir, packs.STATIC, "parts.json"), *packed_files]:
+        app.env.note_dependency(str(path))
+
+
+def cell_code(cell):
+    """The code of a cell of a notebook; "" for any other container."""
+    code = next(cell.findall(nodes.literal_block), None) if "cell" in cell.get("classes", ()) else None
+    return code.astext().strip() if code else ""
+
+
+def replaced(cell, node):
+    """Put a node in the place of a cell, which a page without a script shows."""
+    cell["classes"].append("tag_check")
+    cell.parent.insert(cell.parent.index(cell), node)
+
+
+def notebook(name, text):
+    """A link to the students' notebook of this sheet."""
+    return addnodes.download_reference("", text, reftarget=f"student/{name}", refdoc="")
+
+
+def elsewhere(libraries, name):
+    text = f"This exercise needs {libraries}, which does not run in a page. Write it in "
+    return nodes.paragraph("", text, notebook(name, "the notebook"), nodes.Text("."), classes=["elsewhere"])
+
+
+# HTML
+
+HEAD = """\
+<div class="in-page-head" data-in-page="{settings}">
+<p><strong>You can work on this page.</strong> The first <em>Run</em> or <em>Check</em> loads Python with NumPy
+{numpy} ({size:.1f} MB, once). Your code stays in this browser, and the notebook to hand in is made from it.
+Ctrl+Enter runs, Shift+Enter checks, and Tab leaves the editor.</p>
+{unkept}<p data-own hidden><span role="status"></span> <button type="button">Use this page's tasks</button></p>
+<p>"""
+ASKS = "<p data-asks></p>\n"  # what the student's own sheet asks for
+CHECK = '<button type="button" data-check>Check</button>'
+VERDICT = '<div data-verdict role="status"></div>\n'
+DOWNLOAD = "Download this sheet as a notebook"
+NOTE = ' <span data-note role="status"></span>'  # why there was no download
+NOTHING_CHECKED = "0 of 0 exercises that you have checked are right."  # as the script says it: nothing moves
+
+
+def visit_head(translator, node):
+    about = packs.python_settings(translator.builder.srcdir, **node["settings"])
+    filled = {
+        "settings": escape(json.dumps(about)),
+        "numpy": about["versions"]["numpy"],
+        "size": packs.megabytes(about),
+    }
+    filled["unkept"] = UNKEPT.format("download the notebook before you leave the page")
+    translator.body.append(HEAD.format(**filled))
+
+
+def visit_bench(translator, node):
+    about = {"attributes": f' data-cell="{node["cell"]}"', "before": ASKS, "buttons": CHECK, "more": VERDICT}
+    translator.body.append(editor_html(f"Your {node['name']}", node["stub"], **about))
+    raise nodes.SkipNode
+
+
+def visit_together(translator, node):
+    about = packs.python_settings(translator.builder.srcdir, node["packs"])
+    translator.body.append(editor_html("The whole model", node["stub"], cost=COST.format(packs.megabytes(about))))
+    raise nodes.SkipNode
+
+
+def visit_checked(translator, node):
+    translator.body.append(f'<div class="checked-here" data-checked role="status">{NOTHING_CHECKED}</div>\n')
+    translator.body.append('<p class="hand-in">')
+
+
+def visit_section(translator, node):
+    translator.section_level += 1
+    name = {"data-exercise": node["exercise"]} if "exercise" in node else {}
+    translator.body.append(translator.starttag(node, "section", **name))
+
+
+def depart_section(translator, node):
+    translator.section_level -= 1
+    translator.body.append("</section>\n")
+
+
+def setup(app):
+    app.add_node(nodes.section, override=True, html=(visit_section, depart_section))
+    app.add_node(in_page_head, html=(visit_head, writes(f"{NOTE}</p>\n</div>\n")))
+    app.add_node(checked, html=(visit_checked, writes(f"{NOTE}</p>\n")))
+    app.connect("doctree-read", add_workbenches, priority=BEFORE_SPHINX)
+    add_html_only(app, workbench, visit_bench)
+    add_html_only(app, together, visit_together)
+    add_script(app, "in-page.js", lambda doctree: any(doctree.findall(in_page_head)))
+    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}
