@@ -23,7 +23,7 @@ from typing import Any
 
 from subnorm_classroom.grading.calls import refuse_calls
 from subnorm_classroom.grading.wire import NOT_HERE, PACKAGES, pack_outcome, unpack_case
-from subnorm_lab.checks.collect import collect, missing
+from subnorm_lab.checks.collect import collect, missing_module
 
 Say = Callable[..., None]
 
@@ -193,7 +193,7 @@ def run_cell(number: int, source: str, piecewise: bool, space: dict[str, Any], s
     """Run one cell and send its errors. In a setup cell, the other statements run even if one fails."""
 
     def tell(error: BaseException) -> None:
-        say(cell_error=number, error=type(error).__name__, message=str(error)[:300], module=missing(error))
+        say(cell_error=number, error=type(error).__name__, message=str(error)[:300], module=missing_module(error))
 
     try:
         tree = parse(source, f"cell {number}")

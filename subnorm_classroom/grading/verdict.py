@@ -9,7 +9,7 @@ import numpy as np
 
 from subnorm_classroom.grading.cells import IMPORT, Cell, defines, longest
 from subnorm_classroom.grading.wire import NOT_HERE, PACKAGES
-from subnorm_lab.checks.collect import ODD, Case, Outcome
+from subnorm_lab.checks.collect import UNSUPPORTED, Case, Outcome
 from subnorm_lab.checks.exercise import Exercise
 from subnorm_lab.checks.sentences import DIFFERENCES, SENTENCES
 
@@ -65,8 +65,8 @@ def verdict(
         if outcome.error == "BlockingIOError" or outcome.message == "can't start new thread":
             # the kernel refused; for root it has no limit on processes, but the sandbox does
             return "processes", f"{on}{SAYS['processes']}."
-        if outcome.about in ODD:
-            return "error", f"{on}{ODD[outcome.about]}."
+        if outcome.about in UNSUPPORTED:
+            return "error", f"{on}{UNSUPPORTED[outcome.about]}."
         line = f" in line {outcome.line} of its cell" if 0 < outcome.line <= longest(ex.name, cells) else ""
         about = no_module(outcome.about, cells) if outcome.error == "ModuleNotFoundError" else ""
         says = f"{on}it raises {known_error(outcome.error)}{line}{about}."

@@ -45,11 +45,11 @@ class Outcome:
     changed: bool = False  # whether an input was changed in place
     calls: list[int] = field(default_factory=list)  # how often each function among the inputs was called
     kinds: list[str] = field(default_factory=list)  # names of the error's base classes
-    about: str = ""  # the key in `ODD` of an invalid result, or the name of a missing module
+    about: str = ""  # the key in `UNSUPPORTED` of an invalid result, or the name of a missing module
 
 
 # Stand-ins for functions and devices among the inputs. An answer does not get these objects, but functions that
-# `veiled` makes from them, so no attribute of its input reveals what the answer should measure. Code that inspects a
+# `veil` makes from them, so no attribute of its input reveals what the answer should measure. Code that inspects a
 # function's internals can still find it; the grader flags such code.
 
 
@@ -77,7 +77,7 @@ class Sublayer:
             return y * (y > 0)
         return np.tanh(y) if isinstance(y, np.ndarray) else y.tanh()
 
-    def veiled(self) -> Callable[..., Any]:
+    def veil(self) -> Callable[..., Any]:
         return lambda x, *gain: self(x, *gain)
 
 
@@ -99,7 +99,7 @@ class Norm:
         y = NORMS[self.kind](x, self.number)
         return y if self.gain is None else y * self.gain
 
-    def veiled(self) -> Callable[[Any], Any]:
+    def veil(self) -> Callable[[Any], Any]:
         return lambda x: self(x)
 
 
@@ -117,6 +117,12 @@ def soft(x: Any, temperature: float) -> Any:
     return e / e.mean(1, keepdims=True)
 
 
+def without_neighbours(x: Any, share: float) -> Any:
+    """c[i] - share * c[i + 1], where c is the centred row; the last feature is its own neighbour."""
+    c = centred(x, 1)
+    return c - share * c[:, [*range(1, c.shape[1]), -1]]
+
+
 NORMS: dict[str, Callable[[Any, float], Any]] = {
     "layer": lambda x, _: unit(centred(x, 1), 1),
     "rms": lambda x, _: unit(x, 1),
@@ -128,7 +134,7 @@ NORMS: dict[str, Callable[[Any, float], Any]] = {
     "power": lambda x, p: x / (abs(x) ** p).mean(1, keepdims=True) ** (1 / p),
     "bent": lambda x, share: unit(centred(x + share * x**3, 1), 1),
     "soft": soft,
-    "neighbours": lambda x, share: (c := centred(x, 1)) - share * c[:, [*range(1, c.shape[1]), -1]],
+    "neighbours": without_neighbours,
     "batch rms": lambda x, share: unit(x, 0) * (1 + share),
 }
 
@@ -160,7 +166,7 @@ class Device:
     def clock(self) -> float:
         return self.now
 
-    def veiled(self) -> types.SimpleNamespace:
+    def veil(self) -> types.SimpleNamespace:
         calls = {"run": lambda: self.run(), "synchronize": lambda: self.synchronize(), "clock": lambda: self.clock()}
         return types.SimpleNamespace(**calls)
 
@@ -181,7 +187,7 @@ class Scores:
             row = (3 * row + int(token) + 1) % len(self.table)
         return self.table[row] * 1.0
 
-    def veiled(self) -> Callable[[Any], Any]:
+    def veil(self) -> Callable[[Any], Any]:
         return lambda tokens: self(tokens)
 
 
@@ -190,7 +196,7 @@ STAND_INS: dict[str, type] = {"Sublayer": Sublayer, "Norm": Norm, "Device": Devi
 
 
 #: the message for a result that cannot be compared
-ODD = {
+UNSUPPORTED = {
     "exception": "it returns an exception: raise it instead",
     "class": "it returns a class: return an instance, with parentheses after the class's name",
     "generator": "it returns a generator or an iterator, whose values are not computed yet: return a list or an array",
@@ -202,11 +208,11 @@ ODD = {
 }
 
 
-class Odd(TypeError):
-    """A result that cannot be compared; the key in `ODD` gives the reason."""
+class UnsupportedResult(TypeError):
+    """A result that cannot be compared; the key in `UNSUPPORTED` gives the reason."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(ODD[key])
+        super().__init__(UNSUPPORTED[key])
         self.key = key
 
 
@@ -220,7 +226,7 @@ def as_module(factory: Callable[..., Any], d: int, eps: float, state: Any, x: An
     if module is None or module is ...:
         return module
     if not isinstance(module, torch.nn.Module):
-        raise Odd("class" if isinstance(module, type) else "no_module")
+        raise UnsupportedResult("class" if isinstance(module, type) else "no_module")
     own = {name: value.clone() for name, value in module.state_dict().items()}
     found = {"the state_dict": shapes(own), **{f"{name} at the start": own.get(name) for name in state}}
     results = {"y": None, "dx": None, **{f"the gradient of {name}": None for name in state}}
@@ -279,32 +285,32 @@ def run(answer: Callable[..., Any], case: Case, way: str, tensors: bool) -> Outc
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an overflow shows in the value
-            outcome.value = plain(WAYS[way](answer, *veiled(args)))
+            outcome.value = plain(WAYS[way](answer, *veil(args)))
     except (Exception, SystemExit) as error:
         outcome.error, outcome.message = type(error).__name__, str(error).strip().split("\n")[0][:300]
         outcome.line = own_line(error, answer)
         outcome.kinds = [kind.__name__ for kind in type(error).__mro__[1:-1]][:10]
-        if isinstance(error, Odd):
+        if isinstance(error, UnsupportedResult):
             outcome.error, outcome.about = "TypeError", error.key
         elif isinstance(error, ModuleNotFoundError):
-            outcome.about = missing(error)
+            outcome.about = missing_module(error)
     outcome.changed = not untouched(before, args)
     outcome.calls = [arg.calls for arg in args if isinstance(arg, Sublayer)]
     outcome.calls += [arg.runs for arg in args if isinstance(arg, Device)]
     return outcome
 
 
-def missing(error: BaseException) -> str:
+def missing_module(error: BaseException) -> str:
     """The name of the module that an error reports missing; otherwise empty."""
     name = getattr(error, "absent", None) or getattr(error, "name", None)
     return name[:100] if isinstance(error, ImportError) and isinstance(name, str) else ""
 
 
-def veiled(value: Any) -> Any:
+def veil(value: Any) -> Any:
     """An input for the answer, with functions in place of stand-ins."""
     if isinstance(value, list | tuple):
-        return type(value)(map(veiled, value)) if any(holds_stand_in(item) for item in value) else value
-    return value.veiled() if holds_stand_in(value) else value
+        return type(value)(map(veil, value)) if any(holds_stand_in(item) for item in value) else value
+    return value.veil() if holds_stand_in(value) else value
 
 
 def holds_stand_in(value: Any) -> bool:
@@ -330,7 +336,7 @@ def plain(value: Any) -> Any:
     """A result as arrays, numbers, strings, and lists, tuples and dicts of these; TypeError for anything else."""
     if type(value).__module__.startswith("torch") and hasattr(value, "detach"):
         if str(value.dtype) == "torch.bfloat16":
-            raise Odd("bfloat16")  # NumPy has no such dtype
+            raise UnsupportedResult("bfloat16")  # NumPy has no such dtype
         return value.detach().cpu().numpy()
     if isinstance(value, np.ndarray | bool | int | float | str) or value is None or value is ...:
         return value
@@ -340,11 +346,11 @@ def plain(value: Any) -> Any:
         return type(value)(plain(item) for item in value) if type(value) in (list, tuple) else tuple(map(plain, value))
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
-    raise Odd(kind_of(value))
+    raise UnsupportedResult(kind_of(value))
 
 
 def kind_of(value: Any) -> str:
-    """The key in `ODD` for an invalid result."""
+    """The key in `UNSUPPORTED` for an invalid result."""
     if isinstance(value, BaseException | type):
         return "class" if isinstance(value, type) else "exception"
     if isinstance(value, set | frozenset):

@@ -10,7 +10,7 @@ class Edited:
     """A function with pieces of its text replaced. It is compiled at the first call, because most are never called.
 
     Args:
-        function: at the top level of its file.
+        function: a function at the top level of its file.
         changes: each `"old -> new"`, applied in order; `"old ->"` deletes the piece.
 
     Raises:
@@ -40,7 +40,7 @@ class Edited:
 
 @functools.cache
 def text_of(function: Callable[..., Any]) -> str:
-    """The lines of a function from its ``def`` on, a hundred times as fast as inspect.getsource."""
+    """The lines of a function from its ``def`` on. inspect.getsource, which parses the file, takes far longer."""
     lines = linecache.getlines(function.__code__.co_filename, function.__globals__)
     start = next(k for k, line in enumerate(lines) if line.startswith(f"def {function.__name__}("))
     ends = (k for k, line in enumerate(lines[start + 1 :], start + 1) if line[0] not in " \n)")

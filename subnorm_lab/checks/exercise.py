@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from subnorm_lab.checks.collect import NEEDS, ODD, Case, Outcome, collect, convert
+from subnorm_lab.checks.collect import NEEDS, UNSUPPORTED, Case, Outcome, collect, convert
 from subnorm_lab.checks.edited import Edited
 from subnorm_lab.checks.sentences import CHANGED, SENTENCES
 
@@ -48,8 +48,8 @@ class Variant:
     Args:
         label: the value in words or in code, as in feedback: "1 / sqrt(2 N)". The exercise's texts show it for the
             parameter's name in braces.
-        value: of the keyword argument with the parameter's name.
-        changes: of the exercise's cells in the sheet, each "old -> new"; none for the first variant.
+        value: what the keyword argument with the parameter's name gets.
+        changes: what to replace in the exercise's cells of the sheet, each "old -> new"; none for the first variant.
     """
 
     def __init__(self, label: str, value: Any, *changes: str) -> None:
@@ -91,7 +91,7 @@ class Exercise:
     """One function to write. Calling the exercise with the student's function checks it.
 
     Args:
-        name: of the function, and of the check.
+        name: the name of the function, and of the check.
         level: 1 to 4; also the points.
         minutes: estimated working time.
         chapter: stem of the notebook that it goes with: "03-layer-normalization".
@@ -103,13 +103,11 @@ class Exercise:
             returns None does not apply to the result.
         way: how to call the answer; see `WAYS` in `subnorm_lab.checks.collect`.
         number: its place in the sheet.
-        parameter: name of a keyword argument that the right answer takes, and cases, facts and mistakes may take.
-        variants: its values; the first is the argument's default, and that of the book and of every class-wide sheet.
-        chosen: the variant of one student's exercise; see `variant`.
-        original: the exercise before its texts are filled in with a variant's label.
         partial: whether the grader gives a wrong answer points, for its share of right cases.
         speaks: what a trained model says with an answer to the exercise of this name. In class it is printed below a
             wrong answer's result.
+        template: what it was made from, if the sheets of different students ask for different variants.
+        chosen: the variant that one student's sheet asks for; see `variant`.
     """
 
     name: str
@@ -125,10 +123,13 @@ class Exercise:
     number: int = 0
     partial: bool = False
     speaks: Callable[[str, Callable[..., Any]], str] | None = None
-    parameter: str = ""
-    variants: Sequence[Variant] = ()
+    template: "Template | None" = None
     chosen: Variant | None = None
-    original: "Exercise | None" = None
+
+    @property
+    def variants(self) -> Sequence[Variant]:
+        """What the sheets of different students may ask for; none if all ask for the same."""
+        return self.template.variants if self.template else ()
 
     def variant(self, label: str) -> "Exercise":
         """The exercise of a student whose sheet asks for this variant: an answer to another is a named mistake.
@@ -136,39 +137,11 @@ class Exercise:
         Raises:
             ValueError: there is no such variant.
         """
-        mine = next((one for one in self.variants if one.label == label), None)
-        if not mine or not self.original:
+        chosen = next((one for one in self.variants if one.label == label), None)
+        if not self.template or not chosen:
             known = ", ".join(repr(one.label) for one in self.variants) or "none"
             raise ValueError(f"{self.name} has no variant {label!r}; its variants are {known}")
-        others = []
-        for one in self.variants:
-            if one is not mine:
-                says = f"this is the answer for {one.label}; yours asks for {label}."
-                others.append(Mistake(one.tag, says, self.original.filled(one).reference))
-        own = self.original.filled(mine)
-        mistakes = [*others, *own.mistakes]
-        return replace(self, reference=own.reference, cases=own.cases, facts=own.facts, mistakes=mistakes, chosen=mine)
-
-    def filled(self, variant: Variant) -> "Exercise":
-        """This exercise with a value of its parameter, in its texts and in its functions."""
-
-        def words(text: str) -> str:
-            return text.format(**{self.parameter: variant.label})
-
-        def own(function: Callable[..., Any]) -> Callable[..., Any]:
-            defaults = getattr(function, "__kwdefaults__", None) or {}
-            if defaults.get(self.parameter, variant.value) == variant.value:
-                return function
-            return partial(function, **{self.parameter: variant.value})
-
-        return replace(
-            self,
-            reference=own(self.reference),
-            cases=own(self.cases),
-            facts=[(words(fact), own(test)) for fact, test in self.facts],
-            mistakes=[replace(m, says=words(m.says), answer=own(m.answer)) for m in self.mistakes],
-            original=self,
-        )
+        return self.template.choose(chosen)
 
     def __call__(self, answer: Callable[..., Any], variant: str = "") -> Result:
         """Check an answer: print the result, and return it. Never raises, unless SUBNORM_CHECKS=raise is set.
@@ -208,9 +181,9 @@ class Exercise:
             trusted: False tests facts only on results of the right form: on any other, a test may use up the memory of
                 this machine.
         """
-        if lacking := lacking_for(self.way):
+        if lacking := missing_library(self.way):
             return Result(self.name, "needs_library", f"this exercise needs {lacking}, which cannot be imported here.")
-        if all(unwritten(outcome) for outcome in outcomes):
+        if all(is_unwritten(outcome) for outcome in outcomes):
             forgotten = any(outcome.value is None and not outcome.error for outcome in outcomes)
             hint = "Your function returns None: if its body is written, a return is missing." if forgotten else ""
             return Result(self.name, "not_done", f"{SENTENCES['not_done']}.", hint)
@@ -245,12 +218,12 @@ class Exercise:
         If the values are wrong, the dtype and the number of calls may also differ from those of our wrong answer.
         """
         chosen = [k for k, case in enumerate(cases) if edge or not case.edge]
-        allowed = (None, "dtype", "calls") if tag in ("value", "shape") else (None,)
+        allowed = ("dtype", "calls") if tag in ("value", "shape") else ()
 
         def alike(mistake: Mistake, k: int) -> bool:
             theirs = self.outcomes(mistake.answer, [cases[k]])[0]
             fault = difference(outcomes[k], theirs)
-            return outcomes[k].error == theirs.error and (fault and fault[0]) in allowed
+            return outcomes[k].error == theirs.error and (fault is None or fault[0] in allowed)
 
         # run each mistake only up to the first case that differs: feedback must be instant
         found = [mistake for mistake in self.mistakes if all(alike(mistake, k) for k in chosen)]
@@ -263,25 +236,73 @@ class Exercise:
 
     def advice(self, cases: Sequence[Case], outcomes: Sequence[Outcome], edge: bool, tag: str) -> str:
         """Advice for an unknown mistake. Facts concern plain cases, so they do not help if those are right."""
-        known = "The ordinary inputs are right: what is special about this one?" if edge else ""
-        if not edge and tag != "error":
-            known = self.holds(cases, outcomes)
-        changed = f"{CHANGED.capitalize()}." if any(outcome.changed for outcome in outcomes) else ""
-        return f"{changed} {known}".strip()
+        if edge:
+            known = "The ordinary inputs are right: what is special about this one?"
+        else:
+            known = "" if tag == "error" else self.holds(cases, outcomes)
+        if any(outcome.changed for outcome in outcomes):
+            return f"{CHANGED.capitalize()}. {known}".strip()
+        return known
 
     def holds(self, cases: Sequence[Case], outcomes: Sequence[Outcome]) -> str:
         """Which facts hold for every result on the plain cases, and which do not."""
         plain = [(c, o) for c, o in zip(cases, outcomes, strict=True) if not c.edge and not o.error]
         if not self.facts or not plain:
             return ""
-        kept = {fact: [safely(test, case, outcome) for case, outcome in plain] for fact, test in self.facts}
-        told = {fact: all(found) for fact, found in kept.items() if None not in found}
-        yes, no = ("; ".join(fact for fact in told if told[fact] == wanted) for wanted in (True, False))
-        if not told:
+        kept = {fact: [fact_holds(test, case, outcome) for case, outcome in plain] for fact, test in self.facts}
+        decided = {fact: all(found) for fact, found in kept.items() if None not in found}
+        yes, no = ("; ".join(fact for fact in decided if decided[fact] == wanted) for wanted in (True, False))
+        if not decided:
             return ""
         if not yes:
             return f"What does not hold: {no}."
         return f"What holds: {yes}." + (f" What does not: {no}." if no else "")
+
+
+@dataclass(frozen=True)
+class Template:
+    """An exercise with one value left open, and the variants that fill it.
+
+    Args:
+        exercise: its texts may contain the parameter's name in braces.
+        parameter: name of a keyword argument that the right answer takes, and cases, facts and mistakes may take.
+        variants: the first is the argument's default, and that of the book and of every class-wide sheet.
+    """
+
+    exercise: Exercise
+    parameter: str
+    variants: Sequence[Variant]
+
+    def fill(self, variant: Variant) -> Exercise:
+        """The exercise with this value, in its texts and in its functions."""
+
+        def words(text: str) -> str:
+            return text.format(**{self.parameter: variant.label})
+
+        def own(function: Callable[..., Any]) -> Callable[..., Any]:
+            defaults = getattr(function, "__kwdefaults__", None) or {}
+            if defaults.get(self.parameter, variant.value) == variant.value:
+                return function
+            return partial(function, **{self.parameter: variant.value})
+
+        return replace(
+            self.exercise,
+            reference=own(self.exercise.reference),
+            cases=own(self.exercise.cases),
+            facts=[(words(fact), own(test)) for fact, test in self.exercise.facts],
+            mistakes=[replace(m, says=words(m.says), answer=own(m.answer)) for m in self.exercise.mistakes],
+            template=self,
+        )
+
+    def choose(self, chosen: Variant) -> Exercise:
+        """The exercise of a student whose sheet asks for this variant."""
+        others = []
+        for one in self.variants:
+            if one is not chosen:
+                says = f"this is the answer for {one.label}; yours asks for {chosen.label}."
+                others.append(Mistake(one.tag, says, self.fill(one).reference))
+        own = self.fill(chosen)
+        return replace(own, mistakes=[*others, *own.mistakes], chosen=chosen)
 
 
 #: tag, change, sentence, and an optional source. The change is one "old -> new", several, or a wrong answer.
@@ -289,24 +310,25 @@ Row = tuple[str, str | tuple[str, ...] | Callable[..., Any], str] | tuple[str, A
 
 
 def exercise(
-    *, mistakes: Sequence[Row], variants: Sequence[tuple[Any, ...]] = (), **settings: Any
+    *, mistakes: Sequence[Row], parameter: str = "", variants: Sequence[tuple[Any, ...]] = (), **settings: Any
 ) -> Callable[[Callable[..., Any]], Exercise]:
     """A decorator that makes an `Exercise` from its right answer, and names it after that function.
 
     Args:
         mistakes: one row each: ``("ddof1", "x.var(-1, -> x.var(-1, ddof=1,", "your variance is unbiased.")``,
             optionally with a source; https://github.com/ can be left out.
+        parameter: what the variants differ in; see `Template`.
         variants: one row each, the first for the default: ``("percent", 100, "a fraction -> percent")``; see `Variant`.
         settings: the other arguments of an `Exercise`.
     """
 
-    def made(reference: Callable[..., Any]) -> Exercise:
+    def make(reference: Callable[..., Any]) -> Exercise:
         named = [mistake(reference, *row) for row in mistakes]
+        new = Exercise(name=reference.__name__, reference=reference, mistakes=named, **settings)
         values = [Variant(*row) for row in variants]
-        new = Exercise(name=reference.__name__, reference=reference, mistakes=named, variants=values, **settings)
-        return new.filled(values[0]) if values else new
+        return Template(new, parameter, values).fill(values[0]) if values else new
 
-    return made
+    return make
 
 
 def mistake(reference: Callable[..., Any], tag: str, change: Any, says: str, source: str = "") -> Mistake:
@@ -337,7 +359,7 @@ def progress() -> None:
     print(f"{sum(map(bool, SEEN.values()))} of {len(SEEN)} exercises that you have checked are right.")
 
 
-def lacking_for(way: str) -> str:
+def missing_library(way: str) -> str:
     """The name of a library that this way of calling needs but that cannot be imported; otherwise empty."""
     for module, name in NEEDS.get(way, {}).items():
         try:
@@ -347,7 +369,7 @@ def lacking_for(way: str) -> str:
     return ""
 
 
-def unwritten(outcome: Outcome) -> bool:
+def is_unwritten(outcome: Outcome) -> bool:
     """Whether the function has no body yet."""
     # a PyTorch module without a forward raises the same error
     return (outcome.error == "NotImplementedError" and '"forward"' not in outcome.message) or (
@@ -355,7 +377,7 @@ def unwritten(outcome: Outcome) -> bool:
     )
 
 
-def safely(test: Callable[..., bool | None], case: Case, outcome: Outcome) -> bool | None:
+def fact_holds(test: Callable[..., bool | None], case: Case, outcome: Outcome) -> bool | None:
     """Whether a fact holds for a result, which may have any shape or type; None if it does not apply."""
     try:
         found = test(outcome.value, *convert(case.args, tensors=False))  # a copy: calls are counted
@@ -371,8 +393,8 @@ def difference(got: Outcome, wanted: Outcome) -> tuple[str, str] | None:
             return None
         if not got.error:
             return "no_error", f"{SENTENCES['no_error']}: it returns {short(got.value)}, expected {wanted.error}"
-        if got.about in ODD:
-            return "error", ODD[got.about]
+        if got.about in UNSUPPORTED:
+            return "error", UNSUPPORTED[got.about]
         where = f" in line {got.line} of your cell" if got.line else ""
         return "error", f"it raises {got.error}{where}" + (f": {got.message}" if got.message else "")
     for tag, numbers in differences(got.value, wanted.value, "the result"):

@@ -34,9 +34,9 @@ def case(name: str, *args: Any, edge: bool = False, dtype: str = "", **settings:
 
     Args:
         name: a description for the feedback, as of a `Case`.
-        args: of ``inputs``, and ``settings`` as well.
-        edge: see `Case`.
-        dtype: of all arrays, if not the one that ``inputs`` gives them.
+        args: what ``inputs`` gets after the generator, as well as ``settings``.
+        edge: as of a `Case`.
+        dtype: the dtype to give all arrays, if not the one that ``inputs`` gives them.
     """
 
     def draw(inputs: Inputs, rng: np.random.Generator) -> Case:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from subnorm_lab.checks.collect import Case, collect
-from subnorm_lab.checks.exercise import unwritten
+from subnorm_lab.checks.exercise import is_unwritten
 
 Function = Callable[..., Any]
 EPS = 1e-5
@@ -23,7 +23,7 @@ STORY = 105  # tokens of the story, which end with a sentence
 LONGEST = 120  # characters of a sample
 
 
-class Silent(Exception):
+class SpeechError(Exception):
     """The model cannot speak; the message says why."""
 
 
@@ -33,12 +33,12 @@ def part(name: str, answer: Function) -> Function:
     def called(*args: Any) -> Any:
         given = tuple(for_tensors_too(arg) if callable(arg) else arg for arg in args)
         outcome = collect(answer, [Case(name, given)])[0]
-        if outcome.error == "Silent":  # from another part, which this one called
-            raise Silent(outcome.message)
-        if unwritten(outcome):
-            raise Silent(f"{name} is not done yet")
+        if outcome.error == "SpeechError":  # from another part, which this one called
+            raise SpeechError(outcome.message)
+        if is_unwritten(outcome):
+            raise SpeechError(f"{name} is not done yet")
         if outcome.error:
-            raise Silent(f"{name} raises {outcome.error}")
+            raise SpeechError(f"{name} raises {outcome.error}")
         return outcome.value
 
     return called
@@ -95,11 +95,11 @@ def scores(text: Sequence[int], model: Any, parts: dict[str, Function]) -> Any:
     return parts["next_scores"](x, norm, model.gains[-1], model.embedding)
 
 
-def told(answers: dict[str, Function], tokens: int) -> str:
+def tell_story(answers: dict[str, Function], tokens: int) -> str:
     """The story of the model with these functions, and right ones for all others.
 
     Raises:
-        Silent: a function raises, or returns what the model cannot use.
+        SpeechError: a function raises, or returns what the model cannot use.
     """
     from subnorm_lab import (
         checks,  # not at the top: it imports this module
@@ -115,7 +115,7 @@ def told(answers: dict[str, Function], tokens: int) -> str:
         nonlocal asked
         asked += 1
         if asked > 2 * tokens:
-            raise Silent("tell does not end")
+            raise SpeechError("tell does not end")
         return scores(text, model, parts)
 
     with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -123,22 +123,22 @@ def told(answers: dict[str, Function], tokens: int) -> str:
         try:
             story = parts["tell"](next_scores, [stories.BOS], tokens, stories.BOS)
             return model.tokenizer.decode([stories.BOS, *map(int, story[: 2 * tokens])])
-        except Silent:
+        except SpeechError:
             raise
         except Exception as error:
-            raise Silent(f"it cannot use a result ({type(error).__name__})") from None
+            raise SpeechError(f"it cannot use a result ({type(error).__name__})") from None
 
 
 @functools.cache
 def right_words(tokens: int) -> str:
-    return told({}, tokens)
+    return tell_story({}, tokens)
 
 
 def speech(name: str, answer: Function) -> str:
     """The beginning of what the model says with this answer, on one line."""
     try:
-        text = told({name: answer}, TOKENS)
-    except Silent as why:
+        text = tell_story({name: answer}, TOKENS)
+    except SpeechError as why:
         return f"nothing, because {why}."
     shown = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     if not shown:
@@ -156,8 +156,8 @@ def story(
     yours = {"norm": norm, "head": head, "swiglu": swiglu}
     yours |= {"story_block": story_block, "next_scores": next_scores, "tell": tell}
     try:
-        text = told(yours, STORY)
-    except Silent as why:
+        text = tell_story(yours, STORY)
+    except SpeechError as why:
         print(f"○ story: the model says nothing yet, because {why}.")
         return
     print("\n".join(textwrap.fill(line, 79) for line in text.split("\n")))

@@ -218,7 +218,7 @@ COMBINED = {
     "layer_norm_from_rms": [
         both("layer_norm_from_rms", "no_centre", "no_beta"),
         both("layer_norm_from_rms", "axis0", "no_gamma"),
-        both("layer_norm_from_rms", "centre_last", "beta_first"),
+        lambda x, norm, gamma, beta: (y := gamma * (norm(x) + beta)) - y.mean(-1, keepdims=True),
         lambda x, norm, gamma, beta: sn.layer_norm(x, gamma),
     ],
     "add_rms_norm": [

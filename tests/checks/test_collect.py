@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from subnorm_lab.checks.collect import ODD, Case, Device, Norm, Outcome, Sublayer, collect, missing
+from subnorm_lab.checks.collect import UNSUPPORTED, Case, Device, Norm, Outcome, Sublayer, collect, missing_module
 
 RNG = np.random.default_rng(5)
 X, WEIGHT = RNG.normal(size=(2, 3, 4)), RNG.normal(size=(4, 4))
@@ -24,7 +24,7 @@ def test_a_sublayer_computes_what_its_kind_says(kind, expected):
     sublayer = Sublayer(kind, WEIGHT)
     np.testing.assert_allclose(sublayer(X), expected)
     np.testing.assert_allclose(Sublayer(kind, torch.tensor(WEIGHT))(torch.tensor(X)).numpy(), expected)
-    sublayer.veiled()(X)
+    sublayer.veil()(X)
     assert sublayer.calls == 2
 
 
@@ -66,7 +66,7 @@ def without_neighbour(row):
 def test_a_norm_computes_what_its_kind_says(kind, number, expected):
     gain = np.array([1.0, 2.0, -3.0, 0.5, 1.5])
     np.testing.assert_allclose(Norm(kind, number=number)(TOKENS), expected, atol=1e-9)
-    np.testing.assert_allclose(Norm(kind, gain, number).veiled()(TOKENS), expected * gain, atol=1e-9)
+    np.testing.assert_allclose(Norm(kind, gain, number).veil()(TOKENS), expected * gain, atol=1e-9)
 
 
 def test_a_power_norm_has_the_size_that_its_exponent_says():
@@ -87,7 +87,7 @@ def test_a_norm_takes_a_batch_of_tokens(shape):
 
 def test_a_device_queues_its_work():
     device = Device(launch=1.0, work=[10.0, 20.0, 40.0], first=5.0)
-    api = device.veiled()
+    api = device.veil()
     assert api.clock() == 0
     api.run()  # begins at 1
     assert (api.clock(), device.ready) == (1, 16)
@@ -137,7 +137,7 @@ def outcome(answer, *args):
 )
 def test_what_comes_back_and_is_no_value_is_named(result, about):
     found = outcome(lambda x: result, 1)
-    assert (found.error, found.about, found.message) == ("TypeError", about, ODD[about].split("\n")[0])
+    assert (found.error, found.about, found.message) == ("TypeError", about, UNSUPPORTED[about].split("\n")[0])
 
 
 class Base(KeyError):
@@ -185,14 +185,14 @@ def test_the_module_that_is_missing_is_named():
         import no_such_module  # noqa: F401
 
     assert outcome(answer).about == "no_such_module"
-    assert missing(ModuleNotFoundError("no", name="x" * 200)) == "x" * 100
-    assert missing(AttributeError("no", name="x")) == ""
+    assert missing_module(ModuleNotFoundError("no", name="x" * 200)) == "x" * 100
+    assert missing_module(AttributeError("no", name="x")) == ""
     hidden = ImportError("no")
     hidden.absent = "torch"
-    assert missing(hidden) == "torch"
+    assert missing_module(hidden) == "torch"
 
 
-def test_inputs_in_a_list_are_veiled_too():
+def test_inputs_in_a_list_are_functions_too():
     found = outcome(lambda parts: [type(part).__name__ for part in parts], [Sublayer("linear", np.eye(2)), 3])
     assert found.value == ["function", "int"]
 

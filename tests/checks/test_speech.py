@@ -9,7 +9,7 @@ from checks import bank_ex06
 
 from subnorm_lab import checks, stories
 from subnorm_lab.checks import speech
-from subnorm_lab.checks.speech import TOKENS, right_words, told
+from subnorm_lab.checks.speech import TOKENS, right_words, tell_story
 from subnorm_lab.stories import files as story_files
 
 EXERCISES = {exercise.name: exercise for exercise in checks.SETS["ex06"]}
@@ -29,7 +29,7 @@ def test_with_right_functions_it_tells_what_its_author_published():
 @pytest.mark.parametrize("name", RIGHT)
 def test_other_right_functions_tell_the_same(name):
     for answer in bank_ex06.RIGHT[name]:
-        assert told({name: answer}, 20) == right_words(20)
+        assert tell_story({name: answer}, 20) == right_words(20)
 
 
 def test_a_check_shows_it_below_a_wrong_answer_and_its_verdict_does_not_depend_on_it(capsys):
@@ -52,7 +52,7 @@ def test_nothing_is_said_of_an_answer_that_is_right_or_does_not_run(answer, caps
 
 def test_a_loud_mistake_does_not_begin_the_story():
     for name, tag in [("norm", "no_gamma"), ("story_block", "no_residual"), ("tell", "least_likely")]:
-        assert not told({name: mistaken(name, tag)}, 12).startswith("Once upon a time")
+        assert not tell_story({name: mistaken(name, tag)}, 12).startswith("Once upon a time")
 
 
 def without_end(next_scores, tokens, count, end):
@@ -103,16 +103,16 @@ def test_a_function_that_writes_to_its_inputs_harms_no_weight():
         gate *= 0
         return y
 
-    assert told({"swiglu": greedy}, 12) == right_words(12)
+    assert tell_story({"swiglu": greedy}, 12) == right_words(12)
 
 
 def test_the_story_of_ones_own_functions(capsys):
     checks.story(**RIGHT)
     out = capsys.readouterr().out
-    told_words = out.split("\n\n✓ story: word for word")[0].split()
-    assert told_words == story_files.published()[0].split()[: len(told_words)]
-    assert len(told_words) > 50
-    assert told_words[-1].endswith(".")
+    words = out.split("\n\n✓ story: word for word")[0].split()
+    assert words == story_files.published()[0].split()[: len(words)]
+    assert len(words) > 50
+    assert words[-1].endswith(".")
     checks.story(**RIGHT | {"next_scores": mistaken("next_scores", "no_final_norm")})
     assert "○ story: after 15 words it leaves the story" in capsys.readouterr().out
 
@@ -129,4 +129,4 @@ def test_a_story_without_all_functions_says_which_is_missing(capsys):
 
 def test_an_answer_for_tensors_is_a_part_too():
     answers = {name: next(a for a in bank_ex06.RIGHT[name] if "torch" in a.__name__) for name in RIGHT}
-    assert told(answers, 12) == right_words(12)
+    assert tell_story(answers, 12) == right_words(12)

@@ -7,7 +7,7 @@ from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, PATIENT, SET, SETUP, cel
 from helpers.parts import need
 
 from subnorm_classroom.grading import grade
-from subnorm_lab.checks.collect import ODD
+from subnorm_lab.checks.collect import UNSUPPORTED
 
 BODY = "def layer_norm(x, gamma, beta, eps):\n    "
 CHOSEN_LINE = """def layer_norm(x, gamma, beta, eps):
@@ -30,10 +30,10 @@ RUNS = {
 }
 SAYS = {  # the cell of layer_norm, its diagnosis, and the message
     "no return": (BODY + "y = x", "not_done", "not done yet. Your function returns None: if its body is"),
-    "generator": (BODY + "yield x", "error", f"on a (3, 8) batch, {ODD['generator']}."),
-    "class": (BODY + "return dict", "error", f"on a (3, 8) batch, {ODD['class']}."),
-    "set": (BODY + "return {1, 2}", "error", f"on a (3, 8) batch, {ODD['set']}."),
-    "bfloat16": (BODY + "import torch; return torch.ones(2).bfloat16()", "error", ODD["bfloat16"]),
+    "generator": (BODY + "yield x", "error", f"on a (3, 8) batch, {UNSUPPORTED['generator']}."),
+    "class": (BODY + "return dict", "error", f"on a (3, 8) batch, {UNSUPPORTED['class']}."),
+    "set": (BODY + "return {1, 2}", "error", f"on a (3, 8) batch, {UNSUPPORTED['set']}."),
+    "bfloat16": (BODY + "import torch; return torch.ones(2).bfloat16()", "error", UNSUPPORTED["bfloat16"]),
     "module inside": (BODY + "import no_such", "error", "ModuleNotFoundError in line 2 of its cell: there is no"),
     "module in its cell": (f"import no_such.part as p\n{LAYER_NORM}", "cell_error", "(2, counting text cells) raises "
                            "ModuleNotFoundError: there is no module no_such here."),

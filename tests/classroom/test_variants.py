@@ -28,8 +28,9 @@ CLASS = ("Ada Lovelace", "Hopper, Grace", "Emmy Noether_1882")
 
 def answer_to(ex):
     """The text of a right answer, with the student's own value in place of the default."""
-    value = f"{ex.parameter}={ex.chosen.value!r})"
-    return re.sub(rf"{ex.parameter}=[^)]+\)", value, text_of(getattr(checks, ex.name).reference), count=1)
+    name = ex.template.parameter
+    value = f"{name}={ex.chosen.value!r})"
+    return re.sub(rf"{name}=[^)]+\)", value, text_of(getattr(checks, ex.name).reference), count=1)
 
 
 def own_sheet(exercises):

@@ -31,7 +31,7 @@ def inputs(rng, shape, kind="tanh", zeros=False):
          "yakhyo/darknet-pytorch/issues/2"),
         ("branch_lost", "sublayer(x) -> x",
          "x is added to itself, x + x: the branch is lost; the other term is F(x).", "theislab/CellFlow/pull/296"),
-        ("overwritten", "return -> x = sublayer(x); return",
+        ("overwritten", lambda x, sublayer: (h := sublayer(x)) + sublayer(h),
          "x was replaced by F(x) before the sum, which gives F(x) + F(F(x)); keep x for the skip path."),
         ("skip_normed", lambda x, sublayer: (h := sn.layer_norm(x)) + sublayer(h),
          "x is normalised before the fork, so the skip path carries norm(x); here it carries x.",

@@ -32,6 +32,14 @@ def right(*names):
     return test
 
 
+def wrapped(d, eps):
+    import torch
+
+    outer = torch.nn.Sequential()
+    outer.norm = make_layer_norm.reference(d, eps)
+    return outer
+
+
 @exercise(
     number=5, level=2, minutes=15, chapter="03-layer-normalization",
     objective="write LayerNorm as a module, and check it against PyTorch's to the last digits",
@@ -60,7 +68,7 @@ def right(*names):
         ("no_gradient", ("ones(d)) -> ones(d), requires_grad=False)", "zeros(d)) -> zeros(d), requires_grad=False)"),
          "weight and bias get no gradient, so they would never be trained; make both a torch.nn.Parameter.",
          "harvard-edge/cs249r_book/pull/1504"),
-        ("wrapped", "return LayerNorm() -> outer = torch.nn.Sequential(); outer.norm = LayerNorm(); return outer",
+        ("wrapped", wrapped,
          "your parameters belong to a module inside your module, and are saved under its name, as norm.weight."),
         ("one_row", ("ones(d) -> ones(1, d)", "zeros(d) -> zeros(1, d)"),
          "your parameters have shape (1, d); those of torch.nn.LayerNorm have shape (d,)."),

@@ -7,6 +7,10 @@ def inputs(rng, shape):
     return rows(rng, shape), Sublayer("peak"), gains(rng, d), rng.normal(0.5, 0.5, d)
 
 
+def centred(x):
+    return x - x.mean(-1, keepdims=True)
+
+
 @exercise(
     number=2, level=1, minutes=10, chapter="04-rmsnorm",
     objective="name the one difference between RMSNorm and LayerNorm, and turn one into the other",
@@ -14,10 +18,9 @@ def inputs(rng, shape):
     mistakes=[
         ("no_centre", "norm(centred) -> norm(x)",
          "the mean is not subtracted, which is LayerNorm's first step. RMSNorm with beta is not LayerNorm."),
-        ("centre_after", "norm(centred) -> norm(x); xhat = xhat - xhat.mean(-1, keepdims=True)",
+        ("centre_after", lambda x, norm, gamma, beta: gamma * centred(norm(x)) + beta,
          "the mean is subtracted after rms_norm; subtract it before, so that the mean square is the variance."),
-        ("centre_last", ("norm(centred) -> norm(x)",
-                         "return gamma * xhat + beta -> y = gamma * xhat + beta; return y - y.mean(-1, keepdims=True)"),
+        ("centre_last", lambda x, norm, gamma, beta: centred(gamma * norm(x) + beta),
          "the mean is subtracted from the finished result, together with a part of beta; subtract it from x."),
         ("axis0", "-1 -> 0", "the mean is taken over the batch; LayerNorm takes that of each token, over axis -1."),
         ("all_axes", "-1 -> None", "the whole array shares one mean; each token has its own, over axis -1."),

@@ -24,13 +24,18 @@ def right(placement):
     return lambda y, *args: args[-1] != placement or np.allclose(y, block.reference(*args), 1e-4, 1e-5)
 
 
+def swapped(x, attention, feed_forward, norms, placement):
+    other = {"pre": "post", "post": "pre"}.get(placement, placement)
+    return block.reference(x, attention, feed_forward, norms, other)
+
+
 @exercise(
     number=7, level=4, minutes=25, chapter="06-the-block-assembled",
     objective="build a block from a specification in words, in four placements",
     cases=cases,
     facts=[(f'placement "{name}"', right(name)) for name in ("pre", "post", "sandwich", "parallel")],
     mistakes=[
-        ("pre_and_post_swapped", ('"pre" -> "old pre"', '"post" -> "pre"', '"old pre" -> "post"'),
+        ("pre_and_post_swapped", swapped,
          '"pre" and "post" are swapped: "pre" normalises the input of a sublayer, "post" normalises the sum.'),
         ("norm_twice", "f(n[1](x)) -> f(n[0](x))",
          'in "pre" the first norm serves both sublayers; each has its own.', "allenai/OLMo/issues/222"),
@@ -55,7 +60,7 @@ def right(placement):
          'in "parallel" x is added twice, once for each sublayer; add it once.'),
         ("parallel_normed_skip", "x + a(h) -> h + a(h)",
          'in "parallel" the skip path carries norm(x); it must carry x itself.'),
-        ("unknown_is_none", "raise -> return None; raise",
+        ("unknown_is_none", 'raise ValueError(f"no such placement: {placement!r}") -> return None',
          "an unknown placement returns None; a ValueError tells the caller what is wrong."),
         ("key_error", "ValueError -> KeyError",
          "an unknown placement raises a KeyError, as a dictionary does; the task asks for a ValueError."),

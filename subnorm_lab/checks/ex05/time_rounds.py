@@ -10,8 +10,15 @@ def inputs(rng, warm_up, rounds):
     return device, warm_up, rounds
 
 
-NO_SYNC = "device.synchronize()  # the round is done ->"
-ONE_START = ("start = device.clock() ->", "seconds = [] -> seconds, start = [], device.clock()")
+def around_all(device, warm_up, rounds, *, unit=1):
+    for _ in range(warm_up):
+        device.run()
+    device.synchronize()
+    start = device.clock()
+    for _ in range(rounds):
+        device.run()
+    device.synchronize()
+    return unit * (device.clock() - start) / rounds
 
 
 @exercise(
@@ -30,7 +37,7 @@ ONE_START = ("start = device.clock() ->", "seconds = [] -> seconds, start = [], 
          "Seconds of each round -> Milliseconds of each round"),
     ],
     mistakes=[
-        ("no_sync", NO_SYNC,
+        ("no_sync", "device.synchronize()  # the round is done ->",
          "the clock stops when the work has been launched, not when it is done; "
          "call synchronize() before you read the clock again.", "pytorch/pytorch/issues/18012"),
         ("no_sync_before", "device.synchronize()  # the warm-up is done ->",
@@ -51,12 +58,10 @@ ONE_START = ("start = device.clock() ->", "seconds = [] -> seconds, start = [], 
         ("fastest", "np.array -> np.min",
          "the result is one number, the fastest round; the task asks for the time of every round.",
          "flix/flix/issues/3703"),
-        ("around_all", (*ONE_START, NO_SYNC,
-                        "return unit * np.array(seconds) -> "
-                        "device.synchronize(); return unit * (device.clock() - start) / rounds"),
+        ("around_all", around_all,
          "you time all rounds together and divide, so launches hide behind the work of the previous round; "
          "time each round."),
-        ("one_start", ONE_START,
+        ("one_start", ("start = device.clock() ->", "seconds = [] -> seconds, start = [], device.clock()"),
          "the clock starts once, so each round includes the earlier ones; start it again in each round."),
         ("milliseconds", "unit * -> 1000 * unit *",
          "the result is 1000 times too large: clock() returns seconds, and the task asks for {unit}.",
