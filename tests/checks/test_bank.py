@@ -78,13 +78,6 @@ def test_right_answers_have_room(name, monkeypatch):
     """A right answer that only just passes on these seeds fails on another, in another student's hand-in."""
     room = {dtype: (rtol / 2, atol / 2) for dtype, (rtol, atol) in TOLERANCE.items()}
     monkeypatch.setattr("subnorm_lab.checks.exercise.TOLERANCE", room)
-    for k, answer in enumerate([EXERCISES[name].reference, *RIGHT.get(name, [])]):
-        wrong = {seed: str(result) for seed in SEEDS if not (result := judged(name, answer, seed))}
-        assert wrong == {}, "the reference" if k == 0 else f"RIGHT[{name!r}][{k - 1}]"
-
-
-@each_exercise
-def test_right_answers_pass(name):
     answers = [EXERCISES[name].reference, *RIGHT.get(name, [])]
     assert len(answers) >= 3, f"RIGHT in a bank_ex*.py needs two other right answers to {name}"
     for k, answer in enumerate(answers):
@@ -130,7 +123,7 @@ def test_what_an_answer_gets_says_nothing_by_its_attributes(name):
 @each_exercise
 def test_no_constant_passes(name):
     exercise = EXERCISES[name]
-    values = [0, 1, 0.0, 1.0, -1, np.nan, True, False, "", "a", [], (), {}, np.zeros(()), np.zeros(8)]
+    values = [None, ..., 0, 1, 0.0, 1.0, -1, np.nan, True, False, "", "a", [], (), {}, np.zeros(()), np.zeros(8)]
     values += [o.value for o in exercise.outcomes(exercise.reference, cases_of(name, CLASS_SEED))]
     for value in values:
         for seed in SEEDS[:3]:
@@ -149,17 +142,6 @@ def test_the_results_of_class_do_not_pass_in_grading(name):
     exercise = EXERCISES[name]
     known = exercise.outcomes(exercise.reference, cases_of(name, CLASS_SEED))
     assert not [seed for seed in SEEDS[1:] if exercise.judge(cases_of(name, seed), known)]
-
-
-@each_exercise
-@pytest.mark.parametrize("value", [None, ..., NotImplementedError])
-def test_an_empty_answer_is_not_done(name, value):
-    def answer(*args):
-        if value is NotImplementedError:
-            raise NotImplementedError
-        return value
-
-    assert judged(name, answer, CLASS_SEED).tag == "not_done"
 
 
 @each_exercise

@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 
-from subnorm_lab.checks.collect import UNSUPPORTED, Case, Device, Norm, Outcome, Sublayer, collect, missing_module
+from subnorm_lab.checks.collect import (
+    UNSUPPORTED,
+    Case,
+    Device,
+    Norm,
+    Outcome,
+    Scores,
+    Sublayer,
+    collect,
+    missing_module,
+)
 
 RNG = np.random.default_rng(5)
 X, WEIGHT = RNG.normal(size=(2, 3, 4)), RNG.normal(size=(4, 4))
@@ -115,6 +125,16 @@ def test_a_device_begins_at_rest():
     assert (device.clock(), device.ready) == (1, 4)
 
 
+def test_scores_depend_on_all_tokens_and_end_a_loop_without_end():
+    table = np.arange(7.0)[:, None]
+    scores = Scores(table).veil()
+    assert [scores(text).item() for text in ([], [2], [2, 5], [5, 2])] == [0, 3, 1, 0]  # 3 * 3 + 5 + 1, modulo 7
+    for _ in range(96):
+        scores([1])
+    with pytest.raises(RuntimeError, match="more than 100 times"):
+        scores([1])
+
+
 def test_an_outcome_says_nothing_of_what_did_not_happen():
     assert (Outcome().line, Outcome().changed, Outcome().error, Outcome().calls) == (0, False, "", [])
 
@@ -165,7 +185,7 @@ def test_the_kinds_of_an_error_are_the_classes_above_it():
 
 
 def test_a_message_is_cut():
-    assert outcome(raising(ValueError("x" * 1000))).message == "x" * 300
+    assert outcome(raising(ValueError("x" * 1000 + "\nsecond line"))).message == "x" * 300
 
 
 def test_the_line_is_the_last_one_of_the_answer_itself():
@@ -250,3 +270,5 @@ def test_a_module_factory_gives_a_module():
     args = (3, 1e-5, {}, np.ones((1, 3)), np.ones((1, 3)))
     for answer, about in ((lambda d, eps: torch.nn.Identity, "class"), (lambda d, eps: 3, "no_module")):
         assert collect(answer, [Case("one", args)], "module")[0].about == about
+    found = collect(lambda d, eps: torch.nn.Identity(), [Case("one", (*args[:4], 2 * args[4]))], "module")[0].value
+    np.testing.assert_array_equal(found["dx"], 2 * args[4])

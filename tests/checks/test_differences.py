@@ -86,6 +86,8 @@ def test_right_values_in_another_dtype(got, wanted):
         (1.5, [1, 2], "the result is 1.5, expected a list of 2 values"),
         (np.array(1), True, "the result is 1, expected True"),
         (np.array([True]), True, "the result is an array of shape (1,), expected True"),
+        ({"mean": 9}, {"mean": 1.5}, "mean is 9, expected 1.5"),
+        ({"shape": [3]}, {"shape": [3, "rows"]}, "shape has 1 values, expected 2"),
     ],
 )
 def test_what_is_said_of_a_wrong_form(got, wanted, words):
