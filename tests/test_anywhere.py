@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-from tools import course
+from tools import checkout
 
 SAMPLE = [
     "tests/test_parts.py",
@@ -18,7 +18,7 @@ SAMPLE = [
 
 def test_the_tests_pass_in_a_folder_of_any_name(tmp_path):
     copy = tmp_path / "Mein Kurs" / "subnorm ü"
-    shutil.copytree(course.ROOT, copy, ignore=course.GENERATED)
+    shutil.copytree(checkout.ROOT, copy, ignore=checkout.GENERATED)
     env = {**os.environ, "PYTHONPATH": str(copy)}  # before the checkout, which .venv has as installed package
     pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
     done = subprocess.run([*pytest, *SAMPLE], cwd=copy, env=env, capture_output=True, encoding="utf-8")

@@ -23,9 +23,9 @@ CONFIG = "title: Small\nonly_build_toc_files: true\nexclude_patterns: [_build]\n
 TOC = "format: jb-book\nroot: intro\nchapters:\n  - file: notebooks/03-norms\n  - file: book/more\n"
 BUILD = (
     "import pathlib, sys\n"
-    "from tools import course\n"
-    "course.PYTHON = pathlib.Path(sys.executable)\n"
-    "sys.exit(not course.build())"
+    "from tools import build, checkout\n"
+    "checkout.PYTHON = pathlib.Path(sys.executable)\n"
+    "sys.exit(not build.build())"
 )
 
 

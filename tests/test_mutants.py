@@ -46,16 +46,16 @@ def test_count_down():
 """
 COMMAND = """import json, sys
 from pathlib import Path
-from tools import course, mutants
+from tools import checkout, mutants
 
-course.ROOT = Path(sys.argv.pop(1))
-mutants.TABLE = course.ROOT / "mutants.md"
-mutants.SURVIVORS = course.ROOT / "_build" / "mutants.json"
+checkout.ROOT = Path(sys.argv.pop(1))
+mutants.TABLE = checkout.ROOT / "mutants.md"
+mutants.SURVIVORS = checkout.ROOT / "_build" / "mutants.json"
 mutants.PARTS = {"part": {"small.py": ["test_small.py"]}}
 mutants.PRELOADED = ()
 mutants.LEAST = 1
 if changes := json.loads(sys.argv.pop(1)):
-    text = (course.ROOT / "small.py").read_text()
+    text = (checkout.ROOT / "small.py").read_text()
     mutants.mutants = lambda file: [
         mutants.Mutant(file, 1 + text[: text.index(was)].count(chr(10)), was, now, text.replace(was, now))
         for was, now in changes
@@ -73,7 +73,7 @@ def small(tmp_path):
     def small(*words, changes=(), status=0):
         env = {**os.environ, "HOME": str(tmp_path)}
         command = [sys.executable, "-c", COMMAND, tmp_path, json.dumps(changes), *words]
-        done = subprocess.run(command, cwd=mutants.course.ROOT, env=env, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=mutants.checkout.ROOT, env=env, capture_output=True, text=True)
         assert done.returncode == status, done.stderr
         assert (tmp_path / "small.py").read_text() == SMALL
         return done.stderr if status else done.stdout
@@ -120,7 +120,7 @@ def test_a_test_that_waits_for_ever_is_ended(tmp_path):
         "import time; from pathlib import Path; from tools import mutants; mutants.WAITING = 0.1; "
         f"mutants.Listener({{}}, Path({str(tmp_path)!r})).pytest_runtest_logstart('a test'); time.sleep(600)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=mutants.course.ROOT)
+    done = subprocess.run([sys.executable, "-c", code], cwd=mutants.checkout.ROOT)
     assert done.returncode == -signal.SIGALRM
 
 
@@ -176,7 +176,7 @@ def test_cosmic_ray_makes_the_faults(small, tmp_path):
 
 @needs_cosmic_ray
 def test_an_exception_of_a_module_stops_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(mutants.course, "ROOT", tmp_path)
+    monkeypatch.setattr(mutants.checkout, "ROOT", tmp_path)
     (tmp_path / "small.py").write_text("try:\n    x = 1 + 2\nexcept (ValueError, csv.Error):\n    x = 0\n")
     found = {mutant.now for mutant in mutants.mutants("small.py")}
     assert {"x = 1 - 2", "except (CosmicRayTestingException, csv.Error):"} <= found
@@ -184,7 +184,7 @@ def test_an_exception_of_a_module_stops_nothing(tmp_path, monkeypatch):
 
 @needs_cosmic_ray
 def test_every_package_that_cosmic_ray_brings_is_pinned():
-    text = (mutants.course.ROOT / "constraints.txt").read_text("utf-8")
+    text = (mutants.checkout.ROOT / "constraints.txt").read_text("utf-8")
     pins = {canonicalize_name(name): number for name, number in re.findall(r"(?m)^([\w.-]+)==(\S+)$", text)}
     found = requirements.packages("requirements-mutants.txt")
     assert len(found) > 20
@@ -211,7 +211,7 @@ def test_a_sample_is_the_same_each_time(monkeypatch):
 def test_the_files_and_tests_of_a_part_are_there(part):
     for file, tests in mutants.PARTS[part].items():
         for name in (file, *tests):
-            assert Path(mutants.course.ROOT, name).is_file(), name
+            assert Path(mutants.checkout.ROOT, name).is_file(), name
 
 
 def test_the_table_is_of_files_that_the_command_tries():

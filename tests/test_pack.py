@@ -21,7 +21,7 @@ from pypdf import PdfReader
 from subnorm_book.output import repository_links
 
 from subnorm_classroom.sheets import packing
-from tools import browser, colab, course, pack, paper
+from tools import browser, checkout, colab, pack, paper
 
 HTML = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title} — Small</title></head><body><article class="bd-article">
@@ -209,9 +209,9 @@ def test_without_chromium_it_says_what_to_install(small, monkeypatch):
 
 
 def test_the_contents_are_those_of_the_book():
-    entries = paper.contents(course.ROOT / "_toc.yml")
+    entries = paper.contents(checkout.ROOT / "_toc.yml")
     pages = [page for entry in entries for page in entry.pages()]
-    listed = re.findall(r"(?:file|root): (\S+)", (course.ROOT / "_toc.yml").read_text("utf-8"))
+    listed = re.findall(r"(?:file|root): (\S+)", (checkout.ROOT / "_toc.yml").read_text("utf-8"))
     assert pages == listed
     assert entries[1].below[0].title == "01 Why depth breaks"
     assert [entry.page for entry in entries[1].below[0].below] == ["notebooks/01a-attention-in-twenty-lines"]
@@ -221,11 +221,11 @@ def test_the_contents_are_those_of_the_book():
 
 def test_every_chapter_has_a_place_for_its_link(tmp_path):
     assert up_to_date()
-    entries = paper.contents(course.ROOT / "_toc.yml")
+    entries = paper.contents(checkout.ROOT / "_toc.yml")
     pages = [page for entry in entries for page in entry.pages()]
     for page in pages:
         (tmp_path / page).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(course.PAGES / f"{page}.html", tmp_path / f"{page}.html")
+        shutil.copy(checkout.PAGES / f"{page}.html", tmp_path / f"{page}.html")
     for suffix in ("pdf", "zip"):
         (tmp_path / f"subnorm-book.{suffix}").write_bytes(b"")
     pack.linked(tmp_path, "book/intro", {page: Path("x.pdf") for page in pages})
@@ -237,14 +237,14 @@ def test_a_chapter_reads_well_on_paper(tmp_path):
     need("chromium")
     assert up_to_date()
     pages = ["notebooks/06d-counting-parameters", "book/glossary"]
-    files = paper.printed(course.PAGES, pages, tmp_path)
+    files = paper.printed(checkout.PAGES, pages, tmp_path)
     paper.bind([paper.Entry("", page) for page in pages], files, tmp_path / "two.pdf", "Two")
     reader = PdfReader(tmp_path / "two.pdf")
     texts = [page.extract_text().splitlines() for page in reader.pages]
     titles = {item.title for item in flat(reader.outline)}
     assert [n for n, lines in enumerate(texts, 1) if len(lines) < 6] == []  # no empty sheet
     assert [lines[-2] for lines in texts if lines[-2].strip() in {*titles, "Predict"}] == []  # none ends in a heading
-    html = (course.PAGES / f"{pages[0]}.html").read_text("utf-8")
+    html = (checkout.PAGES / f"{pages[0]}.html").read_text("utf-8")
     start = bookmarks(reader)[1][1]
     terms = [urldefrag(url).fragment for url in re.findall(r'href="(\.\./book/glossary\.html#term-[^"]+)"', html)]
     there = [n for n in links(reader, 1) if n >= start] if start > 1 else []
@@ -266,7 +266,7 @@ def flat(outline):
 def test_the_zip_opens_offline_in_a_folder_of_any_name(tmp_path):
     path = need("chromium")
     assert up_to_date()
-    pack.zipped(course.PAGES, tmp_path / "book.zip")
+    pack.zipped(checkout.PAGES, tmp_path / "book.zip")
     folder = tmp_path / "für unterwegs"
     with zipfile.ZipFile(tmp_path / "book.zip") as archive:
         archive.extractall(folder)
@@ -294,7 +294,7 @@ def test_the_zip_opens_offline_in_a_folder_of_any_name(tmp_path):
 
 
 @pytest.fixture
-def checkout(tmp_path):
+def cloned(tmp_path):
     """A clone of the course with an address, one commit ahead of its remote."""
 
     def git(*words, cwd):
@@ -302,8 +302,8 @@ def checkout(tmp_path):
         return subprocess.run(words, cwd=cwd, check=True, capture_output=True, encoding="utf-8").stdout.strip()
 
     clone = tmp_path / "clone"
-    shutil.copytree(course.ROOT, clone, ignore=course.GENERATED)
-    shutil.copytree(course.ROOT / ".ci", clone / ".ci")
+    shutil.copytree(checkout.ROOT, clone, ignore=checkout.GENERATED)
+    shutil.copytree(checkout.ROOT / ".ci", clone / ".ci")
     git("init", "--quiet", "--bare", str(tmp_path / "remote"), cwd=tmp_path)
     git("init", "--quiet", cwd=clone)
     git("remote", "add", "origin", str(tmp_path / "remote"), cwd=clone)
@@ -316,14 +316,14 @@ def publish(clone):
     return subprocess.run([clone / ".ci" / "colab"], capture_output=True, encoding="utf-8", check=True).stdout
 
 
-def test_without_an_address_nothing_is_published(checkout):
-    clone, git = checkout
+def test_without_an_address_nothing_is_published(cloned):
+    clone, git = cloned
     assert "does not give the address" in publish(clone)
     assert git("ls-remote", "origin") == ""
 
 
-def test_colab_gets_copies_that_install_the_package_of_their_commit(checkout):
-    clone, git = checkout
+def test_colab_gets_copies_that_install_the_package_of_their_commit(cloned):
+    clone, git = cloned
     settings = clone / "pyproject.toml"
     line = re.compile("^# Repository = .*", re.MULTILINE)
     settings.write_text(line.sub('Repository = "https://github.com/o/n"', settings.read_text("utf-8")), "utf-8")
@@ -332,7 +332,7 @@ def test_colab_gets_copies_that_install_the_package_of_their_commit(checkout):
         publish(clone)
     git("fetch", "--quiet", "origin", "colab")
     names = git("-c", "core.quotepath=off", "ls-tree", "-r", "--name-only", "FETCH_HEAD").split("\n")
-    assert names == [path.relative_to(course.ROOT).as_posix() for path in colab.notebooks(course.ROOT)]
+    assert names == [path.relative_to(checkout.ROOT).as_posix() for path in colab.notebooks(checkout.ROOT)]
     assert git("rev-list", "--count", "FETCH_HEAD") == "1"
     assert git("status", "--porcelain") == ""
     commit = git("rev-parse", "HEAD")
@@ -343,12 +343,12 @@ def test_colab_gets_copies_that_install_the_package_of_their_commit(checkout):
             f'%pip install --quiet --no-deps "subnorm @ git+https://github.com/o/n@{commit}" '
             f"mini-racer=={metadata.version('mini-racer')} resvg-py=={metadata.version('resvg-py')}"
         ]
-        assert copy.cells[1:] == nbformat.read(course.ROOT / name, 4).cells
+        assert copy.cells[1:] == nbformat.read(checkout.ROOT / name, 4).cells
 
 
 def test_every_link_to_colab_leads_to_a_copy():
-    known = {path.relative_to(course.ROOT).as_posix() for path in colab.notebooks(course.ROOT)}
-    pages = [page for entry in paper.contents(course.ROOT / "_toc.yml") for page in entry.pages()]
+    known = {path.relative_to(checkout.ROOT).as_posix() for path in colab.notebooks(checkout.ROOT)}
+    pages = [page for entry in paper.contents(checkout.ROOT / "_toc.yml") for page in entry.pages()]
     wanted = {repository_links.notebook(page) for page in pages if page.startswith("notebooks/")}
     assert wanted == known
 
@@ -357,7 +357,7 @@ def test_every_link_to_colab_leads_to_a_copy():
 def installed(tmp_path_factory):
     """A folder with the package alone, as a wheel installs it."""
     folder = tmp_path_factory.mktemp("installed")
-    name, content = packing.wheel_of(course.ROOT)
+    name, content = packing.wheel_of(checkout.ROOT)
     (folder / name).write_bytes(content)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-compile"]
     subprocess.run([*pip, "--target", folder / "site", folder / name], check=True, capture_output=True)
@@ -368,15 +368,15 @@ def installed(tmp_path_factory):
 def test_a_notebook_needs_only_the_installed_package(installed, tmp_path, monkeypatch, name):
     monkeypatch.setenv("PYTHONPATH", str(installed))
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
-    book = nbformat.reads(colab.copy(course.ROOT / "notebooks" / f"{name}.ipynb", "https://github.com/o/n", "0"), 4)
+    book = nbformat.reads(colab.copy(checkout.ROOT / "notebooks" / f"{name}.ipynb", "https://github.com/o/n", "0"), 4)
     book.cells[0] = nbformat.v4.new_code_cell("import subnorm_lab.stories as s; s.load(); print(s.__file__)")
     NotebookClient(book, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
     assert book.cells[0].outputs[0].text.startswith(str(installed))
 
 
 def test_binder_installs_the_pinned_course_with_a_python_that_it_accepts():
-    lines = (course.ROOT / ".binder" / "requirements.txt").read_text("utf-8").splitlines()
+    lines = (checkout.ROOT / ".binder" / "requirements.txt").read_text("utf-8").splitlines()
     (included,) = [line.removeprefix("-r ") for line in lines if line.startswith("-r ")]
-    assert (course.ROOT / ".binder" / included).resolve() == course.ROOT / "requirements.txt"
+    assert (checkout.ROOT / ".binder" / included).resolve() == checkout.ROOT / "requirements.txt"
     # without this file repo2docker takes Python 3.10
-    assert (course.ROOT / ".binder" / "runtime.txt").read_text("utf-8") == "python-3.11\n"
+    assert (checkout.ROOT / ".binder" / "runtime.txt").read_text("utf-8") == "python-3.11\n"

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tools import course, speed
+from tools import build, checkout, speed
 
 BEFORE, AFTER = "# Guide\n\n", "\n## More\n"
 
@@ -21,7 +21,7 @@ def measured(tmp_path, monkeypatch):
 
     guide = tmp_path / "CONTRIBUTING.md"
     guide.write_text(f"{BEFORE}{speed.START}{speed.END}{AFTER}", "utf-8")
-    monkeypatch.setattr(course, "ROOT", tmp_path)
+    monkeypatch.setattr(checkout, "ROOT", tmp_path)
     monkeypatch.setattr(speed, "GUIDE", guide)
     monkeypatch.setattr(speed, "MEASURES", {"import": rows, "build": rows, "tests": rows})
 
@@ -71,12 +71,12 @@ def test_notebooks_are_measured_in_a_folder_with_any_name(tmp_path, monkeypatch)
     said = "".join(f"{path}\n" for path in paths)
     ran = []
     monkeypatch.setattr(speed, "clocked", lambda command, _: ran.append(command) or (1.0, 1.0, said))
-    assert list(speed.notebooks(copy)) == ["01", "ex01"]
+    assert list(speed.time_notebooks(copy)) == ["01", "ex01"]
     assert [command[-1] for command in ran[1:]] == paths
 
 
 def test_the_notebook_that_is_changed_is_there():
-    assert (course.ROOT / speed.CHANGED).is_file()
+    assert (checkout.ROOT / speed.CHANGED).is_file()
 
 
 def test_the_weights_are_those_that_a_test_has_recorded(tmp_path, monkeypatch):
@@ -85,15 +85,15 @@ def test_the_weights_are_those_that_a_test_has_recorded(tmp_path, monkeypatch):
     clocked = speed.clocked
 
     def small(command, folder):
-        assert course.ROOT.joinpath(command[3]).is_file()
+        assert checkout.ROOT.joinpath(command[3]).is_file()
         return clocked([*command[:3], weights, "-c", "pyproject.toml", *command[4:]], folder)
 
-    monkeypatch.setattr(course, "build", lambda: True)
+    monkeypatch.setattr(build, "build", lambda: True)
     monkeypatch.setattr(speed, "clocked", small)
-    assert speed.pages(tmp_path) == {"a.html": {"bytes": 7}}
+    assert speed.weigh_pages(tmp_path) == {"a.html": {"bytes": 7}}
     weights.write_text("def test_small():\n    pass\n")
     with pytest.raises(speed.Failed, match="needs Chromium"):
-        speed.pages(tmp_path)
+        speed.weigh_pages(tmp_path)
 
 
 def test_python_in_a_page_is_measured_in_the_browsers_that_are_here(monkeypatch, capsys):
@@ -102,13 +102,13 @@ def test_python_in_a_page_is_measured_in_the_browsers_that_are_here(monkeypatch,
             raise speed.measure.Absent("There is no Firefox.")
         return {"first result": {"seconds": [1.0] * rounds, "cpu": None}}
 
-    monkeypatch.setattr(course, "build", lambda: True)
+    monkeypatch.setattr(build, "build", lambda: True)
     monkeypatch.setattr(speed.measure, "times", times)
-    assert list(speed.in_page(None)) == ["chromium: first result", "webkit: first result"]
+    assert list(speed.time_in_page(None)) == ["chromium: first result", "webkit: first result"]
     assert capsys.readouterr().out == "There is no Firefox.\n"
     monkeypatch.setattr(speed.measure, "BROWSERS", {"firefox": None})
     with pytest.raises(speed.Failed, match="no browser"):
-        speed.in_page(None)
+        speed.time_in_page(None)
 
 
 def test_what_is_taken_is_in_the_table_in_the_order_of_the_measures(measured):
@@ -164,8 +164,8 @@ def test_a_measure_that_fails_is_said_and_the_others_go_on(measured, monkeypatch
 
 def test_a_copy_is_a_fresh_checkout(measured, monkeypatch):
     for name in ("_build", "subnorm/__pycache__", ".venv", "subnorm.egg-info"):
-        (course.ROOT / name).mkdir(parents=True)
-    (course.ROOT / "course.py").touch()
+        (checkout.ROOT / name).mkdir(parents=True)
+    (checkout.ROOT / "course.py").touch()
     seen = []
     monkeypatch.setitem(
         speed.MEASURES,
@@ -198,9 +198,9 @@ def test_the_guide_has_a_place_for_the_table():
 
 def test_a_stage_too_short_to_be_timed_has_no_row(monkeypatch, tmp_path):
     said = "build      ok         0.0 s  book\ntests      ok        12.5 s  3 passed\n"
-    monkeypatch.setattr(course, "build", lambda: True)
-    monkeypatch.setattr(speed, "clocked", lambda *_: (13.0, 14.0, said))
-    assert speed.tests(tmp_path) == {
+    monkeypatch.setattr(build, "build", lambda: True)
+    monkeypatch.setattr(speed, "clocked", lambda *_, **__: (13.0, 14.0, said))
+    assert speed.time_tests(tmp_path) == {
         "all": {"seconds": [13.0], "cpu": [14.0]},
         "tests": {"seconds": [12.5], "cpu": None},
     }

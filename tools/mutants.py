@@ -36,10 +36,10 @@ import pytest
 import subnorm
 from subnorm.provenance import today
 from subnorm_lab import _files
-from tools import course
+from tools import checkout
 
-TABLE = course.ROOT / "tests" / "mutants.md"
-SURVIVORS = course.BUILD / "mutants.json"  # of the runs in this checkout
+TABLE = checkout.ROOT / "tests" / "mutants.md"
+SURVIVORS = checkout.BUILD / "mutants.json"  # of the runs in this checkout
 SEED = 13  # of the samples
 PAUSE = 0.01  # seconds
 LEAST = 10  # seconds on a processor for a test, to which five times its own are added
@@ -185,7 +185,7 @@ def mutants(file: str) -> list[Mutant]:
     import cosmic_ray.plugins  # type: ignore[import-untyped,import-not-found]
     from cosmic_ray.mutating import MutationVisitor  # type: ignore[import-untyped,import-not-found]
 
-    source = (course.ROOT / file).read_text("utf-8")
+    source = (checkout.ROOT / file).read_text("utf-8")
     types = annotations(source)
     tree = cosmic_ray.ast.get_ast(source)
     nodes, kept = list(cosmic_ray.ast.ast_nodes(tree)), pickle.dumps(tree)  # to read it again takes six times as long
@@ -270,7 +270,7 @@ class Run:
             return None
         self.clean()
         without_test = "the time limit" if os.WIFSIGNALED(status) else "pytest"
-        return {"failed": without_test if status else "", **course.read_json(self.report)}
+        return {"failed": without_test if status else "", **checkout.read_json(self.report)}
 
     def clean(self) -> None:
         """End what the tests have started, and remove what they have left."""
@@ -305,7 +305,7 @@ def child(
     os.chdir(folder)
     os.environ |= {"PYTHONPATH": str(folder), "TMPDIR": str(scratch)}  # for its own processes
     tempfile.tempdir = str(scratch)
-    sys.path[:] = [str(folder), *(path for path in sys.path if path not in ("", str(course.ROOT)))]
+    sys.path[:] = [str(folder), *(path for path in sys.path if path not in ("", str(checkout.ROOT)))]
     for name in [name for name in sys.modules if name.split(".")[0] in OURS]:
         del sys.modules[name]
     words = ["-x", "-q", "--tb=short", "--assert=plain", "-p", "no:cacheprovider"]  # nobody reads why a test failed
@@ -433,7 +433,7 @@ def keep(file: str, row: list[str], survivors: list[Mutant]) -> None:
     """Put a row into the table, and its survivors where `--survivors` finds them."""
     found = sorted((rows() | {file: row}).items())
     _files.write(TABLE, HEAD + "".join(f"| `{name}` | {' | '.join(cells)} |\n" for name, cells in found))
-    left = course.read_json(SURVIVORS) | {file: [str(mutant) for mutant in survivors]}
+    left = checkout.read_json(SURVIVORS) | {file: [str(mutant) for mutant in survivors]}
     SURVIVORS.parent.mkdir(exist_ok=True)
     _files.write(SURVIVORS, json.dumps(left, indent=1, ensure_ascii=False))
     print(*survivors, sep="\n", end="\n" if survivors else "")
@@ -441,7 +441,7 @@ def keep(file: str, row: list[str], survivors: list[Mutant]) -> None:
 
 def content(file: str) -> str:
     """Git's name for the content of a file."""
-    data = (course.ROOT / file).read_bytes()
+    data = (checkout.ROOT / file).read_bytes()
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()[:12]
 
 
@@ -467,7 +467,7 @@ def measure(part: str, file: str, costs: dict[str, float], copies: list[Path]) -
 
 def again(part: str, file: str, costs: dict[str, float], copies: list[Path]) -> None:
     """Try the survivors again: which test notices them now?"""
-    left, row = course.read_json(SURVIVORS).get(file), rows().get(file)
+    left, row = checkout.read_json(SURVIVORS).get(file), rows().get(file)
     if left is None or row is None or row[-1] != content(file):
         print(f"{file}: no survivors of this content are known; run it without --survivors")
         return
@@ -504,7 +504,7 @@ def main() -> None:
         Path(folder).chmod(0o755)  # some tests run as another user
         copies = [Path(folder, f"{k:03}") for k in range(os.cpu_count() or 1)]
         for copy in copies:
-            shutil.copytree(course.ROOT, copy, ignore=course.GENERATED)
+            shutil.copytree(checkout.ROOT, copy, ignore=checkout.GENERATED)
         for part in args.parts or PARTS:
             costs = rehearsed(sorted({test for tests in PARTS[part].values() for test in tests}), copies)
             for file in PARTS[part]:

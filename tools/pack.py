@@ -14,11 +14,11 @@ from pathlib import Path, PurePosixPath
 
 import yaml  # type: ignore[import-untyped]
 
-from tools import course, paper
+from tools import checkout, paper
 
-PACK = course.ROOT / "_pack"
-NEXT = course.BUILD / "pack"  # what is being made, moved into place when it is complete
-OLD = course.BUILD / "pack-old"
+PACK = checkout.ROOT / "_pack"
+NEXT = checkout.BUILD / "pack"  # what is being made, moved into place when it is complete
+OLD = checkout.BUILD / "pack-old"
 NAME = "subnorm-book"
 START = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold: equal pages make equal files
 
@@ -93,13 +93,13 @@ def pack(pages: Path, contents: list[paper.Entry], title: str) -> None:
 
 
 def main() -> int:
-    title = yaml.safe_load((course.ROOT / "_config.yml").read_text("utf-8"))["title"]
+    title = yaml.safe_load((checkout.ROOT / "_config.yml").read_text("utf-8"))["title"]
     print("Packing the book: minutes", flush=True)
-    pack(course.PAGES, paper.contents(course.ROOT / "_toc.yml"), title)
+    pack(checkout.PAGES, paper.contents(checkout.ROOT / "_toc.yml"), title)
     for file in sorted(
         path for path in PACK.rglob("*") if path.suffix in (".zip", ".pdf") and "site" not in path.parts
     ):
-        print(f"{file.stat().st_size / 1e6:7.1f} MB  {file.relative_to(course.ROOT)}")
+        print(f"{file.stat().st_size / 1e6:7.1f} MB  {file.relative_to(checkout.ROOT)}")
     return 0
 
 

@@ -13,7 +13,7 @@ import json
 import torch
 from torch import nn
 
-from tools.course import ROOT
+from tools.checkout import ROOT
 
 RECORD = ROOT / "book/ports.json"
 MODELS = ROOT / "book/models.json"

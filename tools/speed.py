@@ -21,10 +21,10 @@ import xml.etree.ElementTree as ElementTree
 import subnorm
 from subnorm.provenance import cpu_model, load, today
 from subnorm_lab import _files
-from tools import course
+from tools import build, checkout, install
 from tools.in_page import measure
 
-GUIDE = course.ROOT / "CONTRIBUTING.md"
+GUIDE = checkout.ROOT / "CONTRIBUTING.md"
 START, END = "<!-- speed: written by course.py speed -->\n", "<!-- end of speed -->\n"
 HEAD = "| Measure | Median | Day and load |\n| --- | --- | --- |\n"
 BUILDS = 3
@@ -35,10 +35,11 @@ CHANGED = "notebooks/03-layer-normalization.ipynb"  # the notebook in which to c
 # The builds of a copy use the .venv of the checkout.
 BUILD = (
     "import pathlib, sys\n"
-    "from tools import course\n"
-    "course.VENV, course.BIN, course.PYTHON = map(pathlib.Path, sys.argv[1:])\n"
-    "sys.exit(not course.build())"
+    "from tools import build, checkout\n"
+    "checkout.VENV, checkout.BIN, checkout.PYTHON = map(pathlib.Path, sys.argv[1:])\n"
+    "sys.exit(not build.build())"
 )
+TESTS = "import sys; from tools import test; sys.exit(not test.run_tests(None))"
 IMPORT = (
     "import time\n"
     "wall, cpu = time.perf_counter(), time.process_time()\n"
@@ -79,15 +80,15 @@ def row(rounds: list) -> dict:
 # --- the measures: each returns what it found, by name ---
 
 
-def install(copy: pathlib.Path) -> dict:
+def time_install(copy: pathlib.Path) -> dict:
     """A new environment, to read and then to run the course. pip's cache is used as it is."""
     venv = copy / ".venv"
-    python = venv / course.PYTHON.relative_to(course.VENV)
-    index = course.read_json(course.INSTALLED).get("torch index", "")
+    python = venv / checkout.PYTHON.relative_to(checkout.VENV)
+    index = checkout.read_json(install.INSTALLED).get("torch index", "")
     rows = {}
     wall, cpu, _ = clocked([sys.executable, "-m", "venv", venv], copy)
-    for name, files in (("to read", course.READ), ("to run", course.RUN)):
-        more = clocked(course.pip_install(python, files, index), copy)
+    for name, files in (("to read", install.READ), ("to run", install.RUN)):
+        more = clocked(install.pip_command(python, files, index), copy)
         wall, cpu = wall + more[0], cpu + more[1]
         size = sum(path.lstat().st_size for path in venv.rglob("*") if path.is_file())
         rows[name] = row([(wall, cpu)]) | {"bytes": size}
@@ -95,9 +96,9 @@ def install(copy: pathlib.Path) -> dict:
     return rows
 
 
-def build(copy: pathlib.Path) -> dict:
+def time_build(copy: pathlib.Path) -> dict:
     """Build from nothing; then with nothing changed; then with one word of a notebook changed."""
-    command = [course.PYTHON, "-c", BUILD, course.VENV, course.BIN, course.PYTHON]
+    command = [checkout.PYTHON, "-c", BUILD, checkout.VENV, checkout.BIN, checkout.PYTHON]
     rounds: dict = {"from nothing": [], "nothing changed": [], "one notebook changed": []}
     for k in range(BUILDS):
         shutil.rmtree(copy / "_build", ignore_errors=True)
@@ -116,33 +117,33 @@ def change(notebook: pathlib.Path, word: str) -> None:
     notebook.write_text(json.dumps(book), "utf-8")
 
 
-def notebooks(copy: pathlib.Path) -> dict:
+def time_notebooks(copy: pathlib.Path) -> dict:
     """Run each notebook with a fresh kernel, one after the other."""
-    listed = clocked([course.PYTHON, "-c", "from tools import refresh; print(*refresh.notebooks(), sep='\\n')"], copy)
+    listed = clocked([checkout.PYTHON, "-c", "from tools import refresh; print(*refresh.notebooks(), sep='\\n')"], copy)
     rows = {}
     for path in map(pathlib.Path, listed[2].splitlines()):  # a path may contain a space
-        rows[path.stem] = row([clocked([course.PYTHON, "-P", "tools/refresh.py", path], copy)])
+        rows[path.stem] = row([clocked([checkout.PYTHON, "-P", "tools/refresh.py", path], copy)])
     return rows
 
 
-def imports(copy: pathlib.Path) -> dict:
+def time_imports(copy: pathlib.Path) -> dict:
     """Time each import statement in a new process, in turns, so that a slow moment affects all alike."""
     rounds: dict = {name: [] for name in PACKAGES}
     for k in range(-1, IMPORTS):  # an extra first round fills the caches
         for name, found in rounds.items():
-            _, _, said = clocked([course.PYTHON, "-c", IMPORT.format(name=name)], copy)
+            _, _, said = clocked([checkout.PYTHON, "-c", IMPORT.format(name=name)], copy)
             if k >= 0:
                 found.append(tuple(map(float, said.split()[-2:])))
     return {name: row(found) for name, found in rounds.items()}
 
 
-def pages(copy: pathlib.Path) -> dict:
+def weigh_pages(copy: pathlib.Path) -> dict:
     """Bytes that a phone receives for each page with everything it loads, counted on its visit by a phone."""
-    if not course.build():
+    if not build.build():
         raise Failed("the book has errors")
     report = copy / "report.xml"
     words = ["tests/browser/test_every_page_on_a_phone.py", "-q", "--no-cov", f"--junitxml={report}"]
-    clocked([course.PYTHON, "-m", "pytest", *words], course.ROOT)
+    clocked([checkout.PYTHON, "-m", "pytest", *words], checkout.ROOT)
     found = ElementTree.parse(report).iterfind(".//property[@name='bytes']")
     rows = {name: {"bytes": count} for one in found for name, count in json.loads(one.attrib["value"]).items()}
     if not rows:
@@ -150,9 +151,9 @@ def pages(copy: pathlib.Path) -> dict:
     return rows
 
 
-def in_page(_copy: pathlib.Path) -> dict:
+def time_in_page(_copy: pathlib.Path) -> dict:
     """Python in a page: first results, later results, bytes and memory, in each browser engine that is here."""
-    if not course.build():
+    if not build.build():
         raise Failed("the book has errors")
     rows: dict = {}
     for browser in measure.BROWSERS:
@@ -167,13 +168,11 @@ def in_page(_copy: pathlib.Path) -> dict:
     return rows
 
 
-def tests(_copy: pathlib.Path) -> dict:
+def time_tests(_copy: pathlib.Path) -> dict:
     """Everything that `course.py test` runs once the book is built."""
-    if not course.build():
+    if not build.build():
         raise Failed("the book has errors")
-    wall, cpu, said = clocked(
-        [course.PYTHON, "-c", "import sys; from tools import course; sys.exit(not course.test(''))"], course.ROOT, True
-    )
+    wall, cpu, said = clocked([checkout.PYTHON, "-c", TESTS], checkout.ROOT, show=True)
     stages = re.findall(r"^(\w+) +ok +([\d.]+) s  ", said, flags=re.MULTILINE)
     # a stage of less than a tenth of a second, such as an up-to-date build, has no time to report
     timed = {name: {"seconds": [float(s)], "cpu": None} for name, s in stages if float(s) > 0}
@@ -181,13 +180,13 @@ def tests(_copy: pathlib.Path) -> dict:
 
 
 MEASURES = {
-    "install": install,
-    "import": imports,
-    "build": build,
-    "pages": pages,
-    "notebooks": notebooks,
-    "in-page": in_page,
-    "tests": tests,
+    "install": time_install,
+    "import": time_imports,
+    "build": time_build,
+    "pages": weigh_pages,
+    "notebooks": time_notebooks,
+    "in-page": time_in_page,
+    "tests": time_tests,
 }
 
 
@@ -244,7 +243,7 @@ def take(names: list) -> bool:
             busy = load()
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                 copy = pathlib.Path(folder, "course")
-                shutil.copytree(course.ROOT, copy, ignore=course.GENERATED)
+                shutil.copytree(checkout.ROOT, copy, ignore=checkout.GENERATED)
                 try:
                     rows = MEASURES[name](copy)
                 except Failed as error:

@@ -16,7 +16,7 @@ from helpers import built, requirements
 from helpers.small_book import copy_settings
 from packaging.utils import canonicalize_name
 
-from tools import course
+from tools import checkout
 
 # Build in a folder, in a Python that lacks the modules named.
 WITHOUT = """
@@ -39,7 +39,7 @@ sys.exit(book.main(Path.cwd(), Path("out")))
 def pages():
     """The main part of each API page, by name."""
     assert built.up_to_date()
-    return read(course.PAGES)
+    return read(checkout.PAGES)
 
 
 def read(folder):
@@ -67,7 +67,7 @@ def test_the_pages_need_only_what_readers_install(pages, absent, tmp_path):
     assert {"cycler", "matplotlib", "torch", "jupyterlab", "resvg_py"} <= set(absent)
     (tmp_path / "book" / "api").mkdir(parents=True)
     (tmp_path / "notebooks" / "exercises").mkdir(parents=True)
-    shutil.copy(course.ROOT / "_toc.yml", tmp_path)
+    shutil.copy(checkout.ROOT / "_toc.yml", tmp_path)
     copy_settings(tmp_path)
     for name in (
         "subnorm",
@@ -77,12 +77,12 @@ def test_the_pages_need_only_what_readers_install(pages, absent, tmp_path):
         "book/subnorm_book",
         "book/references.bib",
     ):
-        (tmp_path / name).symlink_to(course.ROOT / name)
+        (tmp_path / name).symlink_to(checkout.ROOT / name)
     for name in names(yaml.safe_load((tmp_path / "_toc.yml").read_text("utf-8"))):
-        source = course.ROOT / f"{name}.md"
+        source = checkout.ROOT / f"{name}.md"
         text = source.read_text("utf-8") if name.startswith("book/api/") else "# Title\n"
         (tmp_path / f"{name}.md").write_text(text, "utf-8")
-    run = [sys.executable, "-P", "-c", WITHOUT, course.ROOT, *absent]
+    run = [sys.executable, "-P", "-c", WITHOUT, checkout.ROOT, *absent]
     done = subprocess.run(run, cwd=tmp_path, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert {name: str(page) for name, page in read(tmp_path / "out" / "html").items()} == {

@@ -5,7 +5,7 @@ import sys
 import pytest
 from subnorm_book.in_page.cell_needs import Modules, Needs, imports_of
 
-from tools import course
+from tools import checkout
 
 
 def alone(module):
@@ -171,7 +171,7 @@ def test_statements_are_grouped_by_cells():
     ],
 )
 def test_modules_of_the_package(name, wanted):
-    assert Modules(course.ROOT).alone(name) is wanted
+    assert Modules(checkout.ROOT).alone(name) is wanted
 
 
 def test_a_module_needs_all_that_its_import_runs(tmp_path):
@@ -195,6 +195,6 @@ def test_a_module_needs_all_that_its_import_runs(tmp_path):
 
 def test_the_analysis_needs_the_standard_library_alone():
     """It runs in the page, too."""
-    folder = course.ROOT / "book/subnorm_book/in_page"
+    folder = checkout.ROOT / "book/subnorm_book/in_page"
     imported = imports_of((folder / "cell_needs.py").read_text("utf-8"))
     assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names

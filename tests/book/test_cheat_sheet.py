@@ -9,9 +9,9 @@ import torch
 
 import subnorm.numpy as sn
 import subnorm.torch as st
-from tools import course
+from tools import checkout
 
-TEXT = (course.ROOT / "book/cheat-sheet.md").read_text("utf-8")
+TEXT = (checkout.ROOT / "book/cheat-sheet.md").read_text("utf-8")
 
 
 def rows(heading):
@@ -23,7 +23,7 @@ def rows(heading):
 
 
 def test_published_models_are_those_of_the_table_of_models():
-    known = {row["model"]: row for row in json.loads((course.ROOT / "book/models.json").read_text("utf-8"))}
+    known = {row["model"]: row for row in json.loads((checkout.ROOT / "book/models.json").read_text("utf-8"))}
     shown = rows("Published models")
     assert len(shown) >= 8
     for model, *cells in shown:
@@ -31,7 +31,7 @@ def test_published_models_are_those_of_the_table_of_models():
 
 
 def test_which_of_them_have_qk_norm():
-    known = {row["model"]: row for row in json.loads((course.ROOT / "book/models.json").read_text("utf-8"))}
+    known = {row["model"]: row for row in json.loads((checkout.ROOT / "book/models.json").read_text("utf-8"))}
     have = [model for model, *_ in rows("Published models") if known[model]["qk_norm"].startswith("RMSNorm per head")]
     full = [model for model, *_ in rows("Published models") if "full width" in known[model]["qk_norm"]]
     assert f"{' and '.join(sorted(full + have))} have QK-norm" in TEXT

@@ -8,10 +8,10 @@ import json
 import pytest
 from helpers.chosen_numbers import in_notebook, in_text, named, rounded_to
 
-from tools import course
+from tools import checkout
 from tools.refresh import notebooks
 
-PAGES = sorted(path for path in course.ROOT.glob("book/*.md") if path.stem != "changelog")  # it speaks of the past
+PAGES = sorted(path for path in checkout.ROOT.glob("book/*.md") if path.stem != "changelog")  # it speaks of the past
 
 #: Numbers of others' formats, rounded to the digits that the text shows
 FORMATS = {
@@ -52,7 +52,7 @@ SETTINGS = {
     ("ex02", "thirteen"): "len(checks.invariances.cases(np.random.default_rng(0)))",
     ("ex06", "eleven"): "2 * 5 + 1",
     ("ex06", "forty"): "5 * 8",
-    ("models", "fifty"): "10 * (len(json.loads((course.ROOT / 'book/models.json').read_text('utf-8'))) // 10)",
+    ("models", "fifty"): "10 * (len(json.loads((checkout.ROOT / 'book/models.json').read_text('utf-8'))) // 10)",
     ("myths", "twelve"): "warmup.MAPS['deep'].blocks",
     ("teaching", "twelve"): "sum(bool(ex.variants) for sheet in checks.SETS.values() for ex in sheet)",
     ("teaching", "20"): "sandbox.Limits.cell",

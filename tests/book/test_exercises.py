@@ -9,7 +9,7 @@ from helpers.small_book import build, html, notebook, page
 
 from subnorm_lab import checks
 from subnorm_lab.checks.exercise import Exercise
-from tools import course
+from tools import checkout
 
 GIVEN = {"chapter": "03-norms", "reference": None, "cases": None, "mistakes": []}
 SETS = {
@@ -79,5 +79,5 @@ def test_a_sheet_without_its_heading_warns(book):
 
 def test_the_lists_need_numpy_alone():
     code = "import sys; sys.modules.update(torch=None, matplotlib=None); import subnorm_book.teaching.exercises"
-    path = {"PYTHONPATH": f"{course.ROOT / 'book'}"}
-    subprocess.run([sys.executable, "-c", code], cwd=course.ROOT, env=path, check=True, timeout=300)
+    path = {"PYTHONPATH": f"{checkout.ROOT / 'book'}"}
+    subprocess.run([sys.executable, "-c", code], cwd=checkout.ROOT, env=path, check=True, timeout=300)

@@ -6,7 +6,7 @@ import pytest
 from bs4 import BeautifulSoup
 from helpers.built import up_to_date
 
-from tools.course import PAGES
+from tools.checkout import PAGES
 from tools.refresh import NOTEBOOKS
 
 WORDS = 1800

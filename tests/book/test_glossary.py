@@ -5,10 +5,10 @@ import json
 import pytest
 from helpers.glossary_links import terms, unlinked
 
-from tools import course
+from tools import checkout
 from tools.refresh import notebooks
 
-TERMS = terms((course.ROOT / "book/glossary.md").read_text("utf-8"))
+TERMS = terms((checkout.ROOT / "book/glossary.md").read_text("utf-8"))
 
 
 def chapter(path):

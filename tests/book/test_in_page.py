@@ -18,11 +18,11 @@ from subnorm_book.in_page.session import MOST, Session
 
 from subnorm_lab import checks
 from subnorm_lab.checks.collect import NEEDS
-from tools import course
+from tools import checkout
 
-STORED = course.ROOT / packs.STATIC
+STORED = checkout.ROOT / packs.STATIC
 LIMIT = 9_000_000  # bytes that a page may load in all for its first result
-SHEETS = sorted((course.ROOT / "notebooks/exercises").glob("*.ipynb"))
+SHEETS = sorted((checkout.ROOT / "notebooks/exercises").glob("*.ipynb"))
 
 # In a Python that can import NumPy and nothing else that is installed.
 ALONE = """
@@ -63,7 +63,7 @@ def test_numpys_modules_have_different_sizes():
 
 
 def test_every_stored_file_has_a_licence_that_lies_beside_it():
-    about = course.ROOT / "tools/in_page/README.md"
+    about = checkout.ROOT / "tools/in_page/README.md"
     text = about.read_text("utf-8")
     rows = [row for row in text.split("\n") if row.startswith("| `")]
     named = [name for row in rows for name in re.findall(r"`([\w.]+)`", row.split("|")[1])]
@@ -81,7 +81,7 @@ def test_every_stored_file_has_a_licence_that_lies_beside_it():
 def unpacked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("packs")
     for pack in packs.PACKS:
-        with tarfile.open(fileobj=io.BytesIO(packs.make_pack(course.ROOT, pack)), mode="r:gz") as archive:
+        with tarfile.open(fileobj=io.BytesIO(packs.make_pack(checkout.ROOT, pack)), mode="r:gz") as archive:
             archive.extractall(folder, filter="data")
     return folder
 
@@ -97,16 +97,16 @@ def test_the_packs_need_numpy_alone(unpacked):
 def test_a_pack_is_the_source_tree_and_the_same_in_every_build(unpacked):
     files = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
     assert {"subnorm_book/in_page/session.py", "subnorm_lab/checks/ex01/residual.py", "subnorm/numpy/norms.py"} <= files
-    assert (unpacked / "subnorm/numpy/norms.py").read_bytes() == (course.ROOT / "subnorm/numpy/norms.py").read_bytes()
+    assert (unpacked / "subnorm/numpy/norms.py").read_bytes() == (checkout.ROOT / "subnorm/numpy/norms.py").read_bytes()
     for pack in packs.PACKS:
-        assert packs.make_pack(course.ROOT, pack) == packs.make_pack(course.ROOT, pack)
+        assert packs.make_pack(checkout.ROOT, pack) == packs.make_pack(checkout.ROOT, pack)
 
 
 # The pages
 
 
 def settings(path):
-    html = (course.PAGES / "notebooks/exercises" / f"{path.stem}.html").read_text("utf-8")
+    html = (checkout.PAGES / "notebooks/exercises" / f"{path.stem}.html").read_text("utf-8")
     return html, json.loads(unescape(re.search(r'data-in-page="([^"]*)"', html)[1]))
 
 
@@ -114,7 +114,7 @@ def settings(path):
 def test_a_page_loads_what_the_build_has_and_not_too_much(path):
     assert up_to_date()
     html, about = settings(path)
-    folder = course.PAGES / "_static/python"
+    folder = checkout.PAGES / "_static/python"
     for name, part in about["parts"].items():
         content = (folder / name).read_bytes()
         if name.endswith(".js"):
@@ -150,7 +150,7 @@ def test_each_exercise_begins_with_the_cell_of_the_students_notebook(path):
 def test_only_pages_with_an_editor_load_the_script():
     assert up_to_date()
     script = re.compile(r"<script[^>]*in-page\.js")
-    with_script = {path.stem for path in course.PAGES.rglob("*.html") if script.search(path.read_text("utf-8"))}
+    with_script = {path.stem for path in checkout.PAGES.rglob("*.html") if script.search(path.read_text("utf-8"))}
     assert with_script == {path.stem for path in SHEETS} | {"playground", "story"}
 
 

@@ -13,7 +13,7 @@ from subnorm_book.teaching.live_figures import state, stored
 
 from conftest import LIMIT, pixels, worst_block
 from subnorm_lab import live
-from tools.course import PAGES
+from tools.checkout import PAGES
 from tools.refresh import chapters
 
 ALT = "A line that rises from left to right."

@@ -22,7 +22,7 @@ from subnorm_book.evidence.models_table import (
 )
 
 from subnorm_lab import diagrams
-from tools.course import PAGES
+from tools.checkout import PAGES
 
 ROW = {
     "model": "M",

@@ -9,11 +9,11 @@ import yaml
 from bs4 import BeautifulSoup, Tag
 from helpers.built import up_to_date
 
-from tools import course
+from tools import checkout
 from tools.refresh import notebooks
 
-ROOT = course.ROOT
-HTML = course.PAGES
+ROOT = checkout.ROOT
+HTML = checkout.PAGES
 THEME_PAGES = {"index", "genindex", "search"}
 SOURCES = {
     "img": "src",

@@ -11,9 +11,9 @@ from helpers.built import up_to_date
 from subnorm_book.in_page import packs, playground
 
 from subnorm_lab.stories import files as story_files
-from tools import course
+from tools import checkout
 
-STARTERS = playground.starters(course.ROOT)
+STARTERS = playground.starters(checkout.ROOT)
 SEEDS = range(8)
 LIMIT = 9_000_000  # bytes, as in test_in_page.py
 
@@ -107,13 +107,13 @@ def test_every_starter_has_a_title_a_question_and_a_test():
 @pytest.mark.parametrize(("name", "count"), [("playground", 1), ("story", 2)])
 def test_a_page_knows_what_it_loads(name, count):
     assert up_to_date()
-    html = (course.PAGES / "book" / f"{name}.html").read_text("utf-8")
+    html = (checkout.PAGES / "book" / f"{name}.html").read_text("utf-8")
     about = json.loads(unescape(re.search(r'data-playground="([^"]*)"', html)[1]))
     here = about["python"]
     assert len(here["packs"]) == 1 + count
     for pack, part in {**here["parts"], **here["more"]}.items():
         if pack in packs.PACKS:
-            assert part == packs.describe_part((course.PAGES / "_static/python" / pack).read_bytes())
+            assert part == packs.describe_part((checkout.PAGES / "_static/python" / pack).read_bytes())
     assert playground.MODEL in {**here["parts"], **here["more"]}
     assert sum(part["bytes"] for part in {**here["parts"], **here["more"]}.values()) <= LIMIT
     assert not re.search(r"<(script|link)[^>]*(python/|worker)", html)
@@ -121,6 +121,6 @@ def test_a_page_knows_what_it_loads(name, count):
 
 def test_the_listing_in_the_page_is_the_listing():
     assert up_to_date()
-    html = (course.PAGES / "book/story.html").read_text("utf-8")
+    html = (checkout.PAGES / "book/story.html").read_text("utf-8")
     field = re.search(r"<textarea[^>]*>\n(.*?)</textarea>", html, re.DOTALL)[1]
-    assert unescape(field) == (course.ROOT / "book/story.py").read_text("utf-8")
+    assert unescape(field) == (checkout.ROOT / "book/story.py").read_text("utf-8")

@@ -8,9 +8,9 @@ import pytest
 from bs4 import BeautifulSoup
 from helpers.built import up_to_date
 
-from tools import course
+from tools import checkout
 
-PAGE = course.PAGES / "book/questions.html"
+PAGE = checkout.PAGES / "book/questions.html"
 LONGEST = 130  # words, which is ten lines of ninety characters
 
 

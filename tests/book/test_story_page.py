@@ -15,16 +15,16 @@ from subnorm_book.in_page.story_page import FILES, LISTING
 from subnorm_book.teaching.retold import RECORD
 
 from subnorm_lab.stories import files as story_files
-from tools import course
+from tools import checkout
 
-CODE = (course.ROOT / LISTING).read_text("utf-8")
+CODE = (checkout.ROOT / LISTING).read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
 def story():
     """The built page."""
     assert up_to_date()
-    return BeautifulSoup((course.PAGES / "book" / "story.html").read_text("utf-8"), "html.parser").article
+    return BeautifulSoup((checkout.PAGES / "book" / "story.html").read_text("utf-8"), "html.parser").article
 
 
 @pytest.fixture
@@ -32,17 +32,17 @@ def book(tmp_path):
     """A small book with the files that the two directives read."""
     for file in (*FILES, RECORD):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(course.ROOT / file, tmp_path / file)
+        shutil.copy(checkout.ROOT / file, tmp_path / file)
     return tmp_path
 
 
 def test_the_download_runs(story, tmp_path):
     (link,) = story.select("a[download]")
-    with zipfile.ZipFile(course.PAGES / "book" / link["href"]) as archive:
+    with zipfile.ZipFile(checkout.PAGES / "book" / link["href"]) as archive:
         assert archive.namelist() == [f"story/{file.name}" for file in FILES]
         archive.extractall(tmp_path)
     for file in FILES:
-        assert (tmp_path / "story" / file.name).read_bytes() == (course.ROOT / file).read_bytes()
+        assert (tmp_path / "story" / file.name).read_bytes() == (checkout.ROOT / file).read_bytes()
     run = [sys.executable, "-I", tmp_path / "story" / "story.py"]
     told = subprocess.run([*run, "The capital of France is"], capture_output=True, encoding="utf-8", check=True)
     assert told.stdout.startswith("The capital of France is a big, red ball.")
@@ -66,7 +66,7 @@ def first_words(final, count=40):
     assert CODE.count(norm) == 1
     listing = {"__name__": "story"}
     exec(compile(CODE.replace(norm, final), LISTING, "exec"), listing)
-    data = course.ROOT / "subnorm_lab" / "stories" / "data"
+    data = checkout.ROOT / "subnorm_lab" / "stories" / "data"
     pieces, scores = listing["read_pieces"](data / "tok512.bin")
     tokens = listing["encode"]("", pieces, scores)
     story = listing["tell"](listing["read_model"](data / "stories260K.bin"), tokens, count)
@@ -78,7 +78,7 @@ def test_what_the_page_says_of_the_final_norm():
     assert first_words("(final_gain * x)") == trained
     gone = first_words("x")
     changes = next(k for k, (a, b) in enumerate(zip(trained, gone, strict=False), 1) if a != b)
-    words = (course.ROOT / "book" / "story.md").read_text("utf-8")
+    words = (checkout.ROOT / "book" / "story.md").read_text("utf-8")
     assert f"Take it away, and the story changes at its {changes}th word." in words
     assert "Keep the gain, as `(final_gain * x)`, and this listing prints the same story" in words
 

@@ -9,7 +9,7 @@ from fontTools.ttLib import TTFont
 from helpers.small_book import build, html, page
 from subnorm_book.output import fonts, styles
 
-from tools import course
+from tools import checkout
 
 FORMULA = '<span class="katex"><span class="katex-html" aria-hidden="true">{}</span></span>'
 LINKS = """<link href="../_static/styles/theme.css?digest=8" rel="stylesheet" />
@@ -102,7 +102,7 @@ def formula_fonts(folder):
 
 @pytest.fixture
 def katex(static):
-    source = course.ROOT / "book" / "_static" / "katex"
+    source = checkout.ROOT / "book" / "_static" / "katex"
     (static / "fonts").mkdir()
     (static / "katex").symlink_to(source, target_is_directory=True)
     (static / "own.css").write_text('@import "katex/katex.css";', "utf-8")
@@ -124,7 +124,7 @@ def test_a_new_letter_on_one_page_comes_into_the_font(katex):
 
 
 def test_icons_are_those_that_the_sheet_names(tmp_path):
-    source = next(course.VENV.rglob("fa-solid-900.woff2"))
+    source = next(checkout.VENV.rglob("fa-solid-900.woff2"))
     small = fonts.smaller(source.read_bytes(), "\uf0c9x")
     assert set(TTFont(io.BytesIO(small)).getBestCmap()) == {0xF0C9, ord("x")} & set(TTFont(source).getBestCmap())
     assert fonts.smaller(source.read_bytes(), "\u3042") is None

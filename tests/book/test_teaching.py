@@ -12,10 +12,10 @@ from helpers.built import up_to_date
 from subnorm_classroom.reports import beliefs
 from subnorm_lab import checks
 from subnorm_lab.checks import exercise
-from tools import course
+from tools import checkout
 
-STUDENT = (course.ROOT / "book/exercises.md").read_text("utf-8")
-TEACHER = (course.ROOT / "book/teaching.md").read_text("utf-8")
+STUDENT = (checkout.ROOT / "book/exercises.md").read_text("utf-8")
+TEACHER = (checkout.ROOT / "book/teaching.md").read_text("utf-8")
 LESSON = 90  # minutes
 COMPUTED = {  # numbers in answers, and how to compute them
     "about 1024": lambda: f"about {2**10}",
@@ -199,9 +199,9 @@ def test_a_planted_fault_of_the_teachers_page_is_found(was, now):
 
 def test_the_anchors_of_the_overview_are_in_the_book():
     assert up_to_date()
-    teacher = (course.PAGES / "book/teaching.html").read_text("utf-8")
+    teacher = (checkout.PAGES / "book/teaching.html").read_text("utf-8")
     for belief in beliefs.read():
-        page = (course.PAGES / f"{belief.page}.html").read_text("utf-8")
+        page = (checkout.PAGES / f"{belief.page}.html").read_text("utf-8")
         assert f'id="{beliefs.anchor(belief.section)}"' in page
         assert f'<dt id="{beliefs.anchor(belief.text)}">' in teacher
 

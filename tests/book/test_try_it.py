@@ -8,9 +8,9 @@ from helpers.built import up_to_date
 from subnorm_book.in_page import packs, try_it
 from subnorm_book.in_page.cells import Cells
 
-from tools import course
+from tools import checkout
 
-NOTEBOOKS = sorted((course.ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((checkout.ROOT / "notebooks").glob("*.ipynb"))
 
 
 def code(name, source, *outputs, tags=()):
@@ -40,7 +40,7 @@ SETUP = code("setup", "import numpy as np\nimport torch\nfrom subnorm_lab import
 
 
 def tries(*cells):
-    return try_it.page([SETUP, *cells], course.ROOT)["tries"]
+    return try_it.page([SETUP, *cells], checkout.ROOT)["tries"]
 
 
 def test_a_button_for_a_cell_that_is_shown_and_for_a_hidden_one_that_prints():
@@ -92,13 +92,13 @@ def test_a_cell_that_a_figure_shows_is_told_from_others():
 
 def test_a_page_loads_the_packs_that_its_cells_import(caplog):
     def wanted(source):
-        return try_it.page([code("a", source)], course.ROOT)["packs"]
+        return try_it.page([code("a", source)], checkout.ROOT)["packs"]
 
     assert wanted("import numpy as np") == ["subnorm.tar.gz"]
     assert wanted("from subnorm_lab.report import say") == ["chapters.tar.gz", "subnorm.tar.gz"]
     assert wanted("from subnorm_lab import stories") == ["stories.tar.gz", "subnorm.tar.gz"]
     assert "subnorm_lab/experiments/finite_differences.py" not in {
-        name for p in packs.PACKS for name in packs.pack_files(course.ROOT, p)
+        name for p in packs.PACKS for name in packs.pack_files(checkout.ROOT, p)
     }
     wanted("from subnorm_lab.experiments import finite_differences")
     assert "subnorm_lab/experiments/finite_differences.py runs in the pages: add it to PACKS" in caplog.text
@@ -108,15 +108,15 @@ def test_every_chapter_has_its_buttons_and_their_file():
     assert up_to_date()
     with_buttons = 0
     for path in NOTEBOOKS:
-        html = (course.PAGES / "notebooks" / f"{path.stem}.html").read_text("utf-8")
-        expected = try_it.page(json.loads(path.read_text("utf-8"))["cells"], course.ROOT)
+        html = (checkout.PAGES / "notebooks" / f"{path.stem}.html").read_text("utf-8")
+        expected = try_it.page(json.loads(path.read_text("utf-8"))["cells"], checkout.ROOT)
         buttons = re.findall(r'data-try="(.*?)"', html)
         assert buttons == list(expected["tries"]), path.stem
         with_buttons += bool(buttons)
         assert html.count("try-it.js") == html.count("<template") == bool(buttons)
         assert "in-page-worker" not in html
         if buttons:
-            stored = course.PAGES / try_it.FOLDER / f"{path.stem}.json"
+            stored = checkout.PAGES / try_it.FOLDER / f"{path.stem}.json"
             assert json.loads(stored.read_text("utf-8")) == expected
     assert with_buttons > 15
 

@@ -5,10 +5,10 @@ import json
 import pytest
 from helpers.typed_numbers import found_in, found_in_alt
 
-from tools import course
+from tools import checkout
 from tools.refresh import notebooks
 
-PAGES = sorted(course.ROOT.glob("book/*.md"))
+PAGES = sorted(checkout.ROOT.glob("book/*.md"))
 
 PLANTED = [
     "The gradient falls to 0.013 at the first block.",

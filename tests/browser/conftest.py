@@ -8,7 +8,7 @@ from helpers.parts import need
 from helpers.visit import DESK, opened
 from playwright.sync_api import sync_playwright
 
-from tools import course
+from tools import checkout, serve
 from tools.browser import OPTIONS
 
 
@@ -26,14 +26,14 @@ def browser():
 def pages():
     """All pages of an up-to-date book except index.html, which only redirects to the first one."""
     assert up_to_date()
-    paths = [path.relative_to(course.PAGES) for path in sorted(course.PAGES.rglob("*.html"))]
+    paths = [path.relative_to(checkout.PAGES) for path in sorted(checkout.PAGES.rglob("*.html"))]
     return [path.as_posix() for path in paths if path.parts[0] not in ("_static", "index.html")]
 
 
 @pytest.fixture(scope="session")
 def server(pages):
     """The book from the server of `course.py serve`."""
-    with course.web_server(course.PAGES, 0) as server:
+    with serve.web_server(checkout.PAGES, 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()

@@ -3,7 +3,7 @@
 import pytest
 from helpers.visit import DESK, PHONE, opened
 
-from tools import course
+from tools import checkout
 
 TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
 
@@ -142,7 +142,7 @@ WATCH = """(() => {
 @pytest.mark.parametrize("name", ["book/myths.html", "notebooks/03-layer-normalization.html"])
 def test_no_frame_shows_a_formula_without_its_fonts(browser, server, kind, name):
     """Even if no font file ever loads: formula fonts are in the style sheet."""
-    faults, base = [], server if kind == "server" else course.PAGES.as_uri() + "/"
+    faults, base = [], server if kind == "server" else checkout.PAGES.as_uri() + "/"
     with opened(browser, base, faults, viewport=PHONE) as page:
         page.add_init_script(WATCH)
         page.route("**/*.woff2", lambda route: None)  # never answered

@@ -8,7 +8,7 @@ from threading import Event
 from helpers.look import accessible, look
 from helpers.visit import DESK, opened
 
-from tools import course
+from tools import checkout
 
 READABLE = "document.readyState !== 'loading' && !document.documentElement.matches('.typesetting')"
 HEIGHTS = "[...document.querySelectorAll('article section > *')].map((e) => e.offsetHeight)"
@@ -16,7 +16,7 @@ HEIGHTS = "[...document.querySelectorAll('article section > *')].map((e) => e.of
 
 def test_every_page_on_a_desk(browser, pages):
     """Scripts run when the page can be read already, as on a slow machine: they must not move its text."""
-    faults, held, readable, base = [], [], Event(), course.PAGES.as_uri() + "/"
+    faults, held, readable, base = [], [], Event(), checkout.PAGES.as_uri() + "/"
     with opened(browser, base, faults, viewport=DESK) as page:
         page.route("**/*.js*", lambda route: route.continue_() if readable.is_set() else held.append(route))
         for name in pages:

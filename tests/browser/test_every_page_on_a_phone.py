@@ -13,7 +13,7 @@ import pytest
 from helpers.look import CUT, accessible, look
 from helpers.visit import PHONE, ZOOMED, opened
 
-from tools import course
+from tools import checkout
 
 # Bytes on the wire, with their headers; a chapter is then on a slow phone (1.6 Mbit/s) in 1.5 s.
 CHAPTER, OTHER = 300_000, 200_000
@@ -115,7 +115,7 @@ def test_every_page_is_light(visits, record_property):
 
 
 def test_our_own_scripts_are_light(visits):
-    ours = {path.name for folder in ("book/_static", "subnorm_lab") for path in (course.ROOT / folder).glob("*.js")}
+    ours = {path.name for folder in ("book/_static", "subnorm_lab") for path in (checkout.ROOT / folder).glob("*.js")}
     assert ours
     for name, visit in visits.items():
         own = {url: size for url, size in visit.received.items() if PurePosixPath(url.split("?")[0]).name in ours}

@@ -17,10 +17,10 @@ from subnorm_classroom.sheets import variants
 from subnorm_classroom.sheets.student_sheet import check_line
 from subnorm_lab import checks
 from subnorm_lab.checks.collect import NEEDS
-from tools import course
+from tools import checkout
 from tools.in_page.measure import RUN, VERDICTS
 
-SHEETS = {path.stem.partition("-")[0]: path for path in sorted((course.ROOT / "notebooks/exercises").glob("*.ipynb"))}
+SHEETS = {path.stem.partition("-")[0]: path for path in sorted((checkout.ROOT / "notebooks/exercises").glob("*.ipynb"))}
 HERE = [exercise for sheet in checks.SETS.values() for exercise in sheet if exercise.way not in NEEDS]
 
 DDOF1 = """def layer_norm(x, gamma, beta, eps):
@@ -188,7 +188,7 @@ def test_nothing_loads_before_it_is_asked_for(browser, server):
         assert asked == ["_static/python/editor.js"]
         bench.does("run")
         assert bench.text("output") == "2\n"
-    stored = json.loads((course.ROOT / "book/_static/python/parts.json").read_text("utf-8"))["files"]
+    stored = json.loads((checkout.ROOT / "book/_static/python/parts.json").read_text("utf-8"))["files"]
     loaded = {url.rpartition("/")[2] for url in asked}
     assert loaded == {*stored, "subnorm.tar.gz", "in-page-worker.js"}
 
@@ -332,7 +332,7 @@ def test_without_the_editor_the_field_works(browser, server):
 
 
 def test_from_a_file_the_page_says_what_to_do(browser, pages):
-    faults, base = [], course.PAGES.as_uri() + "/"
+    faults, base = [], checkout.PAGES.as_uri() + "/"
     with opened(browser, base, faults, viewport=DESK) as page:
         page.goto(address(base, "ex02"))
         bench = Bench(page, "layer_norm").does("check", "1 + 1")

@@ -10,16 +10,16 @@ from helpers.look import ACCESSIBLE, AXE
 from helpers.visit import DESK, KEEPS_NOTHING, PHONE, opened
 from subnorm_book.in_page.playground import starters
 
-from tools import course
+from tools import checkout
 
-STARTERS = starters(course.ROOT)
-SHEET = course.ROOT / "notebooks/exercises/ex06-make-it-speak.ipynb"
+STARTERS = starters(checkout.ROOT)
+SHEET = checkout.ROOT / "notebooks/exercises/ex06-make-it-speak.ipynb"
 
 
 def said(code):
     """What code prints in this Python."""
     with contextlib.redirect_stdout(io.StringIO()) as printed, patch("sys.argv", [""]):
-        exec(code, {"__name__": "__main__", "__file__": str(course.ROOT / "book/story.py")})
+        exec(code, {"__name__": "__main__", "__file__": str(checkout.ROOT / "book/story.py")})
     return printed.getvalue()
 
 
@@ -137,7 +137,7 @@ def test_a_link_carries_the_code_and_runs_nothing(visit, server):
 
 
 def test_the_listing_tells_the_story_and_another_one_with_another_norm(visit):
-    listing = (course.ROOT / "book/story.py").read_text("utf-8")
+    listing = (checkout.ROOT / "book/story.py").read_text("utf-8")
     changed = listing.replace(
         "    return gain * x / np.sqrt", "    x = x - x.mean()\n    return gain * x / np.sqrt"
     )  # LayerNorm

@@ -5,7 +5,7 @@ import re
 import pytest
 from helpers.visit import DESK, PHONE, opened
 
-from tools.course import PAGES
+from tools.checkout import PAGES
 
 KINDS = {}  # {kind: (page, box)}, the first of each kind
 for path in sorted((PAGES / "notebooks").glob("*.html")):

@@ -4,7 +4,7 @@ import pytest
 from helpers.visit import DESK, PHONE, opened
 
 from subnorm_lab.experiments import retold, stored
-from tools import course
+from tools import checkout
 
 PAGE = "book/intro.html"
 TOLD = stored.read(retold.RECORD)["told"]
@@ -93,7 +93,7 @@ def test_without_a_script_and_from_a_file(browser, server):
         assert not figure.locator(".live-controls").is_visible()
     faults = []
     with opened(browser, "file://", faults, viewport=PHONE) as page:
-        page.goto((course.PAGES / PAGE).as_uri())
+        page.goto((checkout.PAGES / PAGE).as_uri())
         figure = page.locator("figure.retold")
         figure.get_by_role("button", name="Tell it again").wait_for()
         assert figure.evaluate(LETTERS) == [len(STORIES[0])] * 2

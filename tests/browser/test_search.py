@@ -5,7 +5,7 @@ import re
 import pytest
 from helpers.visit import DESK, PHONE, opened
 
-from tools import course
+from tools import checkout
 
 # The glossary terms whose own name does not find the glossary.
 LOST = """(terms) => {
@@ -119,7 +119,7 @@ def test_the_index_has_no_bare_numbers_and_no_tests(search_page):
 
 
 def test_every_page_that_explains_something_exists(search_page):
-    script = (course.ROOT / "book/subnorm_book/output/search.js").read_text("utf-8")
+    script = (checkout.ROOT / "book/subnorm_book/output/search.js").read_text("utf-8")
     named = set(re.findall(r'^    "([\w/-]+)":', script, re.MULTILINE))
     assert len(named) > 15
     assert named - set(search_page.evaluate("Search._index.docnames")) == set()
@@ -180,7 +180,7 @@ def test_the_words_of_a_search_are_marked_in_the_text_it_leads_to_and_nowhere_el
 
 @pytest.mark.parametrize("kind", ["server", "file"])
 def test_results_are_shown(browser, server, kind):
-    faults, base = [], server if kind == "server" else course.PAGES.as_uri() + "/"
+    faults, base = [], server if kind == "server" else checkout.PAGES.as_uri() + "/"
     with opened(browser, base, faults, color_scheme="dark", viewport=PHONE) as page:
         page.goto(base + "search.html?q=warm-up")
         page.locator("#search-results li a").first.wait_for()

@@ -3,9 +3,9 @@
 import pytest
 from helpers.visit import DESK, opened
 
-from tools import course
+from tools import checkout
 
-SHEETS = sorted(path.stem for path in (course.ROOT / "notebooks/exercises").glob("*.ipynb"))
+SHEETS = sorted(path.stem for path in (checkout.ROOT / "notebooks/exercises").glob("*.ipynb"))
 
 # Which elements are visible. (A part that is not laid out yet counts as visible.)
 SHOWN = "list => list.map((e) => e.checkVisibility() && e.getBoundingClientRect().height > 0)"

@@ -3,7 +3,7 @@
 from helpers.look import accessible
 from helpers.visit import DESK, KEEPS_NOTHING, PHONE, POLICY_HOLDS, opened, strictly
 
-from tools import course
+from tools import checkout
 from tools.in_page.measure import Chromium, tried
 
 PAGE = "notebooks/01a-attention-in-twenty-lines.html"
@@ -213,7 +213,7 @@ def test_a_strict_policy_allows_it(browser, server):
 
 def test_where_it_cannot_run_it_says_so(browser, server, pages):
     """From a file, offline, on paper and without scripts."""
-    faults, base = [], course.PAGES.as_uri() + "/"
+    faults, base = [], checkout.PAGES.as_uri() + "/"
     with opened(browser, base, faults) as page:
         visit(page, base + PAGE)
         cell = Cell(page, "cell-18")

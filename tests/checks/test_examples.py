@@ -10,9 +10,9 @@ import pytest
 
 from subnorm_lab import checks
 from subnorm_lab.checks.collect import Device
-from tools import course
+from tools import checkout
 
-SHEETS = course.ROOT / "notebooks/exercises"
+SHEETS = checkout.ROOT / "notebooks/exercises"
 CASES = [(name, k) for name, exercises in checks.SETS.items() for k in range(1, len(exercises) + 1)]
 
 

@@ -14,7 +14,7 @@ from subnorm.numpy import layer_norm, rms_norm
 from subnorm_lab.experiments import conventions
 from subnorm_lab.experiments.conventions import COMMITS, CONVENTIONS, SAME_INPUTS, difference, norm, pairs
 from subnorm_lab.experiments.precision import FORMATS
-from tools.course import ROOT
+from tools.checkout import ROOT
 
 
 def mean_square(x):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tools import course
+from tools import checkout
 from tools.refresh import notebooks
 
 _ONES = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
@@ -83,8 +83,8 @@ def arithmetic(node):
 
 @cache
 def module_tree(name):
-    path = course.ROOT / Path(*name.split(".")).with_suffix(".py")
-    package = course.ROOT.joinpath(*name.split("."), "__init__.py")
+    path = checkout.ROOT / Path(*name.split(".")).with_suffix(".py")
+    package = checkout.ROOT.joinpath(*name.split("."), "__init__.py")
     file = path if path.is_file() else package
     return ast.parse(file.read_text("utf-8")) if file.is_file() else None
 
@@ -175,7 +175,7 @@ PARAGRAPH = re.compile(r"\n\s*\n|\n(?=[-|] |\d+\. |#)")
 
 @cache
 def test_functions(path):
-    tree = ast.parse((course.ROOT / path).read_text("utf-8"))
+    tree = ast.parse((checkout.ROOT / path).read_text("utf-8"))
     return {node.name: numbers_in(node) for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
@@ -201,7 +201,7 @@ def numbers_of_claims(paragraph):
 
 def named(expression):
     """The numbers that an expression gives, such as "after_pre_ln.STEPS"; those in its code, if it is a function."""
-    names = {"np": np, "math": math, "json": json, "course": course}
+    names = {"np": np, "math": math, "json": json, "checkout": checkout}
     for word in re.findall(r"(?<![\w.'])[A-Za-z_]\w*", expression):
         rooms = [f"subnorm_classroom.{room}" for room in ("sheets", "grading", "reports")]
         packages = ("subnorm_lab.experiments", "subnorm.timing", *rooms, "subnorm_lab.museum", "subnorm_lab", "subnorm")

@@ -7,7 +7,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
 from subnorm_book import PARTS
 
-from tools import course
+from tools import checkout
 
 #: These need the files of the whole repository.
 WHOLE = {"in_page.packs", "in_page.playground", "in_page.try_it", "output.api_pages", "output.repository_links"}
@@ -16,10 +16,10 @@ EXTENSIONS = ["myst_nb", "sphinxcontrib.bibtex", *(f"subnorm_book.{part}" for pa
 
 def copy_settings(folder):
     """The course's own settings, for a book in `folder` so small that some rules of slim.py find nothing to do."""
-    text = (course.ROOT / "_config.yml").read_text("utf-8")
+    text = (checkout.ROOT / "_config.yml").read_text("utf-8")
     few = text.replace("  config:\n", "  config:\n    suppress_warnings: [slim]\n")
     (folder / "_config.yml").write_text(few, "utf-8")
-    (folder / "pyproject.toml").write_bytes((course.ROOT / "pyproject.toml").read_bytes())
+    (folder / "pyproject.toml").write_bytes((checkout.ROOT / "pyproject.toml").read_bytes())
 
 
 def build(folder, builder="html"):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tools import course
+from tools import checkout
 from tools.refresh import NOTEBOOKS, refresh
 
 FIGURE = """\
@@ -201,7 +201,7 @@ def test_a_write_cut_off_leaves_the_notebook(stored, monkeypatch):
 
 @pytest.mark.parametrize("name", ["nope.ipynb", "ruff.toml"])
 def test_what_is_no_notebook_is_named(name):
-    command = [sys.executable, "-P", course.ROOT / "tools" / "refresh.py", NOTEBOOKS / name]
+    command = [sys.executable, "-P", checkout.ROOT / "tools" / "refresh.py", NOTEBOOKS / name]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith(f"{NOTEBOOKS / name} is not a notebook. Name files in ")

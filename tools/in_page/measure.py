@@ -33,7 +33,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from tools import course
+from tools import checkout, serve
 from tools.browser import FIX, OPTIONS, chromium_path
 from tools.in_page.keys import actions, as_typed, keys
 
@@ -127,7 +127,7 @@ class Tab(Protocol):
     def press(self, strokes: Iterable[str]) -> None: ...
 
 
-class Counting(course.Pages):
+class Counting(serve.Pages):
     """The server of the course, which counts what it sends, at a limited rate."""
 
     sent = 0
@@ -356,7 +356,7 @@ def times(browser: str, rounds: int) -> dict[str, Any]:
 @contextmanager
 def served() -> Iterator[str]:
     """The address of the book, from a server that counts."""
-    handler = functools.partial(Counting, directory=str(course.PAGES))
+    handler = functools.partial(Counting, directory=str(checkout.PAGES))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
@@ -391,7 +391,7 @@ def tried(tab: Tab, base: str) -> Iterator[tuple[str, str, str]]:
 
     A hidden cell that runs after another one is not run once more.
     """
-    books = {path.stem: path.read_text("utf-8") for path in sorted((course.PAGES / "_static" / "try").glob("*.json"))}
+    books = {path.stem: path.read_text("utf-8") for path in sorted((checkout.PAGES / "_static" / "try").glob("*.json"))}
     tab.open(base + PAGE)
     tab.evaluate(ALL, books.pop("settings"))
     tab.evaluate(RUN, OUTPUTS)
