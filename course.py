@@ -45,6 +45,11 @@ def refresh(args: argparse.Namespace) -> bool:
     return checkout.call([checkout.PYTHON, "-P", script, *map(os.path.abspath, args.notebooks)]) == 0
 
 
+def begin(args: argparse.Namespace) -> bool:
+    """Write the start of something new."""
+    return run_module("tools.new", [args.kind, args.name])
+
+
 def speed(args: argparse.Namespace) -> bool:
     """Measure, and leave Ctrl+C to the measuring process, which prints what is left."""
     signal.signal(signal.SIGINT, lambda *_: None)
@@ -88,9 +93,12 @@ def parser() -> argparse.ArgumentParser:
     add("lab", install.RUN, open_lab, "open the notebooks in JupyterLab")
     command = add("refresh", install.RUN, refresh, "run notebooks again and store their outputs")
     command.add_argument("notebooks", nargs="*", metavar="notebook", help="only these; all if not given")
+    command = add("new", install.RUN, begin, "begin a chapter, an exercise or a placement")
+    command.add_argument("kind", choices=["chapter", "exercise", "placement"])
+    command.add_argument("name", help="such as 10-my-chapter, ex01/my_answer or MyPlacement")
     pack = "build, then make a zip and PDFs of the book, to take along: minutes"
     add("pack", install.TEST, lambda _: build.build() and run_module("tools.pack", []), pack)
-    command = add("speed", install.TEST, speed, "measure how long all this takes, for the table in CONTRIBUTING.md")
+    command = add("speed", install.TEST, speed, "measure how long all this takes, for the table in tools/speed.md")
     command.add_argument("measures", nargs="*", metavar="measure", help="only these; all if not given")
     command.add_argument("--install", action="store_true", help="also the install, which needs the network")
     about = "make small faults in the code and count those that the tests miss: hours"

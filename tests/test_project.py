@@ -113,6 +113,17 @@ def test_every_path_of_a_guide_is_there(name):
     assert [path for path in paths if path not in made and not (ROOT / path).exists()] == []
 
 
+def test_the_readme_names_every_room_of_the_packages():
+    rooms = {f"{path.parent.relative_to(ROOT).as_posix()}/" for path in ROOT.glob("subnorm*/*/__init__.py")}
+    assert {room for room in rooms if f"`{room}`" not in text("README.md")} == set()
+
+
+def test_contributing_is_read_in_one_sitting():
+    lines = text("CONTRIBUTING.md").split("\n")
+    assert len(lines) <= 120
+    assert [line for line in lines if len(line) > 120] == []
+
+
 # --- commands
 
 

@@ -9,8 +9,6 @@ import pytest
 
 from tools import build, checkout, speed
 
-BEFORE, AFTER = "# Guide\n\n", "\n## More\n"
-
 
 @pytest.fixture
 def measured(tmp_path, monkeypatch):
@@ -19,16 +17,12 @@ def measured(tmp_path, monkeypatch):
     def rows(_copy):
         return {"all": {"seconds": [1.0], "cpu": None}}
 
-    guide = tmp_path / "CONTRIBUTING.md"
-    guide.write_text(f"{BEFORE}{speed.START}{speed.END}{AFTER}", "utf-8")
     monkeypatch.setattr(checkout, "ROOT", tmp_path)
-    monkeypatch.setattr(speed, "GUIDE", guide)
+    monkeypatch.setattr(speed, "TABLE", tmp_path / "speed.md")
     monkeypatch.setattr(speed, "MEASURES", {"import": rows, "build": rows, "tests": rows})
 
     def measured():
-        text = guide.read_text("utf-8")
-        assert text.startswith(BEFORE)
-        assert text.endswith(AFTER)
+        text = speed.TABLE.read_text("utf-8")
         return dict(re.findall(r"(?m)^\| ([\w-]+) \| (.*) \| \d{4}-\d\d-\d\d, [\d.]+ \|$", text))
 
     return measured
@@ -37,7 +31,7 @@ def measured(tmp_path, monkeypatch):
 def test_a_clock_sees_the_work_of_a_process_and_of_its_own_processes(tmp_path):
     busy = "import time\nwhile time.process_time() < 0.3: pass"
     work = f"import subprocess, sys, time; subprocess.run([sys.executable, '-c', {busy!r}]); time.sleep(0.3); print(7)"
-    wall, cpu, said = speed.clocked([sys.executable, "-c", work], tmp_path)
+    wall, cpu, said = speed.clock([sys.executable, "-c", work], tmp_path)
     assert said == "7\n"
     assert cpu >= 0.3 or os.name == "nt"
     assert wall >= 0.6
@@ -45,12 +39,12 @@ def test_a_clock_sees_the_work_of_a_process_and_of_its_own_processes(tmp_path):
 
 def test_a_command_is_run_in_its_folder_whose_modules_come_first(tmp_path):
     (tmp_path / "subnorm.py").write_text("print('the copy')")
-    assert speed.clocked([sys.executable, "-c", "import subnorm"], tmp_path)[2] == "the copy\n"
+    assert speed.clock([sys.executable, "-c", "import subnorm"], tmp_path)[2] == "the copy\n"
 
 
 def test_the_time_of_an_error_is_not_taken(tmp_path):
-    with pytest.raises(speed.Failed, match=r"(?s)line 1.*SyntaxError.*failed"):
-        speed.clocked([sys.executable, "-c", "if"], tmp_path)
+    with pytest.raises(speed.CommandFailed, match=r"(?s)line 1.*SyntaxError.*failed"):
+        speed.clock([sys.executable, "-c", "if"], tmp_path)
 
 
 def test_a_row_holds_every_round():
@@ -70,7 +64,7 @@ def test_notebooks_are_measured_in_a_folder_with_any_name(tmp_path, monkeypatch)
     paths = [copy / "notebooks" / name for name in ("01.ipynb", "exercises/ex01.ipynb")]
     said = "".join(f"{path}\n" for path in paths)
     ran = []
-    monkeypatch.setattr(speed, "clocked", lambda command, _: ran.append(command) or (1.0, 1.0, said))
+    monkeypatch.setattr(speed, "clock", lambda command, _: ran.append(command) or (1.0, 1.0, said))
     assert list(speed.time_notebooks(copy)) == ["01", "ex01"]
     assert [command[-1] for command in ran[1:]] == paths
 
@@ -82,24 +76,24 @@ def test_the_notebook_that_is_changed_is_there():
 def test_the_weights_are_those_that_a_test_has_recorded(tmp_path, monkeypatch):
     weights = tmp_path / "test_small.py"
     weights.write_text("def test_small(record_property):\n    record_property('bytes', '{\"a.html\": 7}')\n")
-    clocked = speed.clocked
+    clocked = speed.clock
 
     def small(command, folder):
         assert checkout.ROOT.joinpath(command[3]).is_file()
         return clocked([*command[:3], weights, "-c", "pyproject.toml", *command[4:]], folder)
 
     monkeypatch.setattr(build, "build", lambda: True)
-    monkeypatch.setattr(speed, "clocked", small)
+    monkeypatch.setattr(speed, "clock", small)
     assert speed.weigh_pages(tmp_path) == {"a.html": {"bytes": 7}}
     weights.write_text("def test_small():\n    pass\n")
-    with pytest.raises(speed.Failed, match="needs Chromium"):
+    with pytest.raises(speed.CommandFailed, match="needs Chromium"):
         speed.weigh_pages(tmp_path)
 
 
 def test_python_in_a_page_is_measured_in_the_browsers_that_are_here(monkeypatch, capsys):
     def times(browser, rounds):
         if browser == "firefox":
-            raise speed.measure.Absent("There is no Firefox.")
+            raise speed.measure.BrowserNotFound("There is no Firefox.")
         return {"first result": {"seconds": [1.0] * rounds, "cpu": None}}
 
     monkeypatch.setattr(build, "build", lambda: True)
@@ -107,7 +101,7 @@ def test_python_in_a_page_is_measured_in_the_browsers_that_are_here(monkeypatch,
     assert list(speed.time_in_page(None)) == ["chromium: first result", "webkit: first result"]
     assert capsys.readouterr().out == "There is no Firefox.\n"
     monkeypatch.setattr(speed.measure, "BROWSERS", {"firefox": None})
-    with pytest.raises(speed.Failed, match="no browser"):
+    with pytest.raises(speed.CommandFailed, match="no browser"):
         speed.time_in_page(None)
 
 
@@ -135,9 +129,9 @@ def test_a_cell_has_medians_the_slowest_notebook_and_the_heaviest_page():
     assert speed.value({"seconds": [772.0]}) == "12.9 min"
     assert speed.value({"seconds": [61.2], "bytes": 1_234_567_890}) == "61 s, 1200 MB"
     rows = {"a": {"seconds": [3], "bytes": 7e5}, "b": {"seconds": [50.4], "bytes": 2e5}}
-    assert speed.shown("notebooks", rows) == ["the slowest, b: 50 s, 0.2 MB"]
-    assert speed.shown("pages", rows) == ["the heaviest, a: 3 s, 0.7 MB"]
-    assert speed.shown("build", rows) == ["a: 3 s, 0.7 MB", "b: 50 s, 0.2 MB"]
+    assert speed.cell_of("notebooks", rows) == ["the slowest, b: 50 s, 0.2 MB"]
+    assert speed.cell_of("pages", rows) == ["the heaviest, a: 3 s, 0.7 MB"]
+    assert speed.cell_of("build", rows) == ["a: 3 s, 0.7 MB", "b: 50 s, 0.2 MB"]
 
 
 def test_an_interruption_keeps_what_was_measured_and_says_how_to_go_on(measured, monkeypatch):
@@ -152,7 +146,7 @@ def test_an_interruption_keeps_what_was_measured_and_says_how_to_go_on(measured,
 
 def test_a_measure_that_fails_is_said_and_the_others_go_on(measured, monkeypatch, capsys):
     def failed(_copy):
-        raise speed.Failed("the book has errors")
+        raise speed.CommandFailed("the book has errors")
 
     monkeypatch.setitem(speed.MEASURES, "build", failed)
     assert not speed.take(["build", "tests"])
@@ -173,7 +167,7 @@ def test_a_copy_is_a_fresh_checkout(measured, monkeypatch):
         lambda copy: seen.extend(copy.rglob("*")) or {"all": {"seconds": [1.0], "cpu": None}},
     )
     speed.take(["build"])
-    assert sorted(path.name for path in seen) == ["CONTRIBUTING.md", "course.py", "subnorm"]
+    assert sorted(path.name for path in seen) == ["course.py", "subnorm"]
 
 
 def test_an_unknown_measure_is_named():
@@ -190,16 +184,16 @@ def test_the_install_is_measured_when_it_is_asked_for(monkeypatch, with_install)
     assert set(taken) | {"install"} == set(speed.MEASURES)
 
 
-def test_the_guide_has_a_place_for_the_table():
-    text = speed.GUIDE.read_text("utf-8")
-    assert text.count(speed.START) == text.count(speed.END) == 1
-    assert speed.HEAD in text
+def test_the_stored_table_is_one_that_the_next_measure_extends():
+    text = speed.TABLE.read_text("utf-8")
+    assert text.startswith(speed.HEAD.partition("{machine}")[0])
+    assert text.partition("| --- | --- | --- |\n")[2].startswith("| import |")
 
 
 def test_a_stage_too_short_to_be_timed_has_no_row(monkeypatch, tmp_path):
     said = "build      ok         0.0 s  book\ntests      ok        12.5 s  3 passed\n"
     monkeypatch.setattr(build, "build", lambda: True)
-    monkeypatch.setattr(speed, "clocked", lambda *_, **__: (13.0, 14.0, said))
+    monkeypatch.setattr(speed, "clock", lambda *_, **__: (13.0, 14.0, said))
     assert speed.time_tests(tmp_path) == {
         "all": {"seconds": [13.0], "cpu": [14.0]},
         "tests": {"seconds": [12.5], "cpu": None},

@@ -1,4 +1,4 @@
-"""Measure the speed of the course itself: `python3 course.py speed [measure ...]`, a table in CONTRIBUTING.md.
+"""Measure the speed of the course itself: `python3 course.py speed [measure ...]`, which writes tools/speed.md.
 
 Each measure runs the commands that a reader would type, in separate processes, and becomes a row when done.
 Commands that change files run in a copy of the checkout. course.py runs this in .venv.
@@ -24,9 +24,17 @@ from subnorm_lab import _files
 from tools import build, checkout, install
 from tools.in_page import measure
 
-GUIDE = checkout.ROOT / "CONTRIBUTING.md"
-START, END = "<!-- speed: written by course.py speed -->\n", "<!-- end of speed -->\n"
-HEAD = "| Measure | Median | Day and load |\n| --- | --- | --- |\n"
+TABLE = checkout.ROOT / "tools" / "speed.md"
+HEAD = """# How long it takes
+
+`python3 course.py speed` writes this table, or only the rows that you name. *Load* is how many processes wanted a core
+when a measure began.
+
+On {machine}:
+
+| Measure | Median | Day and load |
+| --- | --- | --- |
+"""
 BUILDS = 3
 IMPORTS = 9
 ROUNDS = 3  # of each browser, at each of two rates
@@ -49,11 +57,11 @@ IMPORT = (
 PACKAGES = ["numpy", "subnorm", "subnorm.numpy", "torch", "subnorm.torch"]
 
 
-class Failed(Exception):
+class CommandFailed(Exception):
     """A command failed, so its time is meaningless."""
 
 
-def clocked(command: list, folder: pathlib.Path, show: bool = False) -> tuple:
+def clock(command: list, folder: pathlib.Path, show: bool = False) -> tuple:
     """(wall seconds, CPU seconds of all its processes, output) of a command in `folder`."""
     env = {**os.environ, "PYTHONPATH": str(folder)}  # takes precedence over the checkout installed in .venv
     start, before = time.perf_counter(), os.times()
@@ -66,7 +74,7 @@ def clocked(command: list, folder: pathlib.Path, show: bool = False) -> tuple:
                 print(line, end="", flush=True)
     wall, after = time.perf_counter() - start, os.times()
     if process.returncode != 0:
-        raise Failed("".join(output[-30:]) + f"\n{' '.join(map(str, command))[:200]} failed")
+        raise CommandFailed("".join(output[-30:]) + f"\n{' '.join(map(str, command))[:200]} failed")
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     return wall, cpu, "".join(output)
 
@@ -86,9 +94,9 @@ def time_install(copy: pathlib.Path) -> dict:
     python = venv / checkout.PYTHON.relative_to(checkout.VENV)
     index = checkout.read_json(install.INSTALLED).get("torch index", "")
     rows = {}
-    wall, cpu, _ = clocked([sys.executable, "-m", "venv", venv], copy)
+    wall, cpu, _ = clock([sys.executable, "-m", "venv", venv], copy)
     for name, files in (("to read", install.READ), ("to run", install.RUN)):
-        more = clocked(install.pip_command(python, files, index), copy)
+        more = clock(install.pip_command(python, files, index), copy)
         wall, cpu = wall + more[0], cpu + more[1]
         size = sum(path.lstat().st_size for path in venv.rglob("*") if path.is_file())
         rows[name] = row([(wall, cpu)]) | {"bytes": size}
@@ -105,7 +113,7 @@ def time_build(copy: pathlib.Path) -> dict:
         for found in rounds.values():
             if found is rounds["one notebook changed"]:
                 change(copy / CHANGED, f"changed{k}")
-            found.append(clocked(command, copy))
+            found.append(clock(command, copy))
     return {name: row(found) for name, found in rounds.items()}
 
 
@@ -119,10 +127,10 @@ def change(notebook: pathlib.Path, word: str) -> None:
 
 def time_notebooks(copy: pathlib.Path) -> dict:
     """Run each notebook with a fresh kernel, one after the other."""
-    listed = clocked([checkout.PYTHON, "-c", "from tools import refresh; print(*refresh.notebooks(), sep='\\n')"], copy)
+    listed = clock([checkout.PYTHON, "-c", "from tools import refresh; print(*refresh.notebooks(), sep='\\n')"], copy)
     rows = {}
     for path in map(pathlib.Path, listed[2].splitlines()):  # a path may contain a space
-        rows[path.stem] = row([clocked([checkout.PYTHON, "-P", "tools/refresh.py", path], copy)])
+        rows[path.stem] = row([clock([checkout.PYTHON, "-P", "tools/refresh.py", path], copy)])
     return rows
 
 
@@ -131,7 +139,7 @@ def time_imports(copy: pathlib.Path) -> dict:
     rounds: dict = {name: [] for name in PACKAGES}
     for k in range(-1, IMPORTS):  # an extra first round fills the caches
         for name, found in rounds.items():
-            _, _, said = clocked([checkout.PYTHON, "-c", IMPORT.format(name=name)], copy)
+            _, _, said = clock([checkout.PYTHON, "-c", IMPORT.format(name=name)], copy)
             if k >= 0:
                 found.append(tuple(map(float, said.split()[-2:])))
     return {name: row(found) for name, found in rounds.items()}
@@ -140,39 +148,39 @@ def time_imports(copy: pathlib.Path) -> dict:
 def weigh_pages(copy: pathlib.Path) -> dict:
     """Bytes that a phone receives for each page with everything it loads, counted on its visit by a phone."""
     if not build.build():
-        raise Failed("the book has errors")
+        raise CommandFailed("the book has errors")
     report = copy / "report.xml"
     words = ["tests/browser/test_every_page_on_a_phone.py", "-q", "--no-cov", f"--junitxml={report}"]
-    clocked([checkout.PYTHON, "-m", "pytest", *words], checkout.ROOT)
+    clock([checkout.PYTHON, "-m", "pytest", *words], checkout.ROOT)
     found = ElementTree.parse(report).iterfind(".//property[@name='bytes']")
     rows = {name: {"bytes": count} for one in found for name, count in json.loads(one.attrib["value"]).items()}
     if not rows:
-        raise Failed("no page was measured: this needs Chromium")
+        raise CommandFailed("no page was measured: this needs Chromium")
     return rows
 
 
 def time_in_page(_copy: pathlib.Path) -> dict:
     """Python in a page: first results, later results, bytes and memory, in each browser engine that is here."""
     if not build.build():
-        raise Failed("the book has errors")
+        raise CommandFailed("the book has errors")
     rows: dict = {}
     for browser in measure.BROWSERS:
         try:
             found = measure.times(browser, ROUNDS)
-        except measure.Absent as error:
+        except measure.BrowserNotFound as error:
             print(error)
         else:
             rows |= {f"{browser}: {name}": row for name, row in found.items()}
     if not rows:
-        raise Failed("no browser is here")
+        raise CommandFailed("no browser is here")
     return rows
 
 
 def time_tests(_copy: pathlib.Path) -> dict:
     """Everything that `course.py test` runs once the book is built."""
     if not build.build():
-        raise Failed("the book has errors")
-    wall, cpu, said = clocked([checkout.PYTHON, "-c", TESTS], checkout.ROOT, show=True)
+        raise CommandFailed("the book has errors")
+    wall, cpu, said = clock([checkout.PYTHON, "-c", TESTS], checkout.ROOT, show=True)
     stages = re.findall(r"^(\w+) +ok +([\d.]+) s  ", said, flags=re.MULTILINE)
     # a stage of less than a tenth of a second, such as an up-to-date build, has no time to report
     timed = {name: {"seconds": [float(s)], "cpu": None} for name, s in stages if float(s) > 0}
@@ -199,19 +207,16 @@ def machine() -> str:
     return f"{cpu_model()}, {os.cpu_count()} cores, {platform.system()}; {versions}"
 
 
-def keep(name: str, rows: dict, busy: float | None) -> None:
+def store_row(name: str, rows: dict, busy: float | None) -> None:
     """Put the row of a measure into the table. Drop those of another machine or other versions."""
-    before, _, rest = GUIDE.read_text("utf-8").partition(START)
-    table, _, after = rest.partition(END)
-    head = f"On {machine()}:\n\n{HEAD}"
+    head, table = HEAD.format(machine=machine()), TABLE.read_text("utf-8") if TABLE.exists() else ""
     lines = table.removeprefix(head).splitlines() if table.startswith(head) else []
     kept = {line.split(" | ")[0].strip("| "): line for line in lines}
-    kept[name] = f"| {name} | {'; '.join(shown(name, rows))} | {today()}, {busy} |"
-    found = "".join(f"{kept[key]}\n" for key in MEASURES if key in kept)
-    _files.write(GUIDE, f"{before}{START}{head}{found}{END}{after}")
+    kept[name] = f"| {name} | {'; '.join(cell_of(name, rows))} | {today()}, {busy} |"
+    _files.write(TABLE, head + "".join(f"{kept[key]}\n" for key in MEASURES if key in kept))
 
 
-def shown(name: str, rows: dict) -> list[str]:
+def cell_of(name: str, rows: dict) -> list[str]:
     """What a row says: the slowest notebook, the heaviest page, of Python in a page only the first results."""
     if name == "notebooks":
         slowest = max(rows, key=lambda key: rows[key]["seconds"][0])
@@ -246,16 +251,16 @@ def take(names: list) -> bool:
                 shutil.copytree(checkout.ROOT, copy, ignore=checkout.GENERATED)
                 try:
                     rows = MEASURES[name](copy)
-                except Failed as error:
+                except CommandFailed as error:
                     print(error)
                     failed.append(name)
                 else:
-                    keep(name, rows, busy)
+                    store_row(name, rows, busy)
                     print(*(f"  {key}: {value(row)}" for key, row in rows.items()), sep="\n", flush=True)
             left.remove(name)
     except KeyboardInterrupt:
         sys.exit(f"\nInterrupted. Finished measures are stored; for the rest: python3 course.py speed {' '.join(left)}")
-    print(f"\nNot measured: {', '.join(failed)}" if failed else f"\nStored in {GUIDE}")
+    print(f"\nNot measured: {', '.join(failed)}" if failed else f"\nStored in {TABLE}")
     return not failed
 
 

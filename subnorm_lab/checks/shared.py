@@ -1,4 +1,25 @@
-"""What the files of the exercises import: the decorator, the stand-ins, and a short way to write cases."""
+"""What the files of the exercises import: the decorator, the stand-ins, and a short way to write cases.
+
+An exercise is one file in the folder of its sheet, such as ``ex01/residual.py``, and four cells in the sheet's
+notebook. The file holds the right answer as a plain function. Above it, ``@exercise(...)`` gives its number in the
+sheet (a new one gets the last, because students' files carry the numbers), its level, minutes, chapter and objective,
+the cases, and the mistakes. `drawn` makes the cases: ``inputs(rng, ...)`` draws the arguments of one call. A mistake
+is a row: a tag, a change of the answer's text, "old -> new" where old occurs exactly once, or a whole function where
+that reads better, a sentence that says what was done and what the definition is, and a public thread in which somebody
+made it, if you know one. What several exercises of a sheet share is in the ``__init__.py`` of its folder.
+
+``python -m subnorm_classroom draft ex01`` puts the four cells into the sheet: task, answer, check, solution. Fill in
+each TODO, refresh the sheet, and ``python -m subnorm_classroom release ex01`` writes the students' sheet, or says what
+a cell lacks. The page of the sheet, its editors, the lists of exercises and the grader need nothing more. In the page
+NumPy is 2.0.2, the default integer has 32 bits, and no floating-point error warns; only NumPy and the standard library
+are there.
+
+In the sheet's bank, such as ``tests/checks/bank_ex01.py``, add right answers written another way, and answers with two
+mistakes at once: ``test_bank.py`` holds each mistake to its own name on many inputs, and calls no right answer wrong.
+If people hold a belief behind a mistake, add it to the teacher's page (``subnorm_classroom/reports/beliefs.py``).
+
+With ``variants``, each student's sheet asks for one of several values: see `Variant`, and ``ex04/warm_up.py``.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -2,6 +2,11 @@
 
 The command also stores a digest of everything else in the record. A number that was edited by hand no longer fits it,
 and `read` refuses the record.
+
+To add one, write a module with ``take()``, which measures and returns a dictionary that begins with ``origin("python
+-m subnorm_lab.experiments.<name>")``, and ``recorded()``, which reads it; run that command; list the module on
+``book/api/experiments.md``, and let a cell of a notebook repeat a small part. ``parity.py`` is a short one. Before you
+write "it does not learn", try a longer run and another learning rate.
 """
 
 import hashlib

@@ -3,8 +3,9 @@
     ```{playground}
     ```
 
-takes each file of `book/playground`: its docstring is a title and a question, the rest is the code. `{listing-here}`
-shows one editor with the listing of the page {doc}`story`. `_static/playground.js` does the rest.
+takes each file of `book/playground`: its docstring is a title and a question, the rest is the code: at most 25 lines,
+which print the answer; `tests/book/test_playground.py` repeats it with other seeds. `{listing-here}` shows one editor
+with the listing of the page {doc}`story`. `_static/playground.js` does the rest.
 """
 
 import ast
