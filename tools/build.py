@@ -41,6 +41,8 @@ def build() -> bool:
             if page.is_file():
                 print(f"The pages are still those of the last build without errors: {page}")
             return False
+    if drafts := [path.stem for path in checkout.notebooks() if checkout.is_draft(path)]:
+        print(f"Drafts, which the tests of finished chapters leave out: {', '.join(drafts)}")
     print(f"The book is up to date. Open {page}\n  in a browser: {page.as_uri()}")
     if install.RUN[0] not in checkout.read_json(install.INSTALLED):
         print("To run the notebooks: python3 course.py lab, which first installs PyTorch and JupyterLab.")

@@ -19,6 +19,7 @@ PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 BUILD = ROOT / "_build"
 PAGES = BUILD / "html"  # the last build without errors
 LOCK = BUILD / "lock"
+DRAFT = "**Draft.**"  # in a notebook that is not finished
 # A copy of the checkout without these is as fresh as a clone: its first build finds no cache.
 GENERATED = shutil.ignore_patterns(
     ".*", "_build", "_pack", "dist", "venv", "grades", "submissions", "__pycache__", "*.egg-info"
@@ -46,6 +47,21 @@ def read_json(path: pathlib.Path) -> dict:
         return json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
+
+
+def notebooks() -> list[pathlib.Path]:
+    """The notebooks of chapters and deep dives."""
+    return sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def is_draft(notebook: pathlib.Path) -> bool:
+    """Whether a notebook says that it is not finished."""
+    return DRAFT in notebook.read_text("utf-8")
+
+
+def chapters() -> list[pathlib.Path]:
+    """The chapters and deep dives, without drafts."""
+    return [path for path in notebooks() if not is_draft(path)]
 
 
 @contextlib.contextmanager

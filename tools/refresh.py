@@ -27,11 +27,6 @@ def notebooks() -> list[Path]:
     return [NOTEBOOKS / path for path in sorted(found) if not {"student", ".ipynb_checkpoints"} & set(path.parts)]
 
 
-def chapters() -> list[Path]:
-    """The chapters and deep dives, without the exercise sheets."""
-    return [path for path in notebooks() if path.parent == NOTEBOOKS]
-
-
 def tags(cell: nbformat.NotebookNode) -> list[str]:
     return list(cell.metadata.get("tags", []))
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from helpers import quick_check_texts
 
-from tools.refresh import chapters
+from tools.checkout import chapters
 
 SECTIONS = ["Quick checks", "Summary", "Exercises", "Further reading"]
 

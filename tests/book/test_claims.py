@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tools.refresh import chapters
+from tools.checkout import chapters
 
 CLAIM = re.compile(r"\{claim\}`[^`]+`")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from subnorm_book.evidence.records import Stored, newest
 
-from tools.refresh import chapters
+from tools.checkout import chapters
 
 ROOT = Path(__file__).parents[2]
 TAG = "claim:"

@@ -6,8 +6,7 @@ import pytest
 from bs4 import BeautifulSoup
 from helpers.built import up_to_date
 
-from tools.checkout import PAGES
-from tools.refresh import NOTEBOOKS
+from tools.checkout import PAGES, chapters
 
 WORDS = 1800
 PREDICTIONS = 3
@@ -18,7 +17,7 @@ NO_WORDS = (
     "script, style, svg, pre, math, .math, .live-controls, .headerlink, sup.claim, p.supports, details, .opening, "
     ".chapter-of, .deep-dives, div.citation, .try-it, template"
 )
-CHAPTERS = sorted(path.stem for path in NOTEBOOKS.glob("[0-9][0-9]-*.ipynb"))
+CHAPTERS = [path.stem for path in chapters() if re.match(r"\d\d-", path.name)]
 
 
 def first_reading(page):

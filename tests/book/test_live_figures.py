@@ -13,8 +13,7 @@ from subnorm_book.teaching.live_figures import state, stored
 
 from conftest import LIMIT, pixels, worst_block
 from subnorm_lab import live
-from tools.checkout import PAGES
-from tools.refresh import chapters
+from tools.checkout import PAGES, chapters
 
 ALT = "A line that rises from left to right."
 

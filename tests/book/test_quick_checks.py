@@ -11,7 +11,7 @@ from helpers import quick_check_texts
 from helpers.small_book import build, html, page
 
 import subnorm.numpy
-from tools.refresh import chapters
+from tools.checkout import chapters
 
 BIAS = r"""
 :::{quick-check} bias-false

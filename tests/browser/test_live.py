@@ -13,7 +13,7 @@ from subnorm_book.teaching.live_figures import stored
 
 from subnorm import numpy as sn
 from subnorm_lab import live
-from tools.refresh import chapters
+from tools.checkout import chapters
 
 # The labels that leave the picture, and those that overlap.
 CROWDED = """figure => {
