@@ -56,7 +56,7 @@ mutants.PRELOADED = ()
 mutants.LEAST = 1
 if changes := json.loads(sys.argv.pop(1)):
     text = (checkout.ROOT / "small.py").read_text()
-    mutants.mutants = lambda file: [
+    mutants.make_mutants = lambda file: [
         mutants.Mutant(file, 1 + text[: text.index(was)].count(chr(10)), was, now, text.replace(was, now))
         for was, now in changes
     ]
@@ -178,7 +178,7 @@ def test_cosmic_ray_makes_the_faults(small, tmp_path):
 def test_an_exception_of_a_module_stops_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(mutants.checkout, "ROOT", tmp_path)
     (tmp_path / "small.py").write_text("try:\n    x = 1 + 2\nexcept (ValueError, csv.Error):\n    x = 0\n")
-    found = {mutant.now for mutant in mutants.mutants("small.py")}
+    found = {mutant.now for mutant in mutants.make_mutants("small.py")}
     assert {"x = 1 - 2", "except (CosmicRayTestingException, csv.Error):"} <= found
 
 
@@ -200,11 +200,11 @@ def test_only_the_lines_of_a_change_are_kept():
 def test_a_sample_is_the_same_each_time(monkeypatch):
     found = [mutants.Mutant("a.py", k, "", "", "") for k in range(50)]
     monkeypatch.setattr(mutants, "AT_MOST", {"a.py": 20, "b.py": 20})
-    chosen = mutants.drawn(found, "a.py")
+    chosen = mutants.draw_sample(found, "a.py")
     assert len(set(chosen)) == 20
-    assert chosen == mutants.drawn(found, "a.py") != mutants.drawn(found, "b.py")
-    assert mutants.drawn(found[:20], "a.py") == found[:20]
-    assert mutants.drawn(found, "c.py") == found
+    assert chosen == mutants.draw_sample(found, "a.py") != mutants.draw_sample(found, "b.py")
+    assert mutants.draw_sample(found[:20], "a.py") == found[:20]
+    assert mutants.draw_sample(found, "c.py") == found
 
 
 @pytest.mark.parametrize("part", mutants.PARTS)

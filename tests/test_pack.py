@@ -143,22 +143,22 @@ def test_the_bound_book_has_bookmarks_links_numbers_and_tags(small):
 def faults_of_tags(reader):
     """Sheets and links without tags, tags with the name of others, and headings of a table that are not there."""
     tree = reader.root_object["/StructTreeRoot"]
-    parents = dict(paper.pairs(tree["/ParentTree"]))
+    parents = dict(paper.tree_items(tree["/ParentTree"]))
     faults = [] if len(parents) == tree["/ParentTreeNextKey"] else ["keys"]
     for sheet in reader.pages:
         faults += [] if parents[sheet["/StructParents"]].get_object()[0]["/Pg"] == sheet else ["a sheet"]
         for link in sheet.get("/Annots", ()):
             owner = parents[link.get_object()["/StructParent"]].get_object()
-            parts = [part for part in paper.listed(owner["/K"]) if isinstance(part, dict) and "/Obj" in part]
+            parts = [part for part in paper.as_list(owner["/K"]) if isinstance(part, dict) and "/Obj" in part]
             faults += [] if link.idnum in [part.raw_get("/Obj").idnum for part in parts] else ["a link"]
-    names = [name for name, _ in paper.pairs(tree["/IDTree"])]
+    names = [name for name, _ in paper.tree_items(tree["/IDTree"])]
     faults += [] if names == sorted(set(names)) else ["names"]
     used, todo = set(), [tree["/K"]]
     while todo:
         element = todo.pop()
-        for attributes in paper.listed(element.get("/A")):
+        for attributes in paper.as_list(element.get("/A")):
             used.update(attributes.get("/Headers", ()))
-        todo += [child for child in paper.listed(element.get("/K")) if isinstance(child, dict)]
+        todo += [child for child in paper.as_list(element.get("/K")) if isinstance(child, dict)]
     return faults + ([] if used <= set(names) else ["headings"])
 
 
@@ -228,7 +228,7 @@ def test_every_chapter_has_a_place_for_its_link(tmp_path):
         shutil.copy(checkout.PAGES / f"{page}.html", tmp_path / f"{page}.html")
     for suffix in ("pdf", "zip"):
         (tmp_path / f"subnorm-book.{suffix}").write_bytes(b"")
-    pack.linked(tmp_path, "book/intro", {page: Path("x.pdf") for page in pages})
+    pack.add_links(tmp_path, "book/intro", {page: Path("x.pdf") for page in pages})
     linked = {page for page in pages if "x.pdf" in (tmp_path / f"{page}.html").read_text("utf-8")}
     assert linked == {page for page in pages if re.fullmatch(r"notebooks/\d\d.*", page)}
 
@@ -237,7 +237,7 @@ def test_a_chapter_reads_well_on_paper(tmp_path):
     need("chromium")
     assert up_to_date()
     pages = ["notebooks/06d-counting-parameters", "book/glossary"]
-    files = paper.printed(checkout.PAGES, pages, tmp_path)
+    files = paper.print_pages(checkout.PAGES, pages, tmp_path)
     paper.bind([paper.Entry("", page) for page in pages], files, tmp_path / "two.pdf", "Two")
     reader = PdfReader(tmp_path / "two.pdf")
     texts = [page.extract_text().splitlines() for page in reader.pages]
@@ -266,7 +266,7 @@ def flat(outline):
 def test_the_zip_opens_offline_in_a_folder_of_any_name(tmp_path):
     path = need("chromium")
     assert up_to_date()
-    pack.zipped(checkout.PAGES, tmp_path / "book.zip")
+    pack.zip_pages(checkout.PAGES, tmp_path / "book.zip")
     folder = tmp_path / "für unterwegs"
     with zipfile.ZipFile(tmp_path / "book.zip") as archive:
         archive.extractall(folder)

@@ -25,7 +25,7 @@ def unreadable(root: Path) -> Iterator[str]:
             settings = yaml.safe_load(text)
             if name == "_toc.yml":
                 parse_toc_data(settings)
-                yield from absent(root, name, yaml.compose(text))
+                yield from missing_pages(root, name, yaml.compose(text))
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             yield f"{name}:{mark.line + 1 if mark else 1}: {error.problem}"
@@ -49,11 +49,11 @@ def line_of(node: yaml.Node | None, keys: list[str]) -> int:
     return int(node.start_mark.line) + 1 if node else 1
 
 
-def absent(root: Path, name: str, node: yaml.Node) -> Iterator[str]:
+def missing_pages(root: Path, name: str, node: yaml.Node) -> Iterator[str]:
     """A fault for each missing page in the table of contents."""
     if isinstance(node, yaml.SequenceNode):
         for part in node.value:
-            yield from absent(root, name, part)
+            yield from missing_pages(root, name, part)
     elif isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if key.value in ("root", "file") and isinstance(value, yaml.ScalarNode):
@@ -61,7 +61,7 @@ def absent(root: Path, name: str, node: yaml.Node) -> Iterator[str]:
                 if not any(page.with_name(page.name + suffix).is_file() for suffix in ("", ".md", ".ipynb", ".rst")):
                     yield f"{name}:{value.start_mark.line + 1}: there is no page {value.value}"
             else:
-                yield from absent(root, name, value)
+                yield from missing_pages(root, name, value)
 
 
 def notebook_faults(path: Path) -> Iterator[str]:
@@ -86,24 +86,24 @@ def notebook_faults(path: Path) -> Iterator[str]:
             yield f", cell {k}: it has no {' and no '.join(missing)}"
 
 
-class Told:
+class WarningStream:
     """A stream for Sphinx's warnings: shows each once, with a place that a reader can find."""
 
-    def __init__(self, root: Path, shown: Any) -> None:
-        self.root, self.shown, self.line, self.said = f"{root}/", shown, "", set[str]()
+    def __init__(self, root: Path, stream: Any) -> None:
+        self.root, self.stream, self.line, self.printed = f"{root}/", stream, "", set[str]()
 
     def write(self, text: str) -> int:
         *lines, self.line = (self.line + text).split("\n")
-        for line in map(self.place, lines):
-            if line not in self.said:
-                self.said.add(line)
-                print(line, file=self.shown)
+        for line in map(self.locate, lines):
+            if line not in self.printed:
+                self.printed.add(line)
+                print(line, file=self.stream)
         return len(text)
 
     def flush(self) -> None:
-        self.shown.flush()
+        self.stream.flush()
 
-    def place(self, line: str) -> str:
+    def locate(self, line: str) -> str:
         """The line with paths from the root; for a notebook, unpack MyST-NB's line number into cell and line."""
         line = line.replace(self.root, "")
         return re.sub(
@@ -122,7 +122,7 @@ def main(root: Path, folder: Path) -> int:
     from sphinx.util.console import nocolor
 
     nocolor()
-    sys.stderr = Told(root, sys.stdout)  # type: ignore[assignment]
+    sys.stderr = WarningStream(root, sys.stdout)  # type: ignore[assignment]
     toc = root / "_toc.yml"
     ended = build_sphinx(
         root,

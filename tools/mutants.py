@@ -179,7 +179,7 @@ class Mutant:
         return f"{self.file}:{self.line}: {self.was} -> {self.now or 'nothing'}"
 
 
-def mutants(file: str) -> list[Mutant]:
+def make_mutants(file: str) -> list[Mutant]:
     """All mutants of a file, without those that are no Python, that change a type, or that repeat another."""
     import cosmic_ray.ast  # type: ignore[import-untyped,import-not-found]
     import cosmic_ray.plugins  # type: ignore[import-untyped,import-not-found]
@@ -338,7 +338,7 @@ class Listener:
         try:
             return (yield)
         finally:
-            self.fixtures[named(request.node.nodeid, fixturedef.argname)] = time.monotonic() - start
+            self.fixtures[fixture_key(request.node.nodeid, fixturedef.argname)] = time.monotonic() - start
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """A limit on the processor, which another load does not move, and a late one for a test that only waits."""
@@ -367,18 +367,18 @@ class Listener:
         if self.costs is None and not self.report.exists():
             costs = {
                 item.nodeid: self.seconds[item.nodeid]
-                + sum(self.fixtures.get(named(item.nodeid, name), 0) for name in item.fixturenames)
+                + sum(self.fixtures.get(fixture_key(item.nodeid, name), 0) for name in item.fixturenames)
                 for item in session.items
             }
             self.report.write_text(json.dumps({"costs": costs}), "utf-8")
 
 
-def named(test: str, fixture: str) -> str:
+def fixture_key(test: str, fixture: str) -> str:
     """A fixture, of which another file may have another of the same name."""
     return f"{test.split('::')[0]} {fixture}"
 
 
-def rehearsed(tests: list[str], copies: list[Path]) -> dict[str, float]:
+def rehearse(tests: list[str], copies: list[Path]) -> dict[str, float]:
     """The seconds of each test in a run without any mutant. The other copies run them in the order of the mutants."""
     costs: dict[str, float] | None = None
     for copy in [copies[0], *(copies[1:] or copies)]:
@@ -390,7 +390,7 @@ def rehearsed(tests: list[str], copies: list[Path]) -> dict[str, float]:
     return costs or {}
 
 
-def tried(
+def try_mutants(
     found: list[Mutant], tests: list[str], costs: dict[str, float], copies: list[Path]
 ) -> Iterator[tuple[Mutant, str]]:
     """Each mutant with the test that notices it, or ""."""
@@ -429,7 +429,7 @@ def rows() -> dict[str, list[str]]:
     return {name.strip("`"): rest for name, *rest in cells}
 
 
-def keep(file: str, row: list[str], survivors: list[Mutant]) -> None:
+def store_row(file: str, row: list[str], survivors: list[Mutant]) -> None:
     """Put a row into the table, and its survivors where `--survivors` finds them."""
     found = sorted((rows() | {file: row}).items())
     _files.write(TABLE, HEAD + "".join(f"| `{name}` | {' | '.join(cells)} |\n" for name, cells in found))
@@ -439,45 +439,45 @@ def keep(file: str, row: list[str], survivors: list[Mutant]) -> None:
     print(*survivors, sep="\n", end="\n" if survivors else "")
 
 
-def content(file: str) -> str:
+def git_blob(file: str) -> str:
     """Git's name for the content of a file."""
     data = (checkout.ROOT / file).read_bytes()
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()[:12]
 
 
-def drawn(found: list[Mutant], file: str) -> list[Mutant]:
+def draw_sample(found: list[Mutant], file: str) -> list[Mutant]:
     """All mutants of a file, or a sample, which is the same each time."""
     if len(found) <= AT_MOST.get(file, len(found)):
         return found
     return random.Random(f"{SEED} {file}").sample(found, AT_MOST[file])
 
 
-def measure(part: str, file: str, costs: dict[str, float], copies: list[Path]) -> None:
+def try_file(part: str, file: str, costs: dict[str, float], copies: list[Path]) -> None:
     """Try the mutants of a file, and put the numbers into the table."""
     start = time.monotonic()
-    found = mutants(file)
-    ends = list(tried(chosen := drawn(found, file), PARTS[part][file], costs, copies))
+    found = make_mutants(file)
+    ends = list(try_mutants(chosen := draw_sample(found, file), PARTS[part][file], costs, copies))
     alive = sorted((mutant for mutant, end in ends if not end), key=lambda mutant: (mutant.line, mutant.now))
     counts = [str(len(found)), str(len(chosen)), str(len(chosen) - len(alive))]
-    keep(file, [*counts, today(), subnorm.__version__, content(file)], alive)
+    store_row(file, [*counts, today(), subnorm.__version__, git_blob(file)], alive)
     late = sum(end == "the time limit" for _, end in ends)
     end = f"{late} ended by the time limit, {time.monotonic() - start:.0f} s"
     print(f"{file}: {len(alive)} of {len(chosen)} survive, {end}", flush=True)
 
 
-def again(part: str, file: str, costs: dict[str, float], copies: list[Path]) -> None:
+def retry_survivors(part: str, file: str, costs: dict[str, float], copies: list[Path]) -> None:
     """Try the survivors again: which test notices them now?"""
     left, row = checkout.read_json(SURVIVORS).get(file), rows().get(file)
-    if left is None or row is None or row[-1] != content(file):
+    if left is None or row is None or row[-1] != git_blob(file):
         print(f"{file}: no survivors of this content are known; run it without --survivors")
         return
     alive = []
-    for mutant, end in tried([m for m in mutants(file) if str(m) in left], PARTS[part][file], costs, copies):
+    for mutant, end in try_mutants([m for m in make_mutants(file) if str(m) in left], PARTS[part][file], costs, copies):
         if end:
             print(f"{mutant}\n  noticed by {end}")
         else:
             alive.append(mutant)
-    keep(file, [*row[:2], str(int(row[1]) - len(alive)), *row[3:]], alive)
+    store_row(file, [*row[:2], str(int(row[1]) - len(alive)), *row[3:]], alive)
     print(f"{file}: {len(left)} tried again, {len(alive)} survive", flush=True)
 
 
@@ -506,9 +506,9 @@ def main() -> None:
         for copy in copies:
             shutil.copytree(checkout.ROOT, copy, ignore=checkout.GENERATED)
         for part in args.parts or PARTS:
-            costs = rehearsed(sorted({test for tests in PARTS[part].values() for test in tests}), copies)
+            costs = rehearse(sorted({test for tests in PARTS[part].values() for test in tests}), copies)
             for file in PARTS[part]:
-                (again if args.survivors else measure)(part, file, costs, copies)
+                (retry_survivors if args.survivors else try_file)(part, file, costs, copies)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ NAME = "subnorm-book"
 START = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold: equal pages make equal files
 
 
-def zipped(pages: Path, file: Path) -> None:
+def zip_pages(pages: Path, file: Path) -> None:
     """All files of the built book as one zip with one folder."""
     with zipfile.ZipFile(file, "w") as archive:
         for path in sorted(path for path in pages.rglob("*") if path.is_file()):
@@ -32,10 +32,10 @@ def zipped(pages: Path, file: Path) -> None:
             archive.writestr(info, path.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
-def bound(contents: list[paper.Entry], pages: Path, folder: Path, title: str) -> dict[str, Path]:
+def print_and_bind(contents: list[paper.Entry], pages: Path, folder: Path, title: str) -> dict[str, Path]:
     """Print and bind the book and each entry of its contents; return the file of each page."""
     with tempfile.TemporaryDirectory() as scratch:
-        files = paper.printed(pages, [page for entry in contents for page in entry.pages()], Path(scratch))
+        files = paper.print_pages(pages, [page for entry in contents for page in entry.pages()], Path(scratch))
         paper.bind(contents, files, folder / f"{NAME}.pdf", title)
         (folder / "pdf").mkdir()
         found = {}
@@ -48,7 +48,7 @@ def bound(contents: list[paper.Entry], pages: Path, folder: Path, title: str) ->
     return found
 
 
-def linked(site: Path, root: str, files: dict[str, Path]) -> None:
+def add_links(site: Path, root: str, files: dict[str, Path]) -> None:
     """Add the links to the pages: on the first one to the whole book, under the title of a chapter to its PDF."""
     size = {suffix: (site / f"{NAME}.{suffix}").stat().st_size / 1e6 for suffix in ("pdf", "zip")}
     whole = (
@@ -57,15 +57,15 @@ def linked(site: Path, root: str, files: dict[str, Path]) -> None:
         f'<code>index.html</code>. <a href="../{NAME}.pdf">The book as a PDF</a> ({size["pdf"]:.0f} MB); '
         "every chapter has its own below its title.</p></section>"
     )
-    put(site / f"{root}.html", r"(?=</section>\s*</article>)", whole)
+    insert(site / f"{root}.html", r"(?=</section>\s*</article>)", whole)
     for page, file in files.items():
         up = "../" * page.count("/")
         line = f' <a href="{up}pdf/{file.name}">PDF to print</a>'
         if page.startswith("notebooks/") and "exercises" not in page:
-            put(site / f"{page}.html", r'docutils container">\s*<p>\d+ minutes\. [^\0]*?(?=</p>)', line)
+            insert(site / f"{page}.html", r'docutils container">\s*<p>\d+ minutes\. [^\0]*?(?=</p>)', line)
 
 
-def put(page: Path, place: str, html: str) -> None:
+def insert(page: Path, place: str, html: str) -> None:
     """Insert HTML after the one place that matches a regular expression."""
     text, count = re.subn(place, lambda found: found[0] + html, page.read_text("utf-8"))
     if count != 1:
@@ -78,14 +78,14 @@ def pack(pages: Path, contents: list[paper.Entry], title: str) -> None:
     for folder in (NEXT, OLD):
         shutil.rmtree(folder, ignore_errors=True)
     NEXT.mkdir(parents=True)
-    zipped(pages, NEXT / f"{NAME}.zip")
-    files = bound(contents, pages, NEXT, title)
+    zip_pages(pages, NEXT / f"{NAME}.zip")
+    files = print_and_bind(contents, pages, NEXT, title)
     site = NEXT / "site"
     shutil.copytree(pages, site)
     for name in (f"{NAME}.zip", f"{NAME}.pdf"):
         shutil.copy(NEXT / name, site / name)
     shutil.copytree(NEXT / "pdf", site / "pdf")
-    linked(site, contents[0].page, files)
+    add_links(site, contents[0].page, files)
     if PACK.exists():
         PACK.rename(OLD)
     NEXT.rename(PACK)

@@ -76,7 +76,7 @@ def contents(toc: Path) -> list[Entry]:
     return [Entry("", given["root"]), *parts]
 
 
-def places(folder: Path, names: Iterable[str]) -> dict[str, list[str]]:
+def link_targets(folder: Path, names: Iterable[str]) -> dict[str, list[str]]:
     """For each page, the places in it to which the pages `names` link."""
     found: dict[str, set[str]] = defaultdict(set)
     for name in names:
@@ -86,12 +86,12 @@ def places(folder: Path, names: Iterable[str]) -> dict[str, list[str]]:
     return {name: sorted(ids) for name, ids in found.items()}
 
 
-def printed(folder: Path, names: list[str], out: Path) -> dict[str, Path]:
+def print_pages(folder: Path, names: list[str], out: Path) -> dict[str, Path]:
     """Print the pages `names` of the book in `folder`, each to a file of its own."""
     path = browser.chromium_path()
     if path is None:
         sys.exit(f"To print the book, this needs {browser.FIX}")
-    wanted = places(folder, names)
+    wanted = link_targets(folder, names)
     found = {name: out / f"{name.replace('/', '-')}.pdf" for name in names}
 
     def answer(route: Route) -> None:
@@ -116,14 +116,14 @@ def printed(folder: Path, names: list[str], out: Path) -> dict[str, Path]:
 
 
 @dataclass
-class Mark:
+class Bookmark:
     """A bookmark: a place on a sheet, counted from 0, and the bookmarks below it."""
 
     title: str
     sheet: int
     left: float
     top: float
-    below: list["Mark"]
+    below: list["Bookmark"]
 
 
 def bind(entries: list[Entry], files: dict[str, Path], out: Path, title: str) -> int:
@@ -131,7 +131,7 @@ def bind(entries: list[Entry], files: dict[str, Path], out: Path, title: str) ->
     writer = PdfWriter()
     sheets: dict[str, list[PageObject]] = {}  # of each page
     places: dict[str, dict[str, PdfObject]] = {}  # of each page: [sheet, /XYZ, left, top, zoom] of the places in it
-    marks: dict[str, Mark] = {}
+    marks: dict[str, Bookmark] = {}
     tags = Tags(writer)
     for name in (page for entry in entries for page in entry.pages()):
         reader = PdfReader(files[name])
@@ -142,12 +142,12 @@ def bind(entries: list[Entry], files: dict[str, Path], out: Path, title: str) ->
         places[name] = {place.removeprefix("/"): to.clone(writer) for place, to in named.items()}
         at_top = [NullObject(), FloatObject(sheets[name][0].mediabox.top), NullObject()]  # as it is zoomed
         places[name][""] = ArrayObject([sheets[name][0].indirect_reference, NameObject("/XYZ"), *at_top])
-        marks[name] = title_mark(reader, first)
+        marks[name] = title_bookmark(reader, first)
     tags.join()
     for name, paper in sheets.items():
         for sheet in paper:
-            lead(sheet, name, places)
-    number(writer)
+            redirect_links(sheet, name, places)
+    number_sheets(writer)
     for entry in entries:
         add_bookmarks(writer, entry, marks, None)
     writer.root_object[NameObject("/Lang")] = TextStringObject("en")
@@ -157,7 +157,7 @@ def bind(entries: list[Entry], files: dict[str, Path], out: Path, title: str) ->
     return len(writer.pages)
 
 
-def lead(sheet: PageObject, name: str, places: dict[str, dict[str, PdfObject]]) -> None:
+def redirect_links(sheet: PageObject, name: str, places: dict[str, dict[str, PdfObject]]) -> None:
     """Let the links on a sheet of the page `name` lead to their places; remove those to pages that are not bound."""
     kept = ArrayObject()
     for reference in sheet.get("/Annots", ()):
@@ -194,18 +194,18 @@ class Tags:
         tree = tree.clone(self.writer)
         document = tree["/K"]
         names = {}
-        for k, (name, element) in enumerate(pairs(tree.get("/IDTree"))):
+        for k, (name, element) in enumerate(tree_items(tree.get("/IDTree"))):
             names[name] = TextStringObject(f"{len(self.documents):03}-{k:05}")
             element.get_object()[NameObject("/ID")] = names[name]
             self.named += [names[name], element]
         todo = [document]
         while todo:
             element = todo.pop()
-            for attributes in listed(element.get("/A")):
+            for attributes in as_list(element.get("/A")):
                 if "/Headers" in attributes:
                     attributes[NameObject("/Headers")] = ArrayObject(names[name] for name in attributes["/Headers"])
-            todo += [child for child in listed(element.get("/K")) if isinstance(child, DictionaryObject)]
-        for key, elements in pairs(tree["/ParentTree"]):
+            todo += [child for child in as_list(element.get("/K")) if isinstance(child, DictionaryObject)]
+        for key, elements in tree_items(tree["/ParentTree"]):
             self.parents += [NumberObject(key + self.keys), elements]
         self.keys += tree["/ParentTreeNextKey"]
         self.documents.append(document.indirect_reference)
@@ -239,31 +239,31 @@ class Tags:
         )
 
 
-def pairs(tree: Any) -> Iterator[tuple[Any, Any]]:
+def tree_items(tree: Any) -> Iterator[tuple[Any, Any]]:
     """The keys and values of a number tree or a name tree."""
     if tree is None:
         return
     flat = tree.get("/Nums") or tree.get("/Names") or []
     yield from zip(flat[::2], flat[1::2], strict=True)
     for kid in tree.get("/Kids", ()):
-        yield from pairs(kid.get_object())
+        yield from tree_items(kid.get_object())
 
 
-def listed(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     """An entry of a PDF that is one thing, a list of things or nothing, as a list."""
     value = value.get_object() if value is not None else []
     return [item.get_object() for item in value] if isinstance(value, list) else [value]
 
 
-def number(writer: PdfWriter) -> None:
+def number_sheets(writer: PdfWriter) -> None:
     """Write the number of each sheet at its foot, where Chromium leaves the margin empty."""
     font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
     helvetica = writer._add_object(DictionaryObject({NameObject(key): NameObject(name) for key, name in font.items()}))
-    before = writer._add_object(drawn("q"))  # Chromium leaves its scale behind
+    before = writer._add_object(content_stream("q"))  # Chromium leaves its scale behind
     for n, sheet in enumerate(writer.pages, 1):
         left = float(sheet.mediabox.width) / 2 - 2.25 * len(str(n))  # a digit of 8 points is 4.5 wide
         mark = f"Q /Artifact BMC BT /Number 8 Tf 0.35 g {left:.2f} 28 Td ({n}) Tj ET EMC"
-        after = writer._add_object(drawn(mark))
+        after = writer._add_object(content_stream(mark))
         sheet[NameObject("/Contents")] = ArrayObject([before, sheet.raw_get("/Contents"), after])
         resources: Any = sheet["/Resources"]
         fonts = DictionaryObject(resources.get("/Font", {}))
@@ -271,23 +271,23 @@ def number(writer: PdfWriter) -> None:
         sheet[NameObject("/Resources")] = DictionaryObject(resources | {NameObject("/Font"): fonts})
 
 
-def drawn(commands: str) -> DecodedStreamObject:
+def content_stream(commands: str) -> DecodedStreamObject:
     stream = DecodedStreamObject()
     stream.set_data(commands.encode())
     return stream
 
 
-def title_mark(reader: PdfReader, first: int) -> Mark:
+def title_bookmark(reader: PdfReader, first: int) -> Bookmark:
     """The bookmark of a printed page, which is bound from the sheet `first` on."""
 
-    def marks(outline: list[Any]) -> list[Mark]:
-        found: list[Mark] = []
+    def marks(outline: list[Any]) -> list[Bookmark]:
+        found: list[Bookmark] = []
         for item in outline:
             if isinstance(item, list):
                 found[-1].below = marks(item)
             else:
                 sheet = reader.get_destination_page_number(item) or 0
-                found.append(Mark(str(item.title), first + sheet, float(item.left), float(item.top), []))
+                found.append(Bookmark(str(item.title), first + sheet, float(item.left), float(item.top), []))
         return found
 
     mark, *others = marks(reader.outline)
@@ -296,10 +296,10 @@ def title_mark(reader: PdfReader, first: int) -> Mark:
     return mark
 
 
-def add_bookmarks(writer: PdfWriter, entry: Entry, marks: dict[str, Mark], parent: Any) -> None:
+def add_bookmarks(writer: PdfWriter, entry: Entry, marks: dict[str, Bookmark], parent: Any) -> None:
     """The bookmark of an entry, closed: its headings and the entries below it."""
 
-    def add(mark: Mark, parent: Any) -> Any:
+    def add(mark: Bookmark, parent: Any) -> Any:
         place = Fit.xyz(left=mark.left, top=mark.top)
         item = writer.add_outline_item(
             title=mark.title, page_number=mark.sheet, parent=parent, fit=place, is_open=False
@@ -309,7 +309,7 @@ def add_bookmarks(writer: PdfWriter, entry: Entry, marks: dict[str, Mark], paren
         return item
 
     first = marks[next(entry.pages())]
-    own = first if entry.page else Mark("", first.sheet, first.left, first.top, [])
+    own = first if entry.page else Bookmark("", first.sheet, first.left, first.top, [])
     item = add(replace(own, title=entry.title or own.title), parent)
     for inner in entry.below:
         add_bookmarks(writer, inner, marks, item)

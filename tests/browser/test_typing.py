@@ -8,7 +8,7 @@ import pytest
 from helpers.visit import DESK, opened
 
 from tools.in_page import keys
-from tools.in_page.measure import BROWSERS, Absent, Chromium
+from tools.in_page.measure import BROWSERS, BrowserNotFound, Chromium
 
 SHEET, CHAPTER = "notebooks/exercises/ex02-layer-norm.html", "notebooks/01a-attention-in-twenty-lines.html"
 OPENED = """async () => {
@@ -53,7 +53,7 @@ def test_what_a_person_types_arrives_in_other_engines(engine, server):
     try:
         with BROWSERS[engine]() as tab:
             assert wrong(keys.typed(tab, server)) == []
-    except Absent as absent:
+    except BrowserNotFound as absent:
         pytest.skip(f"needs {absent}")
 
 

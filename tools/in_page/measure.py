@@ -115,7 +115,7 @@ def outputs(cells, tries):
 """
 
 
-class Absent(Exception):
+class BrowserNotFound(Exception):
     """A browser is not on this machine; the message says what to install."""
 
 
@@ -165,7 +165,7 @@ class Chromium:
 def chromium() -> Iterator[Tab]:
     path = chromium_path()
     if not path or not importlib.util.find_spec("playwright"):
-        raise Absent(f"There is no Chromium, or no Playwright to drive it. {FIX}.")
+        raise BrowserNotFound(f"There is no Chromium, or no Playwright to drive it. {FIX}.")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -236,7 +236,7 @@ class Firefox:
 def firefox() -> Iterator[Tab]:
     command = os.environ.get("FIREFOX") or shutil.which("firefox-esr") or shutil.which("firefox")
     if not command:
-        raise Absent("There is no Firefox: install it, or name its command in the environment variable FIREFOX.")
+        raise BrowserNotFound("There is no Firefox: install it, or set FIREFOX to its command.")
     with tempfile.TemporaryDirectory() as profile:
         port = free_port()
         Path(profile, "user.js").write_text(f'user_pref("marionette.port", {port});\n', "utf-8")
@@ -294,7 +294,7 @@ class WebKit:
 def webkit() -> Iterator[Tab]:
     driver, screen = shutil.which("WebKitWebDriver"), shutil.which("xvfb-run")
     if not driver or not (screen or os.environ.get("DISPLAY")):
-        raise Absent("There is no WebKit: on Debian, apt install webkit2gtk-driver xvfb.")
+        raise BrowserNotFound("There is no WebKit: on Debian, apt install webkit2gtk-driver xvfb.")
     port = free_port()
     words = [] if os.environ.get("DISPLAY") else [str(screen), "-a"]
     process = subprocess.Popen([*words, driver, f"--port={port}"], stdout=subprocess.DEVNULL, start_new_session=True)
@@ -426,7 +426,7 @@ def main(words: list[str]) -> int:
     for browser in parser.parse_args(words).browsers:
         try:
             rows = times(browser, 1)
-        except Absent as error:
+        except BrowserNotFound as error:
             sys.exit(str(error))
         print(f"{browser} {rows['first result']['version']}:")
         for name, row in rows.items():
