@@ -1,5 +1,6 @@
 """Submissions for the tests of the grader: notebooks, archives, and a small set to grade."""
 
+import csv
 import json
 import stat
 import zipfile
@@ -71,6 +72,19 @@ def write_zip(path, members):
 def grade_class(set_name, source, out, **options):
     """The exit status of the command `grade`; what it refuses is on standard error."""
     return exit_status("grade", lambda: grade(set_name, source, out, **options))
+
+
+def contents(out):
+    """The bytes of all files of a folder of grades, except what waits for the teacher."""
+    files = [path for path in out.rglob("*") if path.is_file() and "new" not in path.parts]
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in files}
+
+
+def totals(out, *columns):
+    """Some columns of totals.csv, by student; of one column its cell alone."""
+    with (out / "totals.csv").open(encoding="utf-8") as file:
+        rows = {row["student"]: tuple(row[name] for name in columns or ["points"]) for row in csv.DictReader(file)}
+    return rows if len(columns) > 1 else {student: cells[0] for student, cells in rows.items()}
 
 
 def normal(seed=3):

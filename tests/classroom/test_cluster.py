@@ -19,17 +19,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from classroom.hand_ins import PATIENT, grade_class, notebook
+from classroom.hand_ins import PATIENT, contents, grade_class, notebook
 from helpers.parts import need
 
 from subnorm_classroom.errors import Refusal
-from subnorm_classroom.grading import grade, judging
+from subnorm_classroom.grading import grade
 from subnorm_classroom.grading.assignments import draw
 from subnorm_classroom.grading.cells import solution_of
-from subnorm_classroom.grading.running import NotebookLost, RemoteWorkers, Work, run
+from subnorm_classroom.grading.running import NotebookLost, RemoteWorkers, run
 from subnorm_classroom.grading.sandbox import COURSE, PACKAGES, Sandbox
 from subnorm_lab.checks import SETS
-from subnorm_lab.checks.collect import Outcome
 
 SET = "ex05"
 LONG = 300  # seconds until a process that does not answer is given up
@@ -140,10 +139,6 @@ def graded(room, out, address=None, **options):
     return grade_class(SET, room, out, seed=7, limits=PATIENT, scheduler=address, **options)
 
 
-def contents(out):
-    return {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}
-
-
 def test_one_worker_two_and_any_order_write_the_bytes_of_one_machine(local, room, here, tmp_path, monkeypatch):
     assert b"right" in here["grades.csv"]
     assert b"killed" in here["grades.csv"]
@@ -194,7 +189,7 @@ def sandboxes(folder):
                 yield command
 
 
-def test_when_the_scheduler_is_cut_off_the_next_call_goes_on(local, room, here, tmp_path, capsys, monkeypatch):
+def test_when_the_scheduler_is_cut_off_the_next_call_goes_on(local, room, here, tmp_path, capsys, judged):
     out, cluster = tmp_path / "out", local(1)
     done = []
     grading = threading.Thread(target=lambda: done.append(graded(room, out, cluster.address)))
@@ -210,11 +205,10 @@ def test_when_the_scheduler_is_cut_off_the_next_call_goes_on(local, room, here, 
     assert f"the scheduler at {cluster.address} was cut off" in said[0]
     assert "run the same command again" in said[0]
     assert not (out / "grades.csv").exists()
-    again, real = [], judging.judge
-    monkeypatch.setattr(judging, "judge", lambda *asked: again.append(asked) or real(*asked))
+    judged.clear()
     assert graded(room, out, local(1).address) == 0
     assert contents(out) == here
-    assert 0 < len(again) <= len(list(room.glob("*.ipynb"))) - kept
+    assert 0 < len(judged) <= len(list(room.glob("*.ipynb"))) - kept
 
 
 # Workers that cannot grade.
@@ -350,18 +344,6 @@ def test_a_worker_whose_sandbox_breaks_later_gives_no_mark(order):
     (box.folder / "calls").unlink()  # the shell cannot open it
     answer = json.loads(cluster.perform(json.dumps(sent).encode()))
     assert "canary was judged killed" in answer["refused"]
-
-
-def test_work_comes_back_as_it_was():
-    need("dask")
-    from subnorm_classroom.grading import cluster
-
-    outcomes = [Outcome(value) for value in (np.float16([1, 2]), 3, ..., [1, (2, None)], {"a": np.array(True)}, 10**30)]
-    outcomes += [Outcome(error="ValueError", message="x", line=4, changed=True, calls=[2], kinds=["A"], about="m")]
-    work = Work({"f": outcomes, "g": "timeout"}, {3: ("KeyError", "einops")}, {4: "memory"})
-    back = cluster.unpack_work(json.loads(json.dumps(cluster.pack_work(work))))
-    np.testing.assert_equal([vars(outcome) for outcome in back.answers.pop("f")], [vars(o) for o in outcomes])
-    assert (back.answers, back.errors, back.lost) == ({"g": "timeout"}, work.errors, work.lost)
 
 
 # Without a cluster.

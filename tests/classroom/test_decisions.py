@@ -1,6 +1,5 @@
 """The teacher decides: no mark changes unasked, lateness is reported; and every error is a sentence."""
 
-import csv
 import json
 import os
 import signal
@@ -12,8 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
 import pytest
-from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, PATIENT, SET, grade_class, sheet
-from helpers.parts import need
+from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, PATIENT, SET, contents, grade_class, sheet, totals
 
 from subnorm_classroom import __main__ as command_line
 from subnorm_classroom.grading import grade, judging, submissions, versions
@@ -26,13 +24,6 @@ from subnorm_lab.checks.collect import Outcome
 
 WRONG = MEAN_SQUARE.replace("(-1)", "(0)")
 STRICT = replace(SET[1], reference=lambda x: (x * x).mean(-1) + 1)  # a check that was changed
-
-
-@pytest.fixture
-def quick_set(monkeypatch):
-    need("bwrap")
-    monkeypatch.setitem(grade.SETS, "quick", SET)
-    monkeypatch.setattr(versions, "code_digest", lambda: "the code")
 
 
 @pytest.fixture
@@ -60,20 +51,12 @@ def run(room, out, **options):
     return grade_class("quick", room, out, **{"limits": PATIENT, "seed": 7, **options})
 
 
-def totals(out, column="points"):
-    with (out / "totals.csv").open(encoding="utf-8") as file:
-        return {row["student"]: row[column] for row in csv.DictReader(file)}
-
-
-def published(out):
-    kept = [path for path in out.rglob("*") if path.is_file() and "new" not in path.parts]
-    return {path.relative_to(out).as_posix(): path.read_bytes() for path in kept}
-
-
-def test_a_changed_check_changes_no_mark_before_the_teacher_accepts(quick_set, room, tmp_path, capsys, changed_check):
+def test_a_changed_check_changes_no_mark_before_the_teacher_accepts(
+    quick_set, room, tmp_path, capsys, changed_check, judged
+):
     out = tmp_path / "grades"
     assert run(room, out) == 0
-    before = published(out)
+    before = contents(out)
     changed_check()
     for _ in range(2):
         capsys.readouterr()
@@ -82,18 +65,14 @@ def test_a_changed_check_changes_no_mark_before_the_teacher_accepts(quick_set, r
         assert "1 mark of notebooks that are as before would change:\n" in said
         assert "\n  Ada: mean_square 2 of 2 (right) → 0 of 2 (value)\n" in said
         assert "add --accept" in said
-        now = published(out)
+        now = contents(out)
         assert {name for name in before if now[name] != before[name]} == {"students/Bo.json"}  # same marks, new check
         assert set(now) == set(before)
     assert command_line.main(["mark", str(out), "Bo", "mean_square", "1", "--reason", "fair"]) == 0
     assert totals(out) == {"Ada": "3", "Bo": "2"}  # with the old marks
-    asked = []
-    real, judging.judge = judging.judge, lambda *given: asked.append(given) or real(*given)
-    try:
-        assert run(room, out, accept=True) == 0
-    finally:
-        judging.judge = real
-    assert asked == []  # they have been graded
+    judged.clear()
+    assert run(room, out, accept=True) == 0
+    assert judged == []  # they have been graded
     assert totals(out) == {"Ada": "1", "Bo": "2"}
     assert not (out / "new").exists()
     assert "1 mark of notebooks that are as before change:\n  Ada" in capsys.readouterr().err
@@ -146,17 +125,17 @@ def test_a_wrong_file_of_marks_loses_no_grading(quick_set, room, tmp_path, capsy
     assert run(room, out) == 0
 
 
-def test_one_student_is_graded_again(quick_set, room, tmp_path, capsys, monkeypatch):
-    out, graded, real = tmp_path / "grades", [], judging.judge
+def test_one_student_is_graded_again(quick_set, room, tmp_path, capsys, judged):
+    out = tmp_path / "grades"
     assert run(room, out, student="Ada") == 1
     assert "grade the whole class first" in capsys.readouterr().err
     assert run(room, out) == 0
-    before = published(out)
-    monkeypatch.setattr(judging, "judge", lambda *asked: graded.append(asked) or real(*asked))
+    before = contents(out)
+    judged.clear()
     (room / "Cy.ipynb").write_bytes(sheet())  # not yet graded, and not asked for
     assert run(room, out, student="Ada") == 0
-    assert len(graded) == 1
-    assert published(out) == before
+    assert len(judged) == 1
+    assert contents(out) == before
     (room / "Bo.ipynb").write_bytes(sheet())
     capsys.readouterr()
     assert run(room, out, student="Bo") == 0
@@ -172,7 +151,7 @@ def test_another_mark_for_the_same_notebook_needs_the_teacher_for_one_student_to
     quick_set, room, tmp_path, capsys, monkeypatch
 ):
     """As after a time limit on a busy machine."""
-    out, real = tmp_path / "grades", judging.judge
+    out = tmp_path / "grades"
     monkeypatch.setattr(judging, "run", lambda *given: grade_nothing())
     monkeypatch.setattr(grade.canary, "check", lambda *given: None)
     assert run(room, out) == 0
@@ -180,7 +159,6 @@ def test_another_mark_for_the_same_notebook_needs_the_teacher_for_one_student_to
     monkeypatch.undo()
     monkeypatch.setitem(grade.SETS, "quick", SET)
     monkeypatch.setattr(versions, "code_digest", lambda: "the code")
-    assert judging.judge is real
     assert run(room, out, student="Ada") == 1
     assert "Ada: layer_norm 0 of 1 (timeout) → 1 of 1 (right)" in capsys.readouterr().err
     assert totals(out) == {"Ada": "0", "Bo": "0"}
@@ -379,20 +357,3 @@ def test_a_folder_that_cannot_be_read_is_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(submissions.os, "scandir", closed)
     with pytest.raises(submissions.NoSubmissions, match="cannot be read: Permission denied"):
         read_all(tmp_path)
-
-
-def test_a_released_sheet_is_whole_or_the_old_one(tmp_path, monkeypatch):
-    from subnorm_lab import _files
-
-    (tmp_path / "nbgrader_config.py").write_text("mine", "utf-8")
-    (tmp_path / "source/ex01").mkdir(parents=True)
-    (tmp_path / "source/ex01/a.ipynb").write_text("old", "utf-8")
-
-    def full(path, data):
-        path.open("wb").close()
-        raise OSError(28, "No space left on device", str(path))
-
-    monkeypatch.setattr(_files.Path, "write_bytes", full)
-    with pytest.raises(OSError, match="No space"):
-        packing.write_nbgrader(tmp_path, "ex01", "a.ipynb", "new")
-    assert [path.read_text("utf-8") for path in (tmp_path / "source/ex01").iterdir()] == ["old"]

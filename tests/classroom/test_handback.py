@@ -7,12 +7,10 @@ import zipfile
 import nbformat
 import pytest
 from classroom.desk import desk, record, result
-from classroom.hand_ins import PATIENT, SET, grade_class, sheet, write_zip
+from classroom.hand_ins import PATIENT, grade_class, sheet, write_zip
 from classroom.test_gradebook import CANVAS, MOODLE, NBGRADER
-from helpers.parts import need
 
 from subnorm_classroom import __main__ as command_line
-from subnorm_classroom.grading import grade
 from subnorm_classroom.reports import handback
 
 NOTES = {"timestamp.txt": "2026-11-20 15:58:23.948203 UTC", "submission_secret.txt": "s3"}
@@ -281,9 +279,7 @@ WEEKS = {  # what a platform's download holds, its gradebook, what changes in it
 
 
 @pytest.mark.parametrize("to", WEEKS)
-def test_the_week_from_the_platform_s_download_to_what_it_takes_back(to, tmp_path, monkeypatch):
-    need("bwrap")
-    monkeypatch.setitem(grade.SETS, "quick", SET)
+def test_the_week_from_the_platform_s_download_to_what_it_takes_back(to, quick_set, tmp_path):
     download, book, changed, names = WEEKS[to]
     write_zip(tmp_path / "download.zip", download)
     assert grade_class("quick", tmp_path / "download.zip", tmp_path / "grades", limits=PATIENT) == 0

@@ -1,11 +1,11 @@
 """Marks set by hand: in the file, in the tables, in the feedback, and kept."""
 
-import csv
 import re
 from html.parser import HTMLParser
 
 import pytest
 from classroom.desk import desk, record, result
+from classroom.hand_ins import totals
 
 from subnorm_classroom import __main__ as command_line
 from subnorm_classroom.errors import Refusal
@@ -21,11 +21,6 @@ def set_mark(out, *arguments, reason="you explained it well"):
     return command_line.main(["mark", str(out), *arguments, "--reason", reason])
 
 
-def totals(out):
-    with (out / "totals.csv").open(encoding="utf-8") as file:
-        return {row["student"]: (row["points"], row["by_hand"]) for row in csv.DictReader(file)}
-
-
 def test_a_mark_is_in_the_file_the_tables_and_the_feedback(tmp_path, capsys):
     out = desk(tmp_path / "grades", ADA, BO)
     assert set_mark(out, "Ada", "stream", "2.5") == 0
@@ -35,7 +30,7 @@ def test_a_mark_is_in_the_file_the_tables_and_the_feedback(tmp_path, capsys):
     assert (out / "marks.csv").read_text("utf-8") == (
         "student,exercise,points,reason\nAda,stream,2.5,you explained it well\n"
     )
-    assert totals(out) == {"Ada": ("6.5", "stream"), "Bo L_12": ("6", "")}
+    assert totals(out, "points", "by_hand") == {"Ada": ("6.5", "stream"), "Bo L_12": ("6", "")}
     grades = (out / "grades.csv").read_text("utf-8")
     assert "\nAda,stream,2.5,3,value,you explained it well\nAda,paths,4,4,right,\n" in grades
     text = (out / "feedback/0.md").read_text("utf-8")
@@ -52,13 +47,13 @@ def test_a_later_mark_replaces_an_earlier_one_and_keeps_the_others(tmp_path):
         assert set_mark(out, *arguments) == 0
     lines = (out / "marks.csv").read_text("utf-8").splitlines()[1:]
     assert [line.rsplit(",", 1)[0] for line in lines] == ["Gone,stream,1", "Ada,stream,3", "Bo L_12,paths,0"]
-    assert totals(out) == {"Ada": ("7", "stream"), "Bo L_12": ("2", "paths")}
+    assert totals(out, "points", "by_hand") == {"Ada": ("7", "stream"), "Bo L_12": ("2", "paths")}
 
 
 def test_all_marks_of_a_student_without_a_notebook(tmp_path):
     out = desk(tmp_path / "grades", record("Ada", "Ada.pdf", problem="no_notebook"))
     assert set_mark(out, "Ada", "all", "0", reason="no file by the second deadline") == 0
-    assert totals(out)["Ada"] == ("0", "stream, paths")
+    assert totals(out, "points", "by_hand")["Ada"] == ("0", "stream, paths")
     text = (out / "feedback/0.md").read_text("utf-8")
     assert "`no_notebook`" in text
     assert text.count("Set by hand: no file by the second deadline") == 2
@@ -69,12 +64,7 @@ def test_all_marks_of_a_student_without_a_notebook(tmp_path):
     [
         (["Ad", "stream", "1"], "x", "there is no student called 'Ad'; did you mean Ada?"),
         (["Zoe", "stream", "1"], "x", "there is no student called 'Zoe'; totals.csv lists the students"),
-        (["Max", "stream", "1"], "x", "several students are called 'Max'; did you mean Max_1 or Max_2?"),
-        (["Ada", "streams", "1"], "x", "there is no exercise 'streams'; the exercises are stream, paths"),
-        (["Ada", "stream", "3.5"], "x", "points of stream must be a number from 0 to 3; got '3.5'"),
-        (["Ada", "stream", "nan"], "x", "got 'nan'"),
-        (["Ada", "stream", "1"], " ", "needs a reason"),
-        (["Ada", "all", "4"], "x", "points of stream must be"),
+        (["Ada", "stream", "nan"], "x", "points of stream must be a number from 0 to 3; got 'nan'"),
     ],
 )
 def test_a_wrong_mark_is_refused_and_changes_nothing(arguments, reason, message, tmp_path, capsys):
@@ -97,7 +87,7 @@ def test_a_file_sets_many_marks(tmp_path, capsys):
         "Ada: stream 2.5; now 3.5 of 7 points\nBo L_12: stream 0, paths 0; now 0 of 7 points\n"
         f"3 marks set by hand in {out / 'marks.csv'}\n"
     )
-    assert totals(out) == {"Ada": ("3.5", "stream, paths"), "Bo L_12": ("0", "stream, paths")}
+    assert totals(out, "points", "by_hand") == {"Ada": ("3.5", "stream, paths"), "Bo L_12": ("0", "stream, paths")}
     kept = (out / "marks.csv").read_text("utf-8")
     assert kept == (
         f"{TABLE}Ada,paths,1,you explained it well\nBo L_12,stream,0,no file\nBo L_12,paths,0,no file\n"
@@ -112,7 +102,7 @@ def test_a_file_sets_many_marks(tmp_path, capsys):
     [
         ("Bo,stream,1,b", "row 4 of .*zeros.csv: there is no student called 'Bo'"),
         ("Max,stream,1,b", "row 4 of .*: several students are called 'Max'; did you mean Max_1 or Max_2?"),
-        ("Ada,streams,1,b", "row 4 of .*: there is no exercise 'streams'"),
+        ("Ada,streams,1,b", "row 4 of .*: there is no exercise 'streams'; the exercises are stream, paths, or all"),
         ("Ada,stream,4,b", "row 4 of .*: points of stream must be a number from 0 to 3; got '4'"),
         ("Ada,stream,-0.5,b", "row 4 of .*: points of stream must be a number from 0 to 3; got '-0.5'"),
         ("Ada,stream,one,b", "row 4 of .*: points of stream must be a number from 0 to 3; got 'one'"),
@@ -187,14 +177,7 @@ def test_the_file_may_come_from_a_spreadsheet(tmp_path, capsys):
         ("student,exercise,points\nAda,stream,1\n", "the first row of .* must be student,exercise,points,reason"),
         ("who,exercise,points,reason\nAda,stream,1,a\n", "the first row of"),
         ("", "the first row of"),
-        ("student,exercise,points,reason\nAda,stream,1\n", "row 2 of .*: it must have 4 cells; it has 3"),
-        (
-            "student,exercise,points,reason\nAda,stream,1,a\nAda,stream,2,b\n",
-            "row 3 of .*: it sets stream of Ada a second time",
-        ),
-        ("student,exercise,points,reason\nAda,all,1,a\nAda,all,2,b\n", "it sets stream of Ada a second time"),
-        ("student,exercise,points,reason\nAda,stream,9,a\n", "row 2 of .*: points of stream must be"),
-        ("student,exercise,points,reason\nAda,stream,1,\n", "row 2 of .*: a mark set by hand needs a reason"),
+        (f"{TABLE}Ada,stream,1,a\nAda,stream,9,b\n", "row 3 of .*: points of stream must be"),
         ('student,exercise,points,reason\nAda,"stream,1,a\n', "is not a CSV file in UTF-8"),
         (b"student,exercise,points,reason\nAda,stream,1,gr\xfc\xdfe\n", "is not a CSV file in UTF-8.* Save it as one"),
     ],

@@ -330,17 +330,6 @@ def test_the_wheel_in_the_zip_installs(tmp_path):
     assert done.stdout.split() == [str(tmp_path / "there/subnorm/__init__.py"), version]
 
 
-def test_the_files_of_a_set_can_be_named_on_the_command_line(checkout, capsys):
-    assert command_line.main(["release", "ex90"]) == 0
-    assert command_line.main(["release", "ex90", "--check"]) == 0
-
-
-def test_help_says_what_the_commands_do(capsys):
-    with pytest.raises(SystemExit):
-        command_line.main(["--help"])
-    assert "release ex01 makes a student's sheet; grade ex01 work/" in " ".join(capsys.readouterr().out.split())
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -458,36 +447,6 @@ def test_the_student_notebook_is_what_release_gives(name):
     path = student_sheet.source_of(name)
     text = student_sheet.as_notebook(student(student_sheet.read(path), name))
     assert (path.parent / "student" / path.name).read_bytes() == text.encode()
-
-
-@each_set
-def test_no_solution_stands_in_a_student_notebook(name):
-    """Independent of the same check in release."""
-    path = student_sheet.source_of(name)
-    source = nbformat.read(path, as_version=4)
-    sheet = nbformat.read(path.parent / "student" / path.name, as_version=4)
-    blocks = re.findall(
-        r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", "\n".join(cell.source for cell in source.cells), re.DOTALL
-    )
-    assert len(blocks) == len(checks.SETS[name])
-    solved = {line.strip() for block in blocks for line in block.split("\n") if not student_sheet.trivial(line.strip())}
-    lines = {line.strip() for cell in sheet.cells for line in cell.source.split("\n")}
-    assert solved
-    assert not solved & lines
-    assert not any("SOLUTION" in line for line in lines)
-    for cell in source.cells:
-        if "solution-only" in cell.metadata.get("tags", []):
-            assert cell.id not in {other.id for other in sheet.cells}
-
-
-@each_set
-def test_a_sheet_is_valid_and_has_all_its_exercises(name):
-    path = student_sheet.source_of(name)
-    sheet = nbformat.read(path.parent / "student" / path.name, as_version=4)
-    nbformat.validate(sheet)
-    ids = [cell.id for cell in sheet.cells]
-    for k in range(1, len(checks.SETS[name]) + 1):
-        assert {f"{name}-{k}-{part}" for part in ("task", "answer", "check")} <= set(ids)
 
 
 def test_every_sheet_has_a_source():
