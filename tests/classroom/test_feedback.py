@@ -17,16 +17,10 @@ CHOSEN_LINE = """def layer_norm(x, gamma, beta, eps):
 CHOSEN_MODULE = """def layer_norm(x, gamma, beta, eps):
     raise ModuleNotFoundError(name="m" + str(x.flat[0]).replace(".", "_").replace("-", "_"))
 """
-RUNS = {
+RUNS = {  # more of them in test_sandbox.py, without a sandbox
     "a feature of the future": LAYER_NORM.replace("x, gamma", "x: Nobody, gamma"),
-    "a magic whose result is kept": f"t = %timeit -o sum([1])\nprint(f'{{t.average:.3f}}', t.best * 1e6)\n{LAYER_NORM}",
-    "a shell": f"files = !ls\n!pwd\n{LAYER_NORM}",
     "the shell object": "from IPython import get_ipython as get\nget().run_line_magic('autoreload', '2')\n"
     f"get_ipython().system('ls')\n{LAYER_NORM}",
-    "await": f"import asyncio\nawait asyncio.sleep(0)\n{LAYER_NORM}",
-    "a magic and a remainder": f"%matplotlib inline\nrest = (7\n% 4)\n{LAYER_NORM}",
-    "a timed cell": f"%%time\n{LAYER_NORM}",
-    "a timed line": f"%time one = 1\n{LAYER_NORM.replace('gamma * xhat', 'one * gamma * xhat')}",
 }
 SAYS = {  # the cell of layer_norm, its diagnosis, and the message
     "no return": (BODY + "y = x", "not_done", "not done yet. Your function returns None: if its body is"),

@@ -2,10 +2,14 @@
 
 import re
 
-from subnorm_classroom.files import read_json
+from subnorm_classroom.files import as_json, read_json
 from subnorm_classroom.grading.sandbox import COURSE
 from subnorm_classroom.reports.tables import answers_table, as_cell, from_cell, totals_table
 from subnorm_classroom.text import as_markdown, counted
+
+
+def test_a_record_is_the_same_text_whatever_its_order():
+    assert as_json({"b": [1], "a": "é"}) == as_json({"a": "é", "b": [1]}) == '{\n "a": "é",\n "b": [\n  1\n ]\n}\n'
 
 
 def test_a_record_that_is_none_is_empty(tmp_path):

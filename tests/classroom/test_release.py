@@ -330,6 +330,18 @@ def test_the_wheel_in_the_zip_installs(tmp_path):
     assert done.stdout.split() == [str(tmp_path / "there/subnorm/__init__.py"), version]
 
 
+def test_the_files_of_a_set_can_be_named_on_the_command_line(checkout):
+    assert command_line.main(["release", "ex90", "--check"]) == 1
+    assert command_line.main(["release", "ex90"]) == 0
+    assert command_line.main(["release", "ex90", "--check"]) == 0
+
+
+def test_help_says_what_the_commands_do(capsys):
+    with pytest.raises(SystemExit):
+        command_line.main(["--help"])
+    assert "release ex01 makes a student's sheet; grade ex01 work/" in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
