@@ -562,7 +562,11 @@ globalThis.subnormLive ??= (() => {
     },
   };
 
-  const KINDS = { chart, norms, sketch, cloud };
+  /** What a kind does unless it says otherwise. `idle` names the sliders without effect in a state. */
+  const ANY = { idle: () => [], between: (spec, from, to, part) => between(from, to, part) };
+  const KINDS = {
+    chart: { ...ANY, ...chart }, norms: { ...ANY, ...norms }, sketch: { ...ANY, ...sketch }, cloud: { ...ANY, ...cloud },
+  };
   const NARROW = 600; // px; below this panels are stacked. live.css uses the same width for the height
   const STILL = 608; // px, the width of the book's text column
   const BEAT = 700; // ms between two steps of Play
@@ -578,7 +582,7 @@ globalThis.subnormLive ??= (() => {
     const tight = w >= NARROW ? 0 : h >= kind.height(spec, 1) ? 1 : 2;
     const numbers = kind.numbers(spec, state);
     const say = kind.say(spec, state, numbers);
-    const shown = part === 1 ? numbers : (kind.between ?? ((_, ...way) => between(...way)))(spec, from, numbers, part);
+    const shown = part === 1 ? numbers : kind.between(spec, from, numbers, part);
     const points = []; // a chart's, each with its value in words
     const svg = `<svg viewBox="0 0 ${w} ${kind.height(spec, tight)}" role="img" aria-label="${escape(seen(spec, state, say))}">` +
       `${kind.draw(spec, state, shown, w, tight, points)}</svg>`;
@@ -649,206 +653,244 @@ globalThis.subnormLive ??= (() => {
 
   const roomOf = ({ clientWidth, clientHeight }) => ({ w: Math.round(clientWidth), h: Math.round(clientHeight) });
 
-  function mount(figure) {
-    const spec = JSON.parse(figure.querySelector("script").textContent);
-    const [holder, panel, said, heard] = ["picture", "controls", "say", "heard"]
-      .map((name) => figure.querySelector(`.live-${name}`));
-    let state = start(spec);
-    let was; // where the handle was drawn
-    let compared; // a sketch with the measured curve: the guess, or "skipped"
-    const moving = spec.controls.find(({ play }) => play); // the slider that Play moves
-    const play = panel.querySelector(".live-play");
-    let next; // the timer of the next step, while the figure plays
+  /** A figure on the page. What a reader does sets its `state`; then the controls are placed, and the picture is drawn. */
+  class Figure {
+    /** Draw when the reader comes near, and again at every change of size. */
+    constructor(element) {
+      this.element = element;
+      this.spec = JSON.parse(element.querySelector("script").textContent);
+      this.kind = KINDS[this.spec.kind];
+      for (const part of ["picture", "controls", "say", "heard"]) this[part] = element.querySelector(`.live-${part}`);
+      this.state = start(this.spec);
+      this.compared = undefined; // a sketch with the measured curve: the guess, or "skipped"
+      this.shown = undefined; // the numbers in the picture, perhaps on their way to those of the state
+      this.points = []; // in the picture, each with its value in words
+      this.handle = undefined; // where the handle is drawn
+      this.size = {}; // of the picture, in px
+      this.frame = undefined; // the request for the next picture of the way
+      this.followControls();
+      this.followPointer();
+      this.followText();
+      this.enablePlay(element.querySelector(".live-play"));
+      this.enableRead(element.querySelector(".live-read"));
+      this.place(); // a reload may restore old positions
+      // A ResizeObserver that starts at once could miss the size of a part of the page that is not laid out yet.
+      const near = new IntersectionObserver((entries) => {
+        if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
+        near.disconnect();
+        new ResizeObserver(() => {
+          const now = roomOf(this.picture);
+          if (now.w !== this.size.w || now.h !== this.size.h) this.draw(false);
+        }).observe(this.picture);
+      }, { rootMargin: "50%" });
+      near.observe(element);
+    }
 
-    let shown; // the numbers in the picture, perhaps on their way to those of the state
-    let points = []; // in the picture, each with its value in words
-    let size = {}; // of the picture, in px
-    let frame; // the request for the next picture of the way
+    /** Stop playing, and show the state with these changes. */
+    set(changes) {
+      this.pause();
+      this.state = { ...this.state, ...changes };
+      this.place();
+      this.draw();
+    }
 
     /** Show the state: at once, or gliding from what is shown. A `hand` holds the handle. */
-    function draw(glides = true, hand = undefined) {
-      cancelAnimationFrame(frame);
+    draw(glides = true, hand = undefined) {
+      cancelAnimationFrame(this.frame);
       const begun = performance.now();
-      const [from, left] = [shown, was];
-      const drawn = spec.kind === "sketch"; // a line follows the hand that draws it
+      const { shown: from, handle: left } = this;
+      const drawn = this.spec.kind === "sketch"; // a line follows the hand that draws it
       const jump = !glides || drawn || !from || matchMedia("(prefers-reduced-motion: reduce)").matches;
       const paint = (now) => {
         const part = jump ? 1 : Math.min(Math.max(now - begun, 0) / GLIDE, 1);
-        size = roomOf(holder);
-        const seen = picture(spec, { ...state, compared }, size.w || STILL, size.h, from, part);
-        holder.innerHTML = seen.svg;
-        holder.firstChild.addEventListener("touchstart", keep, { passive: false });
-        const handle = holder.querySelector(".handle");
-        if (handle) was = settle(handle, hand, left, part);
-        [shown, points] = [seen.shown, seen.points];
+        const seen = this.paint(from, part);
+        const handle = this.picture.querySelector(".handle");
+        if (handle) this.handle = settle(handle, hand, left, part);
         if (now === begun) {
-          said.textContent = seen.say;
-          figure.dataset.state = JSON.stringify({ state, numbers: seen.numbers });
-          figure.classList.add("live-on");
+          this.say.textContent = seen.say;
+          this.element.dataset.state = JSON.stringify({ state: this.state, numbers: seen.numbers });
+          this.element.classList.add("live-on");
         }
-        if (part < 1) frame = requestAnimationFrame(paint);
+        if (part < 1) this.frame = requestAnimationFrame(paint);
       };
       paint(begun);
     }
 
+    /** Draw the picture that is `part` of the way `from` other numbers to the state. */
+    paint(from, part) {
+      this.size = roomOf(this.picture);
+      const seen = picture(this.spec, { ...this.state, compared: this.compared }, this.size.w || STILL, this.size.h, from, part);
+      this.picture.innerHTML = seen.svg;
+      this.picture.firstChild.addEventListener("touchstart", keep, { passive: false });
+      [this.shown, this.points] = [seen.shown, seen.points];
+      return seen;
+    }
+
     /** Set the controls to the state, for example after a drag. */
-    function place() {
-      const idle = KINDS[spec.kind].idle?.(state) ?? []; // the sliders without effect in this state
-      for (const control of spec.controls) {
-        const box = panel.querySelector(`[data-control="${control.name}"]`);
-        if (control.kind === "choice") box.querySelectorAll("input")[state[control.name]].checked = true;
+    place() {
+      const idle = this.kind.idle(this.state);
+      for (const control of this.spec.controls) {
+        const box = this.controls.querySelector(`[data-control="${control.name}"]`);
+        if (control.kind === "choice") box.querySelectorAll("input")[this.state[control.name]].checked = true;
         else {
-          const [input, shown] = [box.querySelector("input"), box.querySelector("output")];
-          input.value = state[control.name];
+          const [input, output] = [box.querySelector("input"), box.querySelector("output")];
+          input.value = this.state[control.name];
           input.disabled = idle.includes(control.name);
-          shown.textContent = label(control, state[control.name]);
-          input.setAttribute("aria-valuetext", shown.textContent);
+          output.textContent = label(control, this.state[control.name]);
+          input.setAttribute("aria-valuetext", output.textContent);
         }
       }
-      if (play) play.textContent = next !== undefined ? "Pause" : atEnd() ? "Play again" : "Play";
+      this.namePlay();
     }
 
-    const tell = () => (heard.textContent = said.textContent);
-
-    function stop() {
-      clearTimeout(next);
-      next = undefined;
+    /** Let a screen reader announce the sentence. */
+    tell() {
+      this.heard.textContent = this.say.textContent;
     }
 
-    const atEnd = () => state[moving.name] === moving.values.length - 1;
-
-    /** One step of Play, and the next one after a beat; the end is announced. */
-    function step() {
-      state[moving.name] = atEnd() ? 0 : state[moving.name] + 1;
-      next = atEnd() ? undefined : setTimeout(step, BEAT);
-      place();
-      draw();
-      if (atEnd()) tell();
+    followControls() {
+      this.controls.addEventListener("input", ({ target }) =>
+        this.set({ [target.closest("[data-control]").dataset.control]: Number(target.value) }));
+      // a screen reader announces the sentence on release, not at every step
+      this.controls.addEventListener("change", () => this.tell());
+      // bring the picture into view when the focus arrives by keyboard
+      this.controls.addEventListener("focusin", ({ target, relatedTarget }) => {
+        if (!this.controls.contains(relatedTarget) && target.matches(":focus-visible")) this.element.scrollIntoView({ block: "nearest" });
+      });
+      this.controls.querySelector(".live-reset").addEventListener("click", () => {
+        this.set(start(this.spec));
+        this.tell();
+      });
+      this.element.addEventListener("keydown", (event) => event.stopPropagation()); // else JupyterLab takes the arrow keys
     }
 
-    play?.addEventListener("click", () => {
-      if (next === undefined) return step();
-      stop();
-      place();
-      tell();
-    });
-    panel.addEventListener("input", (event) => {
-      stop();
-      state[event.target.closest("[data-control]").dataset.control] = Number(event.target.value);
-      place();
-      draw();
-    });
-    // bring the picture into view when the focus arrives by keyboard
-    panel.addEventListener("focusin", ({ target, relatedTarget }) => {
-      if (!panel.contains(relatedTarget) && target.matches(":focus-visible")) figure.scrollIntoView({ block: "nearest" });
-    });
-    // a screen reader announces the sentence on release, not at every step
-    panel.addEventListener("change", tell);
-    panel.querySelector(".live-reset").addEventListener("click", () => {
-      stop();
-      state = start(spec);
-      place();
-      draw();
-      tell();
-    });
-    figure.addEventListener("keydown", (event) => event.stopPropagation()); // else JupyterLab takes the arrow keys
+    /** A pointer drags what can be dragged, and sees the value of the nearest point. */
+    followPointer() {
+      const look = ({ clientX, clientY, target }) => {
+        const { left, top } = this.picture.getBoundingClientRect();
+        const far = this.points.map(({ x, y }) => Math.hypot(x + left - clientX, y + top - clientY));
+        const nearest = this.points.find((_, k) => far[k] < NEAR && far[k] === Math.min(...far));
+        this.mark(target.closest(".drag") ? undefined : nearest);
+      };
+      this.picture.addEventListener("pointermove", look);
+      this.picture.addEventListener("pointerdown", (event) => {
+        look(event);
+        const area = event.target.closest(".drag");
+        if (area) this.drag(area, event);
+      });
+      this.picture.addEventListener("pointerleave", ({ pointerType }) => pointerType === "mouse" && this.mark());
+    }
 
     /** Write a point's value beside it; without a point, none. */
-    function point(spot) {
-      holder.querySelector(".live-value")?.remove();
-      if (!spot) return;
-      const side = spot.x > holder.clientWidth / 2 ? " left" : "";
-      holder.insertAdjacentHTML("beforeend", `<div class="live-value${side}" style="left:${fixed(spot.x)}px;top:${fixed(spot.y)}px">` +
-        `<span>${escape(spot.words)}</span></div>`);
+    mark(point = undefined) {
+      this.picture.querySelector(".live-value")?.remove();
+      if (!point) return;
+      const side = point.x > this.picture.clientWidth / 2 ? " left" : "";
+      this.picture.insertAdjacentHTML("beforeend", `<div class="live-value${side}" ` +
+        `style="left:${fixed(point.x)}px;top:${fixed(point.y)}px"><span>${escape(point.words)}</span></div>`);
     }
 
-    // a pointer sees the value of the nearest point
-    const look = ({ clientX, clientY, target }) => {
-      const { left, top } = holder.getBoundingClientRect();
-      const far = points.map(({ x, y }) => Math.hypot(x + left - clientX, y + top - clientY));
-      point(target.closest(".drag") ? undefined : points.find((_, k) => far[k] < NEAR && far[k] === Math.min(...far)));
-    };
-    holder.addEventListener("pointermove", look);
-    holder.addEventListener("pointerdown", look);
-    holder.addEventListener("pointerleave", ({ pointerType }) => pointerType === "mouse" && point());
-
-    // a button that is seen when it has the focus goes from value to value
-    const reader = panel.querySelector(".live-read");
-    let read = -1;
-    function readOn(by) {
-      read = (Math.max(read, by === 1 ? -1 : 0) + by + points.length) % points.length;
-      point(points[read]);
-      heard.textContent = points[read].words;
-    }
-    reader?.addEventListener("click", () => readOn(1));
-    reader?.addEventListener("keydown", ({ key }) => /^Arrow(Left|Right)$/.test(key) && readOn(key === "ArrowRight" ? 1 : -1));
-    reader?.addEventListener("blur", () => point());
-
-    // what is drawn can be dragged; sliders do the same for the keyboard
-    holder.addEventListener("pointerdown", (event) => {
-      const area = event.target.closest(".drag");
-      if (!area) return;
-      stop();
-      const at = (e) => new DOMPoint(e.clientX, e.clientY)
-        .matrixTransform(holder.querySelector("svg").getScreenCTM().inverse());
-      const begun = { at: at(event), state: { ...state } };
+    /** Let the controls of an area follow the pointer until it is released; sliders do the same for the keyboard. */
+    drag(area, event) {
+      this.pause();
+      const at = ({ clientX, clientY }) => new DOMPoint(clientX, clientY)
+        .matrixTransform(this.picture.querySelector("svg").getScreenCTM().inverse());
+      const begun = { at: at(event), state: { ...this.state } };
       const follow = (e) => {
         const here = at(e);
-        const moved = KINDS[spec.kind].drag(spec, state, area.dataset, here, begun);
-        for (const control of spec.controls.filter(({ name }) => name in moved)) {
+        const moved = this.kind.drag(this.spec, this.state, area.dataset, here, begun);
+        for (const control of this.spec.controls.filter(({ name }) => name in moved)) {
           const [low, high, grain] = range(control);
-          state[control.name] = Math.min(Math.max(low + Math.round((moved[control.name] - low) / grain) * grain, low), high);
+          const near = low + Math.round((moved[control.name] - low) / grain) * grain;
+          this.state[control.name] = Math.min(Math.max(near, low), high);
         }
-        place();
-        draw(false, area.matches(".handle") ? {
+        this.place();
+        this.draw(false, area.matches(".handle") ? {
           x: Number(area.dataset.x) + here.x - begun.at.x, y: Number(area.dataset.y) + here.y - begun.at.y,
         } : undefined);
       };
-      holder.setPointerCapture(event.pointerId);
+      const end = () => {
+        this.picture.removeEventListener("pointermove", follow);
+        this.draw(); // a handle glides to its place
+        this.tell();
+      };
+      this.picture.setPointerCapture(event.pointerId);
       event.preventDefault();
       follow(event);
-      holder.addEventListener("pointermove", follow);
-      const end = () => {
-        holder.removeEventListener("pointermove", follow);
-        draw(); // a handle glides to its place
-        tell();
-      };
-      holder.addEventListener("pointerup", end, { once: true });
-      holder.addEventListener("pointercancel", end, { once: true });
-    });
+      this.picture.addEventListener("pointermove", follow);
+      this.picture.addEventListener("pointerup", end, { once: true });
+      this.picture.addEventListener("pointercancel", end, { once: true });
+    }
 
-    // a phrase in the text sets some controls, and hears what came of it
-    figure.addEventListener("set", ({ detail }) => {
-      stop();
-      state = { ...state, ...detail };
-      place();
-      draw();
-      tell();
-      holder.scrollIntoView({ block: "nearest" });
-    });
+    followText() {
+      // a phrase in the text sets some controls, and announces the result
+      this.element.addEventListener("set", ({ detail }) => {
+        this.set(detail);
+        this.tell();
+        this.picture.scrollIntoView({ block: "nearest" });
+      });
+      // A Predict box asks to compare a sketch with the measured curve: with an earlier guess, or with none (skipped);
+      // null takes the answer back.
+      this.element.addEventListener("compare", ({ detail }) => {
+        this.compared = detail ?? undefined;
+        this.element.classList.toggle("compared", detail !== null);
+        if (detail?.startsWith("{")) this.state = { ...this.state, ...JSON.parse(detail) };
+        this.place();
+        this.draw(false);
+      });
+    }
 
-    // A Predict box asks to compare a sketch with the measured curve: with an earlier guess, or with none (skipped);
-    // null takes the answer back.
-    figure.addEventListener("compare", ({ detail }) => {
-      compared = detail ?? undefined;
-      figure.classList.toggle("compared", detail !== null);
-      if (detail?.startsWith("{")) state = { ...state, ...JSON.parse(detail) };
-      place();
-      draw(false);
-    });
+    /** The button that moves a slider step by step to its end. */
+    enablePlay(button) {
+      this.playButton = button;
+      this.playing = this.spec.controls.find(({ play }) => play); // the slider
+      this.timer = undefined; // of the next step, while the figure plays
+      button?.addEventListener("click", () => {
+        if (this.timer === undefined) return this.play();
+        this.pause();
+        this.namePlay();
+        this.tell();
+      });
+    }
 
-    place(); // a reload may restore old positions
-    // Draw when the reader comes near, and again at every change of size. A ResizeObserver that starts at once could
-    // miss the size of a part of the page that is not laid out yet.
-    const near = new IntersectionObserver((entries) => {
-      if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
-      near.disconnect();
-      new ResizeObserver(() => {
-        const now = roomOf(holder);
-        if (now.w !== size.w || now.h !== size.h) draw(false);
-      }).observe(holder);
-    }, { rootMargin: "50%" });
-    near.observe(figure);
+    get atEnd() {
+      return this.state[this.playing.name] === this.playing.values.length - 1;
+    }
+
+    namePlay() {
+      if (!this.playing) return;
+      this.playButton.textContent = this.timer !== undefined ? "Pause" : this.atEnd ? "Play again" : "Play";
+    }
+
+    /** One step, and the next one after a beat; the end is announced. */
+    play() {
+      this.state[this.playing.name] = this.atEnd ? 0 : this.state[this.playing.name] + 1;
+      this.timer = this.atEnd ? undefined : setTimeout(() => this.play(), BEAT);
+      this.place();
+      this.draw();
+      if (this.atEnd) this.tell();
+    }
+
+    pause() {
+      clearTimeout(this.timer);
+      this.timer = undefined;
+    }
+
+    /** The button that goes from value to value; it is seen when it has the focus. */
+    enableRead(button) {
+      this.readPoint = -1; // which was read last
+      button?.addEventListener("click", () => this.read(1));
+      button?.addEventListener("keydown", ({ key }) => /^Arrow(Left|Right)$/.test(key) && this.read(key === "ArrowRight" ? 1 : -1));
+      button?.addEventListener("blur", () => this.mark());
+    }
+
+    /** Mark and announce the next value, or the one before (-1). */
+    read(by) {
+      const { points } = this;
+      this.readPoint = (Math.max(this.readPoint, by === 1 ? -1 : 0) + by + points.length) % points.length;
+      this.mark(points[this.readPoint]);
+      this.heard.textContent = points[this.readPoint].words;
+    }
   }
 
   /** A phrase that names a state becomes a button that sets its figure; a link, because a button cannot wrap. */
@@ -867,7 +909,7 @@ globalThis.subnormLive ??= (() => {
 
   const mounted = new WeakSet(); // in JupyterLab every output mounts all figures again
   const mountAll = () => document.querySelectorAll("figure[data-live]").forEach((figure) => {
-    if (!mounted.has(figure)) mount(figure);
+    if (!mounted.has(figure)) new Figure(figure);
     mounted.add(figure);
     document.querySelectorAll(`span.live-set[data-figure="${figure.id}"]`).forEach(enable);
   });
