@@ -23,6 +23,8 @@ from tools.in_page.measure import RUN, VERDICTS
 SHEETS = {path.stem.partition("-")[0]: path for path in sorted((checkout.ROOT / "notebooks/exercises").glob("*.ipynb"))}
 HERE = [exercise for sheet in checks.SETS.values() for exercise in sheet if exercise.way not in NEEDS]
 
+PACKS = ["numpy.tar.gz", "subnorm.tar.gz"]  # of sheet 02, which has the other tests here
+
 DDOF1 = """def layer_norm(x, gamma, beta, eps):
     wide = x.astype(np.promote_types(x.dtype, np.float32))
     var = wide.var(-1, ddof=1, keepdims=True)
@@ -95,19 +97,9 @@ class Bench:
         return self.box.locator(".cm-marked").all_inner_texts()
 
 
-@pytest.fixture
-def sheet(browser, server):
-    """Sheet 02 in a new browser; nothing may go wrong that the reader does not see."""
-    faults = []
-    with opened(browser, server, faults, viewport=DESK) as page:
-        page.goto(address(server, "ex02"))
-        yield page
-    assert faults == []
-
-
 @pytest.fixture(scope="module")
 def workshop(browser, server):
-    """Sheet 02 and its faults, for all tests that need no new Python."""
+    """Sheet 02, and what goes wrong in it that the reader does not see. A new browser would compile Python anew."""
     faults = []
     with opened(browser, server, faults, viewport=DESK) as page:
         page.goto(address(server, "ex02"))
@@ -115,35 +107,87 @@ def workshop(browser, server):
 
 
 @pytest.fixture
-def used_sheet(workshop):
-    """The same, where nothing may go wrong that the reader does not see."""
+def new_sheet(workshop, server):
+    """Sheet 02, where nothing is written and no Python has started; whatever goes wrong."""
     page, faults = workshop
+    page.unroute_all()
+    page.evaluate("localStorage.clear()")
+    faults.clear()
+    page.goto(address(server, "ex02"))
+    return page
+
+
+@pytest.fixture
+def sheet(new_sheet, workshop):
+    """The same, where nothing may go wrong that the reader does not see."""
+    yield new_sheet
+    assert workshop[1] == []
+
+
+@pytest.fixture
+def used_sheet(workshop):
+    """The same for tests that need no new Python."""
+    page, faults = workshop
+    page.unroute_all()
     faults.clear()
     yield page
     assert faults == []
 
 
-def test_all_answers_get_the_verdicts_of_the_notebook(browser, server):
+@pytest.fixture(scope="module")
+def python(browser, server):
+    """Run code in a Python that has what every sheet needs; what it prints."""
+    with opened(browser, server, []) as page:
+        page.goto(address(server, "ex06"))
+        assert page.evaluate(RUN, VERDICTS) == page.evaluate(RUN, JUDGED) == ""
+        yield lambda code: page.evaluate(RUN, code)
+
+
+def judged(python, settings, messages):
+    """What the checks say if Python gets these messages from a page with these settings."""
+    about = settings["setup"], settings["exercises"]
+    return json.loads(python(f"print(json.dumps(judged({about!r}, {messages!r})))"))
+
+
+# Keep what the page asks of Python, and answer nothing.
+ASKED = """() => {
+  globalThis.asked = [];
+  SubnormPython.prototype.run = async (message) => asked.push(message) && { error: "", line: 0, verdict: "", tag: "" };
+}"""
+SETTINGS = "JSON.parse(document.querySelector('[data-in-page]').dataset.inPage)"
+JUDGED = """
+import json
+from subnorm_book.page_session import Session
+
+def judged(about, messages):
+    session = Session(*about)
+    return [json.loads(session.run(m["cell"], m["code"], m["check"], print))["verdict"] for m in messages]
+"""
+
+
+def test_all_answers_get_the_verdicts_of_the_notebook(python):
     """Right answers and all named mistakes: the same sentences as in this Python."""
     here = {}
     exec(VERDICTS, here)
     expected = {exercise.name: here["verdicts"](exercise.name) for exercise in HERE}
     assert sum(map(len, expected.values())) > 400
-    with opened(browser, server, []) as page:
-        page.goto(address(server, "ex02"))
-        page.evaluate(RUN, VERDICTS)
-        for name, wanted in expected.items():
-            assert json.loads(page.evaluate(RUN, f"print(json.dumps(verdicts({name!r})))")) == wanted
+    for name, wanted in expected.items():
+        assert json.loads(python(f"print(json.dumps(verdicts({name!r})))")) == wanted
 
 
 @pytest.mark.parametrize("name", SHEETS)
-def test_every_right_answer_of_a_sheet_is_right_in_its_page(browser, server, name):
-    faults = []
+def test_every_right_answer_of_a_sheet_is_right_in_its_page(browser, server, python, name):
+    """What the page gives to Python at the press of Check, for one Python that all sheets share."""
+    faults, here = [], list(answers(name))
     with opened(browser, server, faults, viewport=DESK) as page:
         page.goto(address(server, name))
-        for exercise, right, said in answers(name):
-            assert Bench(page, exercise).does("check", right).verdict == said
+        page.evaluate(ASKED)
+        for exercise, right, _ in here:
+            Bench(page, exercise).does("check", right)
+        settings, messages = page.evaluate(f"[{SETTINGS}, asked]")
     assert faults == []
+    assert settings["packs"] == PACKS or name == "ex06"  # that sheet runs as a whole in test_playground.py
+    assert judged(python, settings, messages) == [said for _, _, said in here]
 
 
 def test_a_mistake_is_told_as_in_the_notebook(used_sheet, capsys):
@@ -155,16 +199,15 @@ def test_a_mistake_is_told_as_in_the_notebook(used_sheet, capsys):
     assert Bench(used_sheet, "layer_norm").does("check", DDOF1).verdict == said
 
 
-def test_the_model_speaks_as_in_the_notebook(browser, server, capsys):
+def test_the_model_speaks_as_in_the_notebook(python, capsys):
     code = "def swiglu(h, gate, up, down):\n    return np.maximum(h @ gate.T, 0) * (h @ up.T) @ down.T"
     scope = {"np": checks.exercise.np}
     exec(code, scope)
     checks.swiglu(scope["swiglu"])
     said = capsys.readouterr().out.strip()
     assert "The model then says “" in said
-    with opened(browser, server, []) as page:
-        page.goto(address(server, "ex06"))
-        assert Bench(page, "swiglu").does("check", code).verdict == said
+    settings = {"setup": "import numpy as np\nfrom subnorm_lab import checks", "exercises": []}
+    assert judged(python, settings, [{"cell": "swiglu", "code": code, "check": "checks.swiglu(swiglu)"}]) == [said]
 
 
 def test_an_exercise_that_needs_pytorch_leads_to_the_notebook(used_sheet):
@@ -247,18 +290,16 @@ def test_stop_ends_a_loop_and_the_next_run_starts_anew(sheet):
     assert "begun" in bench.editor.inner_text()
 
 
-def test_stop_ends_loading(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
-        page.goto(address(server, "ex02"))
-        held = []
-        page.route("**/numpy.tar.gz*", lambda route: held.append(route))
-        bench = Bench(page, "layer_norm")
-        bench.press("run")
-        page.wait_for_function("/[1-9].* of .* MB/.test(document.querySelector('.loading span').textContent)")
-        bench.press("stop")
-        bench.waits("Stopped.")
-        page.unroute("**/numpy.tar.gz*")
-        assert bench.does("run", "1 + 1").text("output") == "2\n"
+def test_stop_ends_loading(new_sheet):
+    held = []
+    new_sheet.route("**/numpy.tar.gz*", lambda route: held.append(route))
+    bench = Bench(new_sheet, "layer_norm")
+    bench.press("run")
+    new_sheet.wait_for_function("/[1-9].* of .* MB/.test(document.querySelector('.loading span').textContent)")
+    bench.press("stop")
+    bench.waits("Stopped.")
+    new_sheet.unroute("**/numpy.tar.gz*")
+    assert bench.does("run", "1 + 1").text("output") == "2\n"
 
 
 def absent(route):
@@ -292,15 +333,13 @@ def replaced(route):
         (replaced, "stdlib.zip.gz", "damaged (stdlib.zip.gz)"),
     ],
 )
-def test_what_does_not_arrive_is_told_and_the_next_run_tries_again(browser, server, what, part, said):
-    with opened(browser, server, [], viewport=DESK) as page:
-        page.goto(address(server, "ex02"))
-        page.route(f"**/{part}*", what)
-        bench = Bench(page, "layer_norm")
-        bench.does("run", "1 + 1")
-        assert said in bench.text("state")
-        page.unroute(f"**/{part}*")
-        assert bench.does("run").text("output") == "2\n"
+def test_what_does_not_arrive_is_told_and_the_next_run_tries_again(new_sheet, what, part, said):
+    new_sheet.route(f"**/{part}*", what)
+    bench = Bench(new_sheet, "layer_norm")
+    bench.does("run", "1 + 1")
+    assert said in bench.text("state")
+    new_sheet.unroute(f"**/{part}*")
+    assert bench.does("run").text("output") == "2\n"
 
 
 @pytest.mark.parametrize(
@@ -321,14 +360,12 @@ def test_a_browser_that_cannot_says_so(browser, server, script, said):
         assert bench.editor.inner_text().strip() == "1 + 1"
 
 
-def test_without_the_editor_the_field_works(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
-        page.route("**/editor.js*", lambda route: route.abort())
-        page.goto(address(server, "ex02"))
-        bench = Bench(page, "layer_norm")
-        bench.box.locator("textarea").fill(DDOF1)
-        bench.does("check")
-        assert "unbiased" in bench.verdict
+def test_without_the_editor_the_field_works(new_sheet):
+    new_sheet.route("**/editor.js*", lambda route: route.abort())
+    bench = Bench(new_sheet, "layer_norm")
+    bench.box.locator("textarea").fill(DDOF1)
+    bench.does("check")
+    assert "unbiased" in bench.verdict
 
 
 def test_from_a_file_the_page_says_what_to_do(browser, pages):
@@ -340,13 +377,12 @@ def test_from_a_file_the_page_says_what_to_do(browser, pages):
     assert faults == []
 
 
-def test_a_strict_policy_allows_it(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
-        page.route("**/*", strictly)
-        page.goto(address(server, "ex02"))
-        bench = Bench(page, "layer_norm")
-        assert "unbiased" in bench.does("check", DDOF1).verdict
-        assert page.evaluate(POLICY_HOLDS)
+def test_a_strict_policy_allows_it(new_sheet):
+    new_sheet.route("**/*", strictly)
+    new_sheet.reload()
+    bench = Bench(new_sheet, "layer_norm")
+    assert "unbiased" in bench.does("check", DDOF1).verdict
+    assert new_sheet.evaluate(POLICY_HOLDS)
 
 
 @pytest.mark.parametrize(
@@ -387,7 +423,7 @@ def test_a_line_that_a_check_names_is_marked(used_sheet):
 
 def test_a_full_memory_is_emptied(sheet):
     bench = Bench(sheet, "layer_norm")
-    bench.does("run", "hoard = []\nwhile True:\n    hoard.append(np.ones(10_000_000))")
+    bench.does("run", "hoard = []\nwhile True:\n    hoard.append(np.empty(10_000_000))")
     assert "MemoryError" in bench.text("output")
     assert "The memory was full" in bench.text("state")
     assert bench.does("run", "np.ones(10_000_000).sum()").text("output") == "np.float64(10000000.0)\n"
@@ -514,15 +550,16 @@ def test_the_code_of_an_own_sheet_makes_the_page_ask_for_its_variants(browser, s
     assert {name: found[name] for name in own} == {name: ("right", ex.chosen.label) for name, ex in own.items()}
 
 
-def test_a_sheet_at_work_serves_everybody_on_a_phone(browser, server):
+def test_a_sheet_at_work_serves_everybody_on_a_phone(used_sheet):
     """Nothing is wider than the phone, and axe finds nothing, with an error, a verdict and a list of names."""
-    with opened(browser, server, [], viewport=PHONE) as page:
-        page.goto(address(server, "ex02"))
-        Bench(page, "layer_norm").does("check", DDOF1)
-        Bench(page, "invariances").does("run", f"np.ones(3) @ np.ones({10**6})  # {'long ' * 40}")
-        Bench(page, "fold").does("check", "def fold(*inputs):\n    print('x' * 500)\n    return 1 / 0")
-        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-        assert accessible(page, "dark", "light") == []
+    page = used_sheet
+    page.set_viewport_size(PHONE)
+    Bench(page, "layer_norm").does("check", DDOF1)
+    Bench(page, "invariances").does("run", f"np.ones(3) @ np.ones({10**6})  # {'long ' * 40}")
+    Bench(page, "fold").does("check", "def fold(*inputs):\n    print('x' * 500)\n    return 1 / 0")
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert accessible(page, "dark", "light") == []
+    page.set_viewport_size(DESK)
 
 
 def test_paper_and_pages_without_a_script_have_no_workbench(browser, server):
