@@ -107,6 +107,28 @@ def on_a_phone(browser, server, name):
     assert faults == []
 
 
+@pytest.fixture(scope="module")
+def heights(browser, server, name):
+    """What a page without a script leaves for each picture, by window and name; there no control is dead."""
+    with opened(browser, server, [], java_script_enabled=False) as page:
+        page.goto(f"{server}notebooks/{name}.html")
+        for fold in page.locator("section.second-reading > details > summary").all():
+            fold.click()
+        figures = {spec["name"]: page.locator(f"#live-{spec['name']}") for spec in SPECS[name]}
+        found = []
+        for window in (DESK, PHONE):
+            page.set_viewport_size(window)
+            for figure in figures.values():
+                assert figure.locator(".live-say").inner_text().strip()
+                assert not figure.locator(".live-controls").is_visible()
+            found.append({key: figure.locator("svg").bounding_box()["height"] for key, figure in figures.items()})
+        return found
+
+
+def height(figure):
+    return figure.locator(".live-picture").bounding_box()["height"]
+
+
 def figures_on(page, server, name):
     """(table, figure) of all live figures, once their script has run."""
     page.emulate_media(reduced_motion="reduce")  # a jump arrives at once
@@ -133,8 +155,11 @@ def close(page, package):
 
 
 def agree(spec, figure):
-    """The page shows the right row of the table, or computes the same as the package."""
+    """The page shows the right row of the table, or computes the same as the package; the alt text fits the state."""
     state, numbers = shown(figure).values()
+    first = state == {control["name"]: control["start"] for control in spec["controls"]}
+    text = spec["alt"] if first else f"{spec['title']}. {figure.locator('.live-say').inner_text()}"
+    assert figure.locator("svg[role=img]").get_attribute("aria-label") == text
     if spec["kind"] == "chart":
         assert numbers == row(spec, state)["panels"]
         assert figure.locator(".live-say").inner_text() == row(spec, state)["say"]
@@ -179,9 +204,10 @@ def crowded(spec, figure):
                 yield f"{spec['name']}, {control['name']} at {place}: {words}"
 
 
-def test_by_keyboard_every_control_changes_what_is_seen(on_a_desk, server, name):
+def test_by_keyboard_every_control_changes_what_is_seen(on_a_desk, server, name, heights):
     page, faults = on_a_desk, []
     for spec, figure in figures_on(page, server, name):
+        assert height(figure) == heights[0][spec["name"]]
         first, texts = shown(figure), figure.locator(".live-controls").inner_text()
         agree(spec, figure)
         for control in spec["controls"]:
@@ -206,15 +232,65 @@ def test_by_keyboard_every_control_changes_what_is_seen(on_a_desk, server, name)
     assert faults == []
 
 
-def test_on_a_phone_nothing_is_crowded_and_features_follow_the_finger(on_a_phone, server, name):
+def test_on_a_phone_nothing_is_crowded_and_features_follow_the_finger(on_a_phone, server, name, heights):
     faults = []
     for spec, figure in figures_on(on_a_phone, server, name):
+        assert height(figure) == heights[1][spec["name"]]
         faults += crowded(spec, figure)
         figure.get_by_role("button", name="Start again").click()
         if spec["kind"] == "norms":
             drag(on_a_phone, figure)
             figure.get_by_role("button", name="Start again").click()
     assert faults == []
+
+
+LOW = {"width": 390, "height": 667}  # a phone whose browser shows its bars
+
+# For each figure, with the top of its picture below the bar of the page: what is not in sight, and where text is small.
+HIDDEN = """async () => {
+  document.documentElement.classList.remove("fresh");
+  document.querySelectorAll("section.second-reading > details").forEach((fold) => { fold.open = true });
+  document.querySelectorAll(".foretold[hidden]").forEach((part) => { part.hidden = false });
+  const faults = [], box = (e) => e.getBoundingClientRect(), frame = () => new Promise(requestAnimationFrame);
+  for (const figure of document.querySelectorAll("figure[data-live]")) {
+    const [picture, controls, say] = ["picture", "controls", "say"].map((p) => figure.querySelector(`.live-${p}`));
+    figure.querySelectorAll("details").forEach((fold) => { fold.open = false });
+    figure.scrollIntoView();
+    while (!figure.matches(".live-on")) await frame();
+    scrollBy(0, box(picture).top - (document.querySelector(".bd-header-article")?.offsetHeight ?? 0));
+    for (let k = 0; k < 2; k++) await frame();
+    const over = box(picture).bottom - box(controls).top, under = box(say).bottom - innerHeight;
+    if (over > 1) faults.push(`${figure.id}: the controls cover ${Math.round(over)} px of the picture`);
+    if (under > 1) faults.push(`${figure.id}: ${Math.round(under)} px of the sentence are below the window`);
+    const scale = picture.firstChild.getScreenCTM().a;
+    if (Math.abs(scale - 1) > 0.02) faults.push(`${figure.id}: drawn at ${scale.toFixed(2)} of its size`);
+  }
+  return faults;
+}"""
+
+
+def test_on_a_phone_picture_controls_and_sentence_are_seen_together(on_a_phone, server, name):
+    """Even on a low one."""
+    list(figures_on(on_a_phone, server, name))
+    for window in (PHONE, LOW):
+        on_a_phone.set_viewport_size(window)
+        assert on_a_phone.evaluate(HIDDEN) == []
+    on_a_phone.set_viewport_size(PHONE)
+
+
+PLANTED = {
+    "the controls cover": ".live-picture { height: 760px !important }",
+    "of the sentence are below": ".live-bar { position: static !important } .live-controls { height: 900px }",
+    "of its size": ".live-picture svg { width: 50% !important }",
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_what_is_not_seen_on_a_phone_is_found(browser, server, fault):
+    with opened(browser, server, [], viewport=PHONE, reduced_motion="reduce") as page:
+        page.goto(f"{server}notebooks/04-rmsnorm.html")
+        page.add_style_tag(content=PLANTED[fault])
+        assert any(fault in found for found in page.evaluate(HIDDEN))
 
 
 # The smallest gap between two numbers below neighbouring bars, in px.
@@ -225,16 +301,25 @@ GAP = """figure => {
 }"""
 
 
-@pytest.mark.parametrize("width", [320, 530, 608, 633, 640, 1280])
-def test_the_numbers_below_bars_do_not_touch(browser, server, width):
-    with opened(browser, server, [], viewport={"width": width, "height": 800}) as page:
+# The picture has the width of its place.
+DRAWN = (
+    "figure => figure.querySelector('svg').viewBox.baseVal.width === figure.querySelector('.live-picture').clientWidth"
+)
+
+
+def test_the_numbers_below_bars_do_not_touch(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
         _, figure = next(figures_on(page, server, "03-layer-normalization"))
-        for key in ("Home", "End"):
-            for control in figure.locator("input[type=range]").all():
-                control.press(key)
-                assert figure.evaluate(GAP) >= 3
-        height = figure.locator("svg").evaluate("svg => svg.viewBox.baseVal.height")
-        assert figure.locator("svg").bounding_box()["height"] == height  # the place that the style keeps
+        for width in (320, 530, 608, 633, 640, 1280):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.wait_for_function(DRAWN, arg=figure.element_handle())
+            figure.get_by_role("button", name="Start again").click()
+            for key in ("Home", "End"):
+                for control in figure.locator("input[type=range]").all():
+                    control.press(key)
+                    assert figure.evaluate(GAP) >= 3, width
+            drawn = figure.locator("svg").evaluate("svg => svg.viewBox.baseVal.height")
+            assert figure.locator("svg").bounding_box()["height"] == drawn  # the place that the style keeps
 
 
 def drag(page, figure):
@@ -255,13 +340,14 @@ def drag(page, figure):
     assert shown(figure)["state"] == state  # let go, it stays
 
 
-def example(page, server, kind, motion="reduce"):
+def example(page, server, which, motion="reduce"):
     """The figure of a kind, or of a name, among the examples."""
-    found = {}
-    for spec, figure in figures_on(page, server, "examples"):
-        found |= {spec["kind"]: figure, spec["name"]: figure}
-    figure = found[kind]
+    specs = SPECS["examples"]
+    [name] = [spec["name"] for spec in specs if which == spec["name"] or which == spec["kind"] != "chart"]
     page.emulate_media(reduced_motion=motion)
+    page.goto(f"{server}notebooks/examples.html#live-{name}")
+    figure = page.locator(f"#live-{name}.live-on")
+    figure.evaluate("(figure) => figure.querySelectorAll('details').forEach((fold) => (fold.open = true))")
     figure.scroll_into_view_if_needed()
     return figure
 
@@ -598,21 +684,6 @@ def test_the_keys_of_a_figure_are_its_own(browser, server):
         assert page.title() == "ArrowRight"
 
 
-def test_the_text_of_the_picture_follows_the_controls(on_a_desk, server, name):
-    for spec, figure in figures_on(on_a_desk, server, name):
-        picture, said = figure.locator("svg[role=img]"), figure.locator(".live-say")
-        assert picture.get_attribute("aria-label") == spec["alt"]
-        last = spec["controls"][-1]
-        control = figure.locator(f"[data-control={last['name']}] input:not(:checked)").last
-        if last["kind"] == "choice":
-            control.check()
-        else:
-            control.press("Home" if last["start"] > last.get("range", [0])[0] else "End")
-        assert picture.get_attribute("aria-label") == f"{spec['title']}. {said.inner_text()}"
-        figure.get_by_role("button", name="Start again").click()
-        assert picture.get_attribute("aria-label") == spec["alt"]
-
-
 # The mean colour strength of column `at` in each panel.
 # elementsFromPoint sees only what is in the window
 COLUMN = """(figure, at) => {
@@ -668,26 +739,3 @@ def test_a_figure_follows_its_window(browser, server):
         page.wait_for_function(
             "figure => figure.querySelector('svg').viewBox.baseVal.width > 500", arg=figure.element_handle()
         )
-
-
-def test_without_a_script_the_picture_has_its_place_and_no_control_is_dead(
-    browser, server, on_a_desk, on_a_phone, name
-):
-    def height(figure, picture):
-        return figure.locator(picture).bounding_box()["height"]
-
-    heights = [
-        [height(figure, ".live-picture") for _, figure in figures_on(page, server, name)]
-        for page in (on_a_desk, on_a_phone)
-    ]
-    with opened(browser, server, [], java_script_enabled=False) as page:
-        page.goto(f"{server}notebooks/{name}.html")
-        for fold in page.locator("section.second-reading > details > summary").all():
-            fold.click()
-        figures = [page.locator(f"#live-{spec['name']}") for spec in SPECS[name]]
-        for k, window in enumerate((DESK, PHONE)):
-            page.set_viewport_size(window)
-            assert [height(figure, "svg") for figure in figures] == heights[k]
-            for figure in figures:
-                assert figure.locator(".live-say").inner_text().strip()
-                assert not figure.locator(".live-controls").is_visible()
