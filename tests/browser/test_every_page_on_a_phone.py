@@ -1,7 +1,7 @@
 """Every page of the book on a phone, from a server. One visit to each tells all that is asked here.
 
 A page opens in the dark, with an empty cache and fonts that come late, and is read to its end. The reader then turns to
-the light, and zooms in on a desk.
+the light, chooses large letters, and zooms in on a desk. Axe looks at the page where it has the least room.
 """
 
 import json
@@ -10,8 +10,8 @@ from threading import Event
 from types import SimpleNamespace
 
 import pytest
-from helpers.look import CUT, accessible, look
-from helpers.visit import PHONE, ZOOMED, opened
+from helpers.look import CUT, read, zoom
+from helpers.visit import KINDS, PHONE, opened
 
 from tools import checkout
 
@@ -58,13 +58,23 @@ class Wire:
         return found
 
 
+def enlarged(page, letters):
+    """What is cut off where the reader has chosen letters twice as large."""
+    letters.send("Page.setFontSizes", {"fontSizes": {"standard": 32}})
+    assert page.evaluate("getComputedStyle(document.documentElement).fontSize") == "32px"
+    cut = page.evaluate(CUT)
+    letters.send("Page.setFontSizes", {"fontSizes": {"standard": 16}})
+    return cut
+
+
 @pytest.fixture(scope="module")
 def visits(browser, server, pages):
-    """For each page: its faults, how far its text moved, what is cut off at 400 % zoom, and what it received."""
+    """For each page: its faults, how far its text moved, what it received, and its faults when it is enlarged."""
     faults, held, shown, found = [], [], Event(), {}
     with opened(browser, server, faults, viewport=PHONE) as page:
         page.route("**/*.woff2", lambda route: route.continue_() if shown.is_set() else held.append(route))
         wire = Wire(page)
+        letters = page.context.new_cdp_session(page)
         for name in pages:
             shown.clear()
             page.emulate_media(color_scheme="dark")
@@ -76,13 +86,11 @@ def visits(browser, server, pages):
             page.wait_for_load_state()
             fonts, early, shift = page.evaluate(MOVED)
             assert (fonts > 0, early) == (True, 0), name  # the measurement is what it says
-            seen = [*look(page, "dark"), *look(page, "light", first=False)]
-            received = wire.received()
-            page.set_viewport_size(ZOOMED)
-            cut = page.evaluate(CUT)
+            seen, received = read(page), wire.received()
+            large = enlarged(page, letters) if name in KINDS else []
+            zoomed = zoom(page)
             page.set_viewport_size(PHONE)
-            seen += accessible(page, "light", "dark")
-            found[name] = SimpleNamespace(seen=seen, shift=shift, cut=cut, received=received)
+            found[name] = SimpleNamespace(seen=seen, shift=shift, received=received, large=large, zoomed=zoomed)
     assert faults == []
     return found
 
@@ -96,8 +104,12 @@ def test_every_page_keeps_its_layout_when_fonts_come_late(visits):
     assert {name: visit.shift for name, visit in visits.items() if visit.shift > 0.01} == {}
 
 
-def test_every_page_fits_its_width_at_400_percent(visits):
-    assert {name: visit.cut for name, visit in visits.items() if visit.cut} == {}
+def test_each_kind_of_page_shows_letters_twice_as_large_whole(visits):
+    assert {name: visit.large for name, visit in visits.items() if visit.large} == {}
+
+
+def test_every_page_fits_its_width_at_400_percent_and_is_accessible(visits):
+    assert {name: visit.zoomed for name, visit in visits.items() if visit.zoomed} == {}
 
 
 def test_the_pages_arrive_whole(visits):

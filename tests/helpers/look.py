@@ -4,6 +4,8 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
+from helpers.visit import ZOOMED
+
 LOOK = Path(__file__).with_name("look.js").read_text("utf-8")
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
 
@@ -109,8 +111,12 @@ def accessible(page, first, *others):
     return faults
 
 
-def visit(page, address):
-    """What is wrong with a page that opens in the light and then turns dark."""
-    page.emulate_media(color_scheme="light")
-    page.goto(address)
-    return [*look(page, "light"), *look(page, "dark", first=False), *accessible(page, "dark", "light")]
+def read(page):
+    """What is wrong with the page that has opened in the dark: read to its end, and then in the light."""
+    return [*look(page, "dark"), *look(page, "light", first=False)]
+
+
+def zoom(page):
+    """What is cut off at 400 % zoom, and what axe says there; then the page has no formulas any more."""
+    page.set_viewport_size(ZOOMED)
+    return [f"zoomed: {fault}" for fault in (*page.evaluate(CUT), *accessible(page, "light", "dark"))]

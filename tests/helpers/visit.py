@@ -4,6 +4,16 @@ from contextlib import contextmanager
 
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 ZOOMED = {"width": 320, "height": 225}  # what a window of 1280 x 900 has at 400 % (WCAG 1.4.10)
+# One page of each kind.
+KINDS = {
+    "book/intro.html",
+    "notebooks/03-layer-normalization.html",
+    "notebooks/05a-gradients-by-placement.html",
+    "notebooks/exercises/ex02-layer-norm.html",
+    "book/claims.html",
+    "book/api/torch.html",
+    "book/glossary.html",
+}
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; worker-src 'self'; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:"
