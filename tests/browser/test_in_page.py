@@ -157,7 +157,7 @@ ASKED = """() => {
 SETTINGS = "JSON.parse(document.querySelector('[data-in-page]').dataset.inPage)"
 JUDGED = """
 import json
-from subnorm_book.page_session import Session
+from subnorm_book.in_page.session import Session
 
 def judged(about, messages):
     session = Session(*about)
