@@ -263,8 +263,8 @@ def _tower(
     order = {
         "pre": ["norm", "branch", "dropout", "+"],
         "post": ["branch", "dropout", "+", "norm"],
-        "branch": ["branch", "norm", "dropout", "+"],
-        "both": ["norm", "branch", "norm", "dropout", "+"],
+        "after_branch": ["branch", "norm", "dropout", "+"],
+        "sandwich": ["norm", "branch", "norm", "dropout", "+"],
     }[placement]
     x, y = foot
     below, gap, found = y, 0.24, {}
@@ -328,7 +328,7 @@ def assembled_block() -> Figure:
 
 
 #: Three models and the place of their norms, as in the book's table of models.
-MODELS = {"GPT-2": "pre", "OLMo 2": "branch", "Gemma 3": "both"}
+MODELS = {"GPT-2": "pre", "OLMo 2": "after_branch", "Gemma 3": "sandwich"}
 
 
 def named_blocks() -> Figure:

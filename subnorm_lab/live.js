@@ -241,7 +241,7 @@ globalThis.subnormLive ??= (() => {
     const [stem, branch] = [0.27, 0.71].map((part) => x + (w - wide) / 2 + part * wide);
     const [next, after, plus, out, middle, into, fork, end] =
       [0, 0.19, 0.36, 0.48, 0.63, 0.78, 0.89, 1].map((part) => y + 52 + part * (h - 68));
-    const centres = { post: [stem, after], branch: [branch, out], pre: [branch, into], none: [branch, end] };
+    const centres = { post: [stem, after], after_branch: [branch, out], pre: [branch, into], none: [branch, end] };
     const [bw, bh] = [82, h < 250 ? 22 : 26];
     const box = ([cx, cy], look) => `<rect x="${fixed(cx - bw / 2)}" y="${fixed(cy - bh / 2)}" width="${bw}" height="${bh}" rx="4" ${look}/>`;
     const way = (points, look) => `<polyline fill="none" ${look} points="${points.map((at) => at.map(fixed)).join(" ")}"/>`;

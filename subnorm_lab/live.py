@@ -289,8 +289,8 @@ class Bars:
         }
 
 
-#: The places of a norm round a sublayer, named as in ``subnorm_lab.experiments.stack``; "none": a block without a norm.
-PLACES = ("pre", "post", "branch", "none")
+#: The places of a norm round a sublayer, named as in ``STACK_PLACEMENTS``; "none": a block without a norm.
+PLACES = ("pre", "post", "after_branch", "none")
 
 
 @dataclass(frozen=True)
@@ -298,7 +298,7 @@ class Block:
     """A block diagram of one sublayer, with its norm at the place that a control of the chart names.
 
     The reader can drag the norm to another place, which sets the control. A frame gives the place: "pre" for
-    ``x + F(norm(x))``, "post" for ``norm(x + F(x))``, "branch" for ``x + norm(F(x))``, "none" for ``x + F(x)``.
+    ``x + F(norm(x))``, "post" for ``norm(x + F(x))``, "after_branch" for ``x + norm(F(x))``, "none" for ``x + F(x)``.
 
     Args:
         title: what the diagram shows.

@@ -90,7 +90,7 @@ def classroom(*names: str) -> list[str]:
 #: part: {file: the tests that are meant for it, the fast ones first}
 PARTS: dict[str, dict[str, list[str]]] = {
     "numpy": {
-        "subnorm/numpy/residual.py": package("residual", "errors", "block"),
+        "subnorm/residual.py": package("residual", "errors", "block"),
         "subnorm/numpy/attention.py": package("attention", "errors", "dtypes", "block"),
         "subnorm/numpy/blocked.py": package("blocked", "errors", "dtypes"),
         "subnorm/numpy/transformer_blocks.py": package("block", "errors", "dtypes", "published"),

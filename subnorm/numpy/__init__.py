@@ -11,8 +11,8 @@ from subnorm.numpy.norms import (
     rms_norm,
     rms_norm_backward,
 )
-from subnorm.numpy.residual import PLACEMENTS, post_ln, pre_ln, residual
 from subnorm.numpy.transformer_blocks import attention_sublayer, decoder_block, feed_forward, transformer_block
+from subnorm.residual import PLACEMENTS, post_ln, pre_ln, residual
 
 __all__ = [
     "PLACEMENTS",

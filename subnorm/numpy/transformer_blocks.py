@@ -12,7 +12,7 @@ import numpy.typing as npt
 from subnorm import _rules
 from subnorm.numpy.attention import Mask, Params, _arrays, _wide, multi_head_attention
 from subnorm.numpy.norms import Array, _float_array, layer_norm, rms_norm
-from subnorm.numpy.residual import PLACEMENTS
+from subnorm.residual import PLACEMENTS
 
 FEED_FORWARD_PARAMS = ("linear1.weight", "linear1.bias", "linear2.weight", "linear2.bias")
 NORM_PARAMS = {"layer": ("weight", "bias"), "rms": ("weight",)}
@@ -83,9 +83,8 @@ def attention_sublayer(
     """
     x = _float_array("x", x)
     _rules.choice("placement", placement, PLACEMENTS)
-    place = PLACEMENTS[placement]
-    self_attn = _under("self_attn", params)
-    return place(x, lambda h: multi_head_attention(h, self_attn, num_heads, mask), _norm("norm", params, norm, eps))
+    attend, norm1 = _attention("self_attn", params, num_heads, mask), _norm("norm", params, norm, eps)
+    return x + attend(norm1(x)) if placement == "pre" else norm1(x + attend(x))
 
 
 def transformer_block(
@@ -111,10 +110,13 @@ def transformer_block(
     """
     x = _float_array("x", x)
     _rules.choice("placement", placement, PLACEMENTS)
-    place = PLACEMENTS[placement]
-    self_attn, ffn = _under("self_attn", params), _under("feed_forward", params)
-    x = place(x, lambda h: multi_head_attention(h, self_attn, num_heads, mask), _norm("norm1", params, norm, eps))
-    return place(x, lambda h: feed_forward(h, ffn), _norm("norm2", params, norm, eps))
+    norm1, norm2 = (_norm(name, params, norm, eps) for name in ("norm1", "norm2"))
+    attend, feed = _attention("self_attn", params, num_heads, mask), _feed_forward(params)
+    if placement == "pre":
+        x = x + attend(norm1(x))
+        return x + feed(norm2(x))
+    x = norm1(x + attend(x))
+    return norm2(x + feed(x))
 
 
 def decoder_block(
@@ -148,21 +150,31 @@ def decoder_block(
     """
     x = _float_array("x", x)
     _rules.choice("placement", placement, PLACEMENTS)
-    place = PLACEMENTS[placement]
-    self_attn, cross_attn = _under("self_attn", params), _under("multihead_attn", params)
-    ffn = _under("feed_forward", params)
-    x = place(x, lambda h: multi_head_attention(h, self_attn, num_heads, mask), _norm("norm1", params, norm, eps))
-    x = place(
-        x,
-        lambda h: multi_head_attention(h, cross_attn, num_heads, memory_mask, memory),
-        _norm("norm2", params, norm, eps),
-    )
-    return place(x, lambda h: feed_forward(h, ffn), _norm("norm3", params, norm, eps))
+    norm1, norm2, norm3 = (_norm(name, params, norm, eps) for name in ("norm1", "norm2", "norm3"))
+    attend, feed = _attention("self_attn", params, num_heads, mask), _feed_forward(params)
+    read = _attention("multihead_attn", params, num_heads, memory_mask, memory)
+    if placement == "pre":
+        x = x + attend(norm1(x))
+        x = x + read(norm2(x))
+        return x + feed(norm3(x))
+    x = norm1(x + attend(x))
+    x = norm2(x + read(x))
+    return norm3(x + feed(x))
 
 
 def _under(name: str, params: Params) -> Params:
     """The parameters under one prefix, without it: ``self_attn.in_proj_bias`` becomes ``in_proj_bias``."""
     return {key.removeprefix(f"{name}."): value for key, value in params.items() if key.startswith(f"{name}.")}
+
+
+def _attention(
+    name: str, params: Params, num_heads: int, mask: Mask | None, memory: npt.ArrayLike | None = None
+) -> Callable[[Array], Array]:
+    return lambda x: multi_head_attention(x, _under(name, params), num_heads, mask, memory)
+
+
+def _feed_forward(params: Params) -> Callable[[Array], Array]:
+    return lambda x: feed_forward(x, _under("feed_forward", params))
 
 
 def _norm(name: str, params: Params, kind: str, eps: float) -> Callable[[Array], Array]:

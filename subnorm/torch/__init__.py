@@ -1,10 +1,10 @@
 """Norms and placements on PyTorch tensors, under the same names as in NumPy, and the rest as modules."""
 
-from subnorm.numpy.residual import PLACEMENTS, post_ln, pre_ln, residual
+from subnorm.residual import PLACEMENTS, post_ln, pre_ln, residual
 from subnorm.torch.attention import MultiHeadAttention
 from subnorm.torch.finite import first_non_finite
 from subnorm.torch.norms import NORMS, AddRMSNorm, LayerNorm, RMSNorm, batch_norm, layer_norm, rms_norm
-from subnorm.torch.placements import STACK_PLACEMENTS, PlacedStack, Placement
+from subnorm.torch.placements import STACK_PLACEMENTS, Placement, Stack
 from subnorm.torch.transformer_blocks import AttentionSubLayer, DecoderBlock, FeedForward, TransformerBlock
 
 __all__ = [
@@ -17,9 +17,9 @@ __all__ = [
     "FeedForward",
     "LayerNorm",
     "MultiHeadAttention",
-    "PlacedStack",
     "Placement",
     "RMSNorm",
+    "Stack",
     "TransformerBlock",
     "batch_norm",
     "first_non_finite",

@@ -1,12 +1,12 @@
 """Pre-LN, Post-LN and what came after them: where a stack has its norms, and how it adds a branch to the stream.
 
 A placement is a module that owns all of a stack but its sublayers, and calls these: ``y = placement(x, [F1, F2, …])``.
-:class:`PlacedStack` gives it attention and feed-forward sublayers.
+:class:`Stack` gives it attention and feed-forward sublayers.
 
 To add one, ``python3 course.py new placement MyPlacement`` writes a subclass of :class:`Placement` and its row in
 :data:`STACK_PLACEMENTS`; override what differs from Pre-LN. A parameter of its own gets its start in
 ``reset_parameters``; what one block leaves to the next goes through ``shared``, never onto the module. A placement for
-the blocks of both libraries is a function in ``subnorm/numpy/residual.py``; its gradient goes into ``BACK`` in
+the blocks of both libraries is a function in ``subnorm/residual.py``; its gradient goes into ``BACK`` in
 ``subnorm_lab/experiments/block_backward.py``. The formulas below count sublayers k from 0 and blocks from 0; a block
 has two sublayers, N blocks have L = 2 N.
 """
@@ -91,14 +91,14 @@ class Placement(nn.Module):
         """
         return q, k, v
 
-    def prepare(self, stack: "PlacedStack", x: Tensor) -> None:
+    def prepare(self, stack: "Stack", x: Tensor) -> None:
         """Change the untrained weights of a stack as the paper does; x is a typical input."""
 
-    def after_update(self, stack: "PlacedStack") -> None:
+    def after_update(self, stack: "Stack") -> None:
         """Change the weights after each step of the optimiser."""
 
 
-class PlacedStack(nn.Module):
+class Stack(nn.Module):
     """N blocks of attention and feed-forward, with a placement around them.
 
     With the placement "pre" or "post", the same function as N of :class:`TransformerBlock`.
@@ -106,21 +106,36 @@ class PlacedStack(nn.Module):
     Args:
         placement: any :class:`Placement`; its d_model and num_blocks are those of the stack.
         num_heads: number of heads; divides d_model.
+
+    Attributes:
+        sublayers: attention and feed-forward of each block in turn; sublayer k has norm k of most placements.
+        attention, feed_forward: those of one kind, one for each block.
     """
 
     def __init__(self, placement: Placement, num_heads: int = 4) -> None:
         super().__init__()
-        d_model, blocks = placement.d_model, range(placement.num_blocks)
+        d_model = placement.d_model
+        self.sublayers = nn.ModuleList(
+            sublayer
+            for _ in range(placement.num_blocks)
+            for sublayer in (MultiHeadAttention(d_model, num_heads), FeedForward(d_model, 4 * d_model))
+        )
         self.placement = placement
-        self.attention = nn.ModuleList(MultiHeadAttention(d_model, num_heads) for _ in blocks)
-        self.feed_forward = nn.ModuleList(FeedForward(d_model, 4 * d_model) for _ in blocks)
+
+    @property
+    def attention(self) -> nn.ModuleList:
+        return self.sublayers[::2]
+
+    @property
+    def feed_forward(self) -> nn.ModuleList:
+        return self.sublayers[1::2]
 
     def forward(self, x: Tensor, mask: Tensor | None = None, *more: Tensor) -> Tensor:
         """Map x, (..., T, d_model), to the same shape; the mask as in NumPy, ``more`` as in :class:`Placement`."""
         return self.placement(x, self.branches(mask), *more)
 
     def branches(self, mask: Tensor | None = None) -> list[Branch]:
-        """The sublayers, attention and feed-forward in turn."""
+        """The sublayers as the placement calls them."""
         branches: list[Branch] = []
         shared: dict[str, Tensor] = {}
         for block, (attention, feed_forward) in enumerate(zip(self.attention, self.feed_forward, strict=True)):
@@ -284,7 +299,7 @@ class DeepNorm(PostLN):
     def step(self, x: Tensor, branch: Branch, k: int) -> Tensor:
         return self.norms[k]((2 * self.num_blocks) ** 0.25 * x + branch(x))
 
-    def prepare(self, stack: PlacedStack, x: Tensor) -> None:
+    def prepare(self, stack: Stack, x: Tensor) -> None:
         stack.scale_values((8 * self.num_blocks) ** -0.25)
 
 
@@ -320,7 +335,7 @@ class Admin(PostLN):
         return self.norms[k](self.omega[k] * x + branch(x))
 
     @torch.no_grad()
-    def prepare(self, stack: PlacedStack, x: Tensor) -> None:
+    def prepare(self, stack: Stack, x: Tensor) -> None:
         variance = 1.0
         for k, branch in enumerate(stack.branches()):
             self.omega[k] = math.sqrt(variance)
@@ -341,7 +356,7 @@ class TFixup(Placement):
     def __init__(self, d_model: int, num_blocks: int) -> None:
         super().__init__(d_model, num_blocks, _no_norm)
 
-    def prepare(self, stack: PlacedStack, x: Tensor) -> None:
+    def prepare(self, stack: Stack, x: Tensor) -> None:
         stack.scale_values((9 * self.num_blocks) ** -0.25)
 
 
@@ -368,10 +383,13 @@ class Fixup(Placement):
         return x + self.scale[k] * branch(x - self.shift[k])
 
     @torch.no_grad()
-    def prepare(self, stack: PlacedStack, x: Tensor) -> None:
+    def prepare(self, stack: Stack, x: Tensor) -> None:
         power = {"query": -1 / 6, "key": -1 / 6, "value": -1 / 6, "up": -1 / 2}
         for name, weight in stack.matrices():
-            weight *= (2 * self.num_blocks) ** power[name] if name in power else 0
+            if name in power:
+                weight *= (2 * self.num_blocks) ** power[name]
+            else:
+                nn.init.zeros_(weight)
 
 
 # --- a gate scales, and learns --------------------------------------------------------------------------------------
@@ -570,6 +588,10 @@ class HyperConnections(Placement):
         return state.sum(dim=-2)
 
 
+#: A score that a sigmoid, or a softmax against zeros, maps to nearly 1: e^-8 is 0.0003. A larger one hardly learns.
+NEARLY_ALL = 8.0
+
+
 class ManifoldHyperConnections(HyperConnections):
     """mHC: hyper-connections whose A is doubly stochastic.
 
@@ -582,8 +604,8 @@ class ManifoldHyperConnections(HyperConnections):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        self.mix.copy_(8 * torch.eye(self.streams))
-        self.read.fill_(-math.log(self.streams - 1) if self.streams > 1 else 8.0)
+        self.mix.copy_(NEARLY_ALL * torch.eye(self.streams))
+        self.read.fill_(-math.log(self.streams - 1) if self.streams > 1 else NEARLY_ALL)
         self.write.zero_()
 
     def connections(self, k: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -682,7 +704,7 @@ class QKNorm(Placement):
         return norm(_merge_heads(x)).unflatten(-1, (self.num_heads, -1)).transpose(-2, -3)
 
 
-class Olmo2(QKNorm):
+class Olmo2(NormAfterBranch, QKNorm):
     """``x = x + norm(F(x))``, with queries and keys normalised over the full width, and RMSNorm everywhere.
 
     Args:
@@ -694,9 +716,6 @@ class Olmo2(QKNorm):
 
     def __init__(self, d_model: int, num_blocks: int, num_heads: int = 4, eps: float = 1e-5) -> None:
         super().__init__(d_model, num_blocks, partial(RMSNorm, eps=eps), num_heads, full_width=True, eps=eps)
-
-    def step(self, x: Tensor, branch: Branch, k: int) -> Tensor:
-        return x + self.norms[k](branch(x))
 
 
 class ValueResidual(Placement):
@@ -745,11 +764,11 @@ class NGPT(Placement):
         scale = self.d_model**0.5 * self.qk_scale[block].view(heads, 1, d_head)
         return d_head * scale * F.normalize(q, dim=-1), scale * F.normalize(k, dim=-1), v
 
-    def prepare(self, stack: PlacedStack, x: Tensor) -> None:
+    def prepare(self, stack: Stack, x: Tensor) -> None:
         self.after_update(stack)
 
     @torch.no_grad()
-    def after_update(self, stack: PlacedStack) -> None:
+    def after_update(self, stack: Stack) -> None:
         for name, weight in stack.matrices():  # (outputs, inputs)
             weight.copy_(F.normalize(weight, dim=0 if name in ("out", "down") else 1))
 

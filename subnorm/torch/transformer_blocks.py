@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from subnorm import _rules
-from subnorm.numpy.residual import PLACEMENTS
+from subnorm.residual import PLACEMENTS
 from subnorm.torch.attention import MultiHeadAttention
 from subnorm.torch.norms import NORMS, _float_tensor
 
@@ -61,14 +61,16 @@ class AttentionSubLayer(nn.Module):
     ) -> None:
         super().__init__()
         _check_choices(dropout_p, placement, norm)
-        self.place = PLACEMENTS[placement]
+        self.placement = placement
         self.self_attn = MultiHeadAttention(d_model, num_heads)
         self.norm = NORMS[norm](d_model, eps)
         self.dropout = nn.Dropout(dropout_p)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map x, (..., T, d_model), to the same shape; the mask as in NumPy."""
-        return self.place(x, lambda h: self.dropout(self.self_attn(h, mask)), self.norm)
+        if self.placement == "pre":
+            return x + self.dropout(self.self_attn(self.norm(x), mask))
+        return self.norm(x + self.dropout(self.self_attn(x, mask)))
 
 
 class TransformerBlock(nn.Module):
@@ -102,7 +104,7 @@ class TransformerBlock(nn.Module):
     ) -> None:
         super().__init__()
         _check_choices(dropout_p, placement, norm)
-        self.place = PLACEMENTS[placement]
+        self.placement = placement
         self.self_attn = MultiHeadAttention(d_model, num_heads)
         self.norm1 = NORMS[norm](d_model, eps)
         self.feed_forward = FeedForward(d_model, d_ff)
@@ -111,11 +113,14 @@ class TransformerBlock(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map x, (..., T, d_model), to the same shape; the mask as in NumPy."""
-        x = self.place(x, lambda h: self.dropout(self.self_attn(h, mask)), self.norm1)
-        return self.place(x, lambda h: self.dropout(self.feed_forward(h)), self.norm2)
+        if self.placement == "pre":
+            x = x + self.dropout(self.self_attn(self.norm1(x), mask))
+            return x + self.dropout(self.feed_forward(self.norm2(x)))
+        x = self.norm1(x + self.dropout(self.self_attn(x, mask)))
+        return self.norm2(x + self.dropout(self.feed_forward(x)))
 
 
-class DecoderBlock(nn.Module):
+class DecoderBlock(TransformerBlock):
     """One decoder block as a module.
 
     See :func:`subnorm.numpy.decoder_block` for the formula, the shapes, the errors and the source.
@@ -139,24 +144,21 @@ class DecoderBlock(nn.Module):
         dropout_p: float = 0.0,
         eps: float = 1e-5,
     ) -> None:
-        super().__init__()
-        _check_choices(dropout_p, placement, norm)
-        self.place = PLACEMENTS[placement]
-        self.self_attn = MultiHeadAttention(d_model, num_heads)
-        self.norm1 = NORMS[norm](d_model, eps)
+        super().__init__(d_model, num_heads, d_ff, placement, norm, dropout_p, eps)
         self.multihead_attn = MultiHeadAttention(d_model, num_heads)  # torch.nn's name for the cross-attention
-        self.norm2 = NORMS[norm](d_model, eps)
-        self.feed_forward = FeedForward(d_model, d_ff)
         self.norm3 = NORMS[norm](d_model, eps)
-        self.dropout = nn.Dropout(dropout_p)
 
-    def forward(
+    def forward(  # type: ignore[override]
         self, x: Tensor, memory: Tensor, mask: Tensor | None = None, memory_mask: Tensor | None = None
     ) -> Tensor:
         """Map x, (..., T, d_model), to the same shape; read the memory, (..., S, d_model); masks as in NumPy."""
-        x = self.place(x, lambda h: self.dropout(self.self_attn(h, mask)), self.norm1)
-        x = self.place(x, lambda h: self.dropout(self.multihead_attn(h, memory_mask, memory)), self.norm2)
-        return self.place(x, lambda h: self.dropout(self.feed_forward(h)), self.norm3)
+        if self.placement == "pre":
+            x = x + self.dropout(self.self_attn(self.norm1(x), mask))
+            x = x + self.dropout(self.multihead_attn(self.norm2(x), memory_mask, memory))
+            return x + self.dropout(self.feed_forward(self.norm3(x)))
+        x = self.norm1(x + self.dropout(self.self_attn(x, mask)))
+        x = self.norm2(x + self.dropout(self.multihead_attn(x, memory_mask, memory)))
+        return self.norm3(x + self.dropout(self.feed_forward(x)))
 
 
 def _check_choices(dropout_p: float, placement: str, norm: str) -> None:

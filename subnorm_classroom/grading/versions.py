@@ -14,6 +14,7 @@ DECIDES = (
     "subnorm_lab/__init__.py",
     "subnorm_lab/_files.py",
     "subnorm/_rules.py",
+    "subnorm/residual.py",
     "subnorm/numpy",
     "subnorm/torch",
     "subnorm_lab/stories",

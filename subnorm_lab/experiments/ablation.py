@@ -14,7 +14,6 @@ writes ``records/ablation.json`` beside this file. Deep dive 06b reads it, and r
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,13 +21,16 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from subnorm.torch import Placement
+from subnorm.torch.placements import Branch
 from subnorm_lab.experiments import stored
 from subnorm_lab.experiments.language_model import Characters, LanguageModel, fit
 from subnorm_lab.experiments.parity import held_back_loss
+from subnorm_lab.experiments.stack import BUILT_IN, draw
 
 RECORD = stored.file("ablation")
 
-TASK = Characters()
+TASK, D_MODEL, NUM_HEADS = Characters(), 32, 2
 BATCH = 4
 LR = 5e-3
 STEPS = 100
@@ -79,24 +81,29 @@ ARMS = {
 }
 
 
+class Ablated(Placement):
+    """The placement of an arm: its sublayers, and a norm only where the arm has one."""
+
+    def __init__(self, d_model: int, num_blocks: int, arm: Arm) -> None:
+        super().__init__(d_model, num_blocks, BUILT_IN["layer"] if arm.norm else nn.Identity)
+        self.arm = arm
+        self.final_norm = BUILT_IN["layer"](d_model) if arm.final_norm else nn.Identity()
+
+    def step(self, x: Tensor, branch: Branch, k: int) -> Tensor:
+        return self.arm.sublayer(x, branch, self.norms[k], self.num_blocks)
+
+
 def build(arm: str, num_blocks: int, seed: int) -> LanguageModel:
     """An untrained model. The same seed draws the same weights for every arm; "both" is the usual Pre-LN.
 
     Args:
         arm: a key of :data:`ARMS`.
         num_blocks: depth L.
-        seed: of the weights.
+        seed: draws the weights.
     """
-    parts = ARMS[arm]
-    model = LanguageModel(TASK.vocabulary, TASK.length, "pre", torch.Generator().manual_seed(seed), num_blocks)
-    block: Any
-    for block in model.stack.blocks:
-        block.place = partial(parts.sublayer, num_blocks=num_blocks)
-        if not parts.norm:
-            block.norm1, block.norm2 = nn.Identity(), nn.Identity()
-    if not parts.final_norm:
-        model.stack.final_norm = nn.Identity()
-    return model
+    weights = torch.Generator().manual_seed(seed)
+    stack = draw(Ablated(D_MODEL, num_blocks, ARMS[arm]), NUM_HEADS, weights)
+    return LanguageModel(TASK.vocabulary, TASK.length, stack, weights)
 
 
 def run(
@@ -107,7 +114,7 @@ def run(
     Args:
         arm: a key of :data:`ARMS`.
         num_blocks: depth L.
-        seed: of the weights and the batches; all arms see the same batches.
+        seed: draws the weights and the batches; all arms see the same batches.
         steps: number of updates. A shorter run is the start of a longer one.
         lr: learning rate, constant.
 
@@ -144,7 +151,7 @@ def write(model: LanguageModel, start: str, length: int, seed: int = 0) -> str:
         model: reads the last T characters.
         start: the prompt, at least one character.
         length: number of characters to add.
-        seed: of the draws; every model gets the same uniform numbers.
+        seed: draws the uniform numbers; every model gets the same.
 
     Returns:
         the added characters.

@@ -10,7 +10,6 @@ runs, so you can stop and resume it. The deep dive repeats some of the runs.
 
 import sys
 from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from subnorm.provenance import versions
-from subnorm.torch import STACK_PLACEMENTS, PlacedStack, Placement
+from subnorm.torch import STACK_PLACEMENTS, Placement, Stack
 from subnorm.torch.placements import Branch
 from subnorm_lab.experiments import stored
-from subnorm_lab.experiments.language_model import Characters, updates
+from subnorm_lab.experiments.language_model import Characters, LanguageModel, fit
 from subnorm_lab.experiments.stack import causal_mask, draw_weights, mean_square, random_tokens
 from subnorm_lab.experiments.warmup import settled
 
@@ -32,9 +31,6 @@ RECORD = stored.file("after_pre_ln")
 
 D_MODEL, NUM_HEADS, CLASSES = 32, 4, 32
 STEP = 1e-5
-
-#: Whose first step :func:`at_start` takes.
-OPTIMIZERS = {"step": torch.optim.SGD, "adam": torch.optim.Adam}
 
 #: Whose first step :func:`at_start` takes.
 OPTIMIZERS = {"step": torch.optim.SGD, "adam": torch.optim.Adam}
@@ -56,8 +52,8 @@ Sizes = dict[str, npt.NDArray[np.float64]]
 class Movable(Placement):
     """A norm at any place of the sublayer, and a branch of any size g.
 
-    "pre": ``x + g F(norm(x))``; "post": ``norm(x + g F(x))``; "branch": ``x + g norm(F(x))``; "none": ``x + g F(x)``.
-    All of them end in one more norm, which does nothing after "post".
+    "pre": ``x + g F(norm(x))``; "post": ``norm(x + g F(x))``; "after_branch": ``x + g norm(F(x))``; "none":
+    ``x + g F(x)``. All of them end in one more norm, which does nothing after "post".
 
     Args:
         place: a key of the list above.
@@ -71,22 +67,22 @@ class Movable(Placement):
     def step(self, x: Tensor, branch: Branch, k: int) -> Tensor:
         norm = self.norms[k]
         added = branch(norm(x) if self.place == "pre" else x)
-        total = x + self.g * (norm(added) if self.place == "branch" else added)
+        total = x + self.g * (norm(added) if self.place == "after_branch" else added)
         return norm(total) if self.place == "post" else total
 
 
-def untrained(build: Build, num_blocks: int, generator: torch.Generator) -> PlacedStack:
+def untrained(build: Build, num_blocks: int, generator: torch.Generator) -> Stack:
     """A stack with a placement, prepared as its paper says.
 
     Xavier-normal weights and zero biases, the same for all placements before they are prepared; what a placement learns
-    has its own start.
+    has its own start. A seed draws all attention first, as it did for the record.
 
     Args:
         build: builds the placement, such as a value of :data:`STACK_PLACEMENTS`.
         num_blocks: depth N.
         generator: draws the weights.
     """
-    stack = PlacedStack(build(D_MODEL, num_blocks), NUM_HEADS).double()
+    stack = Stack(build(D_MODEL, num_blocks), NUM_HEADS).double()
     draw_weights(stack.attention, generator)
     draw_weights(stack.feed_forward, generator)
     stack.placement.prepare(stack, random_tokens(torch.Generator().manual_seed(0), 2, 16, D_MODEL))
@@ -120,7 +116,7 @@ def at_start(build: Build, depths: tuple[int, ...], seeds: range) -> Sizes:
     return found
 
 
-def _measures(stack: PlacedStack, generator: torch.Generator) -> dict[str, float]:
+def _measures(stack: Stack, generator: torch.Generator) -> dict[str, float]:
     x = random_tokens(generator, batch_size=2, length=16, d_model=D_MODEL)
     head = torch.randn(D_MODEL, CLASSES, generator=generator, dtype=x.dtype) / D_MODEL**0.5
     target = torch.randint(CLASSES, (x.shape[0] * x.shape[1],), generator=generator)
@@ -149,26 +145,16 @@ def _measures(stack: PlacedStack, generator: torch.Generator) -> dict[str, float
     return found
 
 
-class PlacedLanguageModel(nn.Module):
-    """Embeddings, a stack with a placement, and a linear layer that scores the next token.
-
-    Args:
-        name: of :data:`STACK_PLACEMENTS`.
-        generator: draws the weights.
-    """
+class PlacedModel(LanguageModel):
+    """A language model whose position embeddings are half of what is stored, so that they learn at half the rate."""
 
     def __init__(self, name: str, generator: torch.Generator) -> None:
-        super().__init__()
-        self.stack = untrained(STACK_PLACEMENTS[name], BLOCKS, generator)
-        self.head = nn.Linear(D_MODEL, TASK.vocabulary, dtype=torch.float64)
-        draw_weights(self.head, generator)
-        shape = (TASK.vocabulary + TASK.length, D_MODEL)
-        self.embedding = nn.Parameter(torch.randn(shape, generator=generator, dtype=torch.float64))
+        stack = untrained(STACK_PLACEMENTS[name], BLOCKS, generator)
+        super().__init__(TASK.vocabulary, TASK.length, stack, generator)
+        self.positions.data *= 2
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Map tokens, shape (B, T), to scores of the next token, shape (B, T, vocabulary)."""
-        positions = 0.5 * self.embedding[TASK.vocabulary : TASK.vocabulary + tokens.shape[1]]
-        return self.head(self.stack(self.embedding[tokens] + positions, causal_mask(tokens.shape[1])))
+    def embed(self, tokens: Tensor) -> Tensor:
+        return self.tokens[tokens] + 0.5 * self.positions[: tokens.shape[1]]
 
 
 def run(name: str, seed: int, steps: int) -> npt.NDArray[np.float64]:
@@ -183,12 +169,8 @@ def run(name: str, seed: int, steps: int) -> npt.NDArray[np.float64]:
         the training loss before every update, in nats, shape (steps,).
     """
     torch.manual_seed(seed)  # for DropPath
-    model = PlacedLanguageModel(name, torch.Generator().manual_seed(seed))
-    losses = []
-    for before in islice(updates(model, TASK, seed, RATE, batch_size=BATCH_SIZE), steps):
-        losses.append(before)
-        model.stack.placement.after_update(model.stack)
-    return np.array(losses)
+    model = PlacedModel(name, torch.Generator().manual_seed(seed))
+    return fit(model, TASK, seed, RATE, steps, batch_size=BATCH_SIZE)
 
 
 def at(losses: npt.NDArray[np.float64], steps: tuple[int, ...]) -> list[float]:

@@ -5,7 +5,7 @@ import numpy.typing as npt
 import torch
 
 from subnorm_lab.experiments.deepnorm import untrained
-from subnorm_lab.experiments.stack import mean_square, random_tokens
+from subnorm_lab.experiments.stack import mean_square, random_tokens, states
 
 STEP = 0.01
 
@@ -33,13 +33,13 @@ def output_change(kind: str, depths: tuple[int, ...], seeds: range) -> npt.NDArr
             generator = torch.Generator().manual_seed(seed)
             x = random_tokens(generator)
             stack = untrained(kind, max(depths[column] for column in columns), generator)
-            before = stack.states(x)
+            before = states(stack, x)
             for parameter in stack.parameters():
                 if parameter.ndim == 2:
                     noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
                     parameter.add_(STEP * parameter.std() * noise)
-            after = stack.states(x)
+            after = states(stack, x)
             for column in columns:
-                y, moved = (stack.final_norm(states[depths[column]]) for states in (before, after))
+                y, moved = (stack.placement.end(stream[depths[column]]) for stream in (before, after))
                 change[row, column] = mean_square(moved - y) / (mean_square(y) * STEP**2)
     return change

@@ -16,16 +16,18 @@ import torch
 from torch import Tensor, nn
 
 from subnorm.provenance import today, versions
+from subnorm.torch import Placement
+from subnorm.torch.placements import Norm
 from subnorm_lab.experiments import stored
 from subnorm_lab.experiments.language_model import Characters, LanguageModel, Task, fit, loss
 from subnorm_lab.experiments.parity import windows
+from subnorm_lab.experiments.stack import BUILT_IN, draw
 
 RECORD = stored.file("batch_norm_gap")
 
-NORMS = ("layer", "batch")
 SEEDS = range(5)
 BATCH_SIZES = (1, 2, 4, 8, 32)
-TASK, BLOCKS, STEPS, LR = Characters(), 2, 150, 5e-3
+TASK, BLOCKS, D_MODEL, NUM_HEADS, STEPS, LR = Characters(), 2, 32, 2, 150, 5e-3
 
 #: A longer training run, and its batch sizes.
 LONGER, LONGER_SIZES = 600, (1, 4)
@@ -41,13 +43,17 @@ class TokenBatchNorm(nn.BatchNorm1d):
         return super().forward(x.reshape(-1, x.shape[-1])).view_as(x)
 
 
+#: The norms that are compared.
+NORMS: dict[str, Norm] = {"layer": BUILT_IN["layer"], "batch": TokenBatchNorm}
+
+
 def language_model(task: Task, norm: str, seed: int, num_blocks: int = BLOCKS) -> LanguageModel:
     """A Pre-LN language model whose norms are all of one kind; a seed draws the same weights for both kinds.
 
     Args:
         task: defines the vocabulary and the length.
         norm: "layer" or "batch".
-        seed: of the weights.
+        seed: draws the weights.
         num_blocks: depth L.
 
     Raises:
@@ -55,13 +61,9 @@ def language_model(task: Task, norm: str, seed: int, num_blocks: int = BLOCKS) -
     """
     if norm not in NORMS:
         raise ValueError(f"norm must be 'layer' or 'batch', got {norm!r}. Name one of them.")
-    model = LanguageModel(task.vocabulary, task.length, "pre", torch.Generator().manual_seed(seed), num_blocks)
-    if norm == "batch":
-        d_model = model.head.in_features
-        for block in model.stack.blocks:
-            block.norm1, block.norm2 = (TokenBatchNorm(d_model, dtype=torch.float64) for _ in range(2))
-        model.stack.final_norm = TokenBatchNorm(d_model, dtype=torch.float64)
-    return model
+    weights = torch.Generator().manual_seed(seed)
+    stack = draw(Placement(D_MODEL, num_blocks, NORMS[norm]), NUM_HEADS, weights)
+    return LanguageModel(task.vocabulary, task.length, stack, weights)
 
 
 @torch.no_grad()
@@ -91,7 +93,7 @@ def held_back(norm: str, batch_size: int, seed: int, steps: int = STEPS) -> tupl
     Args:
         norm: "layer" or "batch".
         batch_size: sequences in a batch, in training and evaluation.
-        seed: of the weights and the batches; both norms get the same ones.
+        seed: draws the weights and the batches; both norms get the same ones.
         steps: number of updates.
 
     Returns:

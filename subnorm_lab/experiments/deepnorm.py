@@ -7,8 +7,8 @@ Post-LN stack whose last matrix in each branch is divided by alpha as well (but 
 
 import torch
 
-from subnorm.torch import TransformerBlock
-from subnorm_lab.experiments.stack import Stack
+from subnorm.torch import Stack
+from subnorm_lab.experiments import stack as stacks
 
 
 def constants(num_blocks: int) -> tuple[float, float]:
@@ -33,19 +33,15 @@ def deep_norm(stack: Stack) -> Stack:
     Returns:
         the same stack.
     """
-    alpha, beta = constants(len(stack.blocks))
-    for block in stack.blocks:
-        assert isinstance(block, TransformerBlock)
-        query_key_value = block.self_attn.in_proj_weight  # (3 d, d)
-        query_key_value[-query_key_value.shape[1] :] *= beta
-        block.self_attn.out_proj.weight *= beta / alpha
-        block.feed_forward.linear1.weight *= beta
-        block.feed_forward.linear2.weight *= beta / alpha
+    alpha, beta = constants(stack.placement.num_blocks)
+    factors = {"value": beta, "out": beta / alpha, "up": beta, "down": beta / alpha}
+    for name, weight in stack.matrices():
+        weight *= factors.get(name, 1.0)
     return stack
 
 
 def untrained(kind: str, num_blocks: int, generator: torch.Generator) -> Stack:
-    """An untrained stack by name: a placement of :class:`Stack`, or "deepnorm", which is "post" with scaled weights."""
+    """:func:`subnorm_lab.experiments.stack.untrained`, or for "deepnorm" its "post" with scaled weights."""
     if kind == "deepnorm":
-        return deep_norm(Stack(num_blocks, "post", generator))
-    return Stack(num_blocks, kind, generator)
+        return deep_norm(stacks.untrained("post", num_blocks, generator))
+    return stacks.untrained(kind, num_blocks, generator)

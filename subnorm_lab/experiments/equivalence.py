@@ -15,8 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from subnorm.torch import TransformerBlock
-from subnorm_lab.experiments.language_model import LanguageModel
+from subnorm_lab.experiments.language_model import LanguageModel, untrained
 
 
 def random_model(
@@ -30,11 +29,12 @@ def random_model(
         d_model: number of features.
         vocabulary: number of different tokens.
         length: longest sequence, T.
-        seed: of all weights.
+        seed: draws all weights.
     """
     random = torch.Generator().manual_seed(seed)
-    model = LanguageModel(vocabulary, length, "pre", random, num_blocks, d_model, norm)
-    for parameter in model.parameters():
+    model = untrained(vocabulary, length, "pre", random, num_blocks, d_model, norm)
+    in_turn = [part for pair in zip(model.stack.sublayers, model.stack.placement.norms, strict=True) for part in pair]
+    for parameter in nn.ModuleList([*in_turn, model.stack.placement.final_norm, model.head]).parameters():
         if parameter.ndim == 1:
             noise = 0.2 * torch.randn(parameter.shape, generator=random, dtype=torch.float64)
             with torch.no_grad():
@@ -50,9 +50,9 @@ def writers(model: LanguageModel) -> Iterator[tuple[str, Tensor, int]]:
     """
     yield "tokens", model.tokens, 1
     yield "positions", model.positions, 1
-    for number, block in enumerate(model.stack.blocks):
-        assert isinstance(block, TransformerBlock)
-        for name, linear in (("attention", block.self_attn.out_proj), ("feed-forward", block.feed_forward.linear2)):
+    blocks: Any = zip(model.stack.attention, model.stack.feed_forward, strict=True)
+    for number, (attention, feed_forward) in enumerate(blocks):
+        for name, linear in (("attention", attention.out_proj), ("feed-forward", feed_forward.linear2)):
             yield f"{name} {number}, weight", linear.weight, 0
             yield f"{name} {number}, bias", linear.bias, 0
 
@@ -92,12 +92,12 @@ def swap_norms(model: LanguageModel) -> LanguageModel:
     it keeps the means.
     """
     model = deepcopy(model)
-    block: Any
-    for block in model.stack.blocks:
-        attention, first = block.self_attn, block.feed_forward.linear1
-        block.norm1 = _without_shift(block.norm1, attention.in_proj_weight, attention.in_proj_bias)
-        block.norm2 = _without_shift(block.norm2, first.weight, first.bias)
-    model.stack.final_norm = _without_shift(model.stack.final_norm, model.head.weight, model.head.bias)
+    placement = model.stack.placement
+    reader: Any
+    for k, reader in enumerate(model.stack.sublayers):
+        first = [reader.in_proj_weight, reader.in_proj_bias] if k % 2 == 0 else reader.linear1.parameters()
+        placement.norms[k] = _without_shift(placement.norms[k], *first)
+    placement.final_norm = _without_shift(placement.final_norm, model.head.weight, model.head.bias)
     return model
 
 

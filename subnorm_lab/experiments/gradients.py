@@ -9,9 +9,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from subnorm import _rules
-from subnorm.torch import DecoderBlock, TransformerBlock
+from subnorm.torch import DecoderBlock, Stack
 from subnorm_lab.experiments.deepnorm import constants, untrained
-from subnorm_lab.experiments.stack import Stack, causal_mask, draw_weights, mean_square, random_tokens, token_cosine
+from subnorm_lab.experiments.stack import (
+    causal_mask,
+    draw_weights,
+    mean_square,
+    random_tokens,
+    states,
+    token_cosine,
+)
 
 CLASSES = 64
 SEQUENCES = 8
@@ -55,13 +62,15 @@ def last_layer(kind: str, depths: tuple[int, ...], seeds: range) -> Sizes:
             deepest = max(depths[column] for column in columns)
             stack = untrained(kind, deepest, generator)
             head, target = _head(x, generator)
+            weights, branches = _second_matrices(stack), stack.branches(causal_mask(x.shape[-2]))
             with torch.no_grad():
-                states = stack.states(x)
+                stream = states(stack, x)
             for column in columns:
-                block = stack.blocks[depths[column] - 1]
-                weight = _second_matrix(block)
-                top = block(states[depths[column] - 1], causal_mask(x.shape[-2]))
-                losses = _losses(stack.final_norm(top), head, target)  # (B, T)
+                last = depths[column] - 1
+                weight, top = weights[last], stream[last]
+                for k in (2 * last, 2 * last + 1):
+                    top = stack.placement.step(top, branches[k], k)
+                losses = _losses(stack.placement.end(top), head, target)  # (B, T)
                 unit = _unit(kind, depths[column])
                 last_token = [_norms(loss, [weight])[0] for loss in losses[:, -1]]
                 one_token[row, column] = unit * np.sqrt(np.mean(np.square(last_token)))
@@ -105,8 +114,8 @@ def by_layer(
         if plain_average:
             _silence_queries_and_keys(stack)
         head, target = _head(x, generator)
-        losses = _losses(stack(x), head, target)  # (B, T)
-        weights = [_second_matrix(block) for block in stack.blocks]
+        losses = _losses(stack(x, causal_mask(x.shape[-2])), head, target)  # (B, T)
+        weights = _second_matrices(stack)
         unit = _unit(kind, num_blocks)
         last_tokens = [_norms(loss, weights) for loss in losses[:, -1]]
         one_token[row] = unit * np.sqrt(np.mean(np.square(last_tokens), axis=0))
@@ -134,21 +143,21 @@ def in_a_decoder(placement: str, num_blocks: int, seeds: range, encoder: bool = 
     for row, seed in enumerate(seeds):
         generator = torch.Generator().manual_seed(seed)
         x, memory = (random_tokens(generator, batch_size=sequences) for _ in range(2))  # (B, T, d) each
-        stack = Stack(num_blocks, placement, generator)
+        stack = untrained(placement, num_blocks, generator)
         d = x.shape[-1]
-        decoder = nn.ModuleList(DecoderBlock(d, 4, 4 * d, placement) for _ in range(num_blocks)).double()
-        draw_weights(decoder, generator)
+        decoder = [DecoderBlock(d, 4, 4 * d, placement).double() for _ in range(num_blocks)]
+        for block in decoder:
+            for sublayer in (block.self_attn, block.multihead_attn, block.feed_forward):
+                draw_weights(sublayer, generator)
         if encoder:
             with torch.no_grad():
-                for block in stack.blocks:
-                    memory = block(memory)  # an encoder block has no mask
-                memory = stack.final_norm(memory)
+                memory = stack(memory)  # an encoder has no mask
         y, mask = x, causal_mask(x.shape[-2])
         for block in decoder:
             y = block(y, memory, mask)
         head, target = _head(x, generator)
-        losses = _losses(stack.final_norm(y), head, target)  # (B, T)
-        weights = [_second_matrix(block) for block in decoder]
+        losses = _losses(stack.placement.end(y), head, target)  # (B, T)
+        weights = [block.feed_forward.linear2.weight for block in decoder]
         last_tokens = [_norms(loss, weights) for loss in losses[:, -1]]
         one_token[row] = np.sqrt(np.mean(np.square(last_tokens), axis=0))
         average[row] = _norms(losses.mean(), weights)
@@ -159,7 +168,7 @@ def block_by_block(kind: str, depths: tuple[int, ...], seeds: range) -> dict[int
     """Size of the stream, similarity of its tokens and size of the gradient, block by block in untrained stacks.
 
     Args:
-        kind: "pre", "post", "branch" or "deepnorm".
+        kind: "pre", "post", "after_branch" or "deepnorm".
         depths: numbers of blocks L; lower parts of one stack, as in :func:`last_layer`.
         seeds: one draw of weights, tokens and targets for each.
 
@@ -181,13 +190,13 @@ def block_by_block(kind: str, depths: tuple[int, ...], seeds: range) -> dict[int
             stack = untrained(kind, max(drawn), generator)
             x = random_tokens(generator)  # (B, T, d)
             head, target = _head(x, generator)
-            states = stack.states(x)
+            stream = states(stack, x)
             for depth in drawn:
-                passed = [h.detach() for h in states[: depth + 1]]
+                passed = [h.detach() for h in stream[: depth + 1]]
                 found[depth]["mean_square"][row] = [mean_square(h) for h in passed]
                 found[depth]["token_cosine"][row] = [token_cosine(h) for h in passed]
-                losses = _losses(stack.final_norm(states[depth]), head, target)  # (B, T)
-                weights = [_second_matrix(block) for block in stack.blocks[:depth]]
+                losses = _losses(stack.placement.end(stream[depth]), head, target)  # (B, T)
+                weights = _second_matrices(stack)[:depth]
                 last_tokens = [_norms(loss, weights) for loss in losses[:2, -1]]
                 found[depth]["one_token"][row] = _unit(kind, depth) * np.sqrt(np.mean(np.square(last_tokens), axis=0))
     return found
@@ -206,9 +215,8 @@ def log_slopes(depths: tuple[int, ...], sizes: npt.NDArray[np.float64]) -> npt.N
     return np.polyfit(np.log(depths), np.log(sizes).T, 1)[0]
 
 
-def _second_matrix(block: nn.Module) -> Tensor:
-    assert isinstance(block, TransformerBlock | DecoderBlock)
-    return block.feed_forward.linear2.weight
+def _second_matrices(stack: Stack) -> list[Tensor]:
+    return [weight for name, weight in stack.matrices() if name == "down"]
 
 
 def _unit(kind: str, depth: int) -> float:
@@ -228,10 +236,9 @@ def _redraw(stack: Stack, init: str) -> Stack:
 
 @torch.no_grad()
 def _silence_queries_and_keys(stack: Stack) -> None:
-    for block in stack.blocks:
-        assert isinstance(block, TransformerBlock)
-        query_key_value = block.self_attn.in_proj_weight  # (3 d, d)
-        query_key_value[: 2 * query_key_value.shape[1]] = 0
+    for name, weight in stack.matrices():
+        if name in ("query", "key"):
+            nn.init.zeros_(weight)
 
 
 def _head(x: Tensor, generator: torch.Generator) -> tuple[nn.Linear, Tensor]:

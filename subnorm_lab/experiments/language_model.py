@@ -14,8 +14,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from subnorm import _rules
+from subnorm.torch import Stack
+from subnorm_lab.experiments import stack as stacks
 from subnorm_lab.experiments import text
-from subnorm_lab.experiments.stack import Stack, draw_weights
+from subnorm_lab.experiments.stack import causal_mask, draw_weights
 
 IGNORE = -100  # the target that torch's cross-entropy ignores
 
@@ -104,30 +106,20 @@ class LanguageModel(nn.Module):
     Args:
         vocabulary: number of different tokens.
         length: longest sequence, T.
-        placement: "pre" or "post".
-        generator: draws the weights: Xavier-normal; embeddings have standard deviation 1 for tokens, 0.5 for positions.
-        num_blocks: depth L.
-        d_model: number of features.
-        norm: "layer" or "rms"; both start from the same weights.
+        stack: maps the stream to the features that the last layer reads.
+        generator: draws the other weights: Xavier-normal; embeddings have standard deviation 1 for tokens, 0.5 for
+            positions.
 
     Raises:
         ValueError: an argument breaks its rule; the message says which.
     """
 
-    def __init__(
-        self,
-        vocabulary: int,
-        length: int,
-        placement: str,
-        generator: torch.Generator,
-        num_blocks: int = 4,
-        d_model: int = 32,
-        norm: str = "layer",
-    ) -> None:
+    def __init__(self, vocabulary: int, length: int, stack: Stack, generator: torch.Generator) -> None:
         super().__init__()
         _rules.size("vocabulary", vocabulary)
         _rules.size("length", length)
-        self.stack = Stack(num_blocks, placement, generator, d_model, num_heads=2, norm=norm)
+        d_model = stack.placement.d_model
+        self.stack = stack
         self.head = nn.Linear(d_model, vocabulary, dtype=torch.float64)
         draw_weights(self.head, generator)
         self.tokens = nn.Parameter(torch.randn(vocabulary, d_model, generator=generator, dtype=torch.float64))
@@ -135,15 +127,33 @@ class LanguageModel(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map tokens, shape (B, T), to scores of the next token, shape (B, T, vocabulary)."""
-        return self.head(self.stack(self.embed(tokens)))
+        return self.scores(self.embed(tokens))
 
     def embed(self, tokens: Tensor) -> Tensor:
         """The stream before the first block: token plus position embedding, shape (B, T, d_model)."""
         return self.tokens[tokens] + self.positions[: tokens.shape[1]]
 
+    def scores(self, x: Tensor) -> Tensor:
+        """Map the stream before the first block, shape (B, T, d_model), to the scores."""
+        return self.head(self.stack(x, causal_mask(x.shape[1])))
+
     def states(self, tokens: Tensor) -> list[Tensor]:
         """The stream before the first block and after each, before the final norm: each of shape (B, T, d_model)."""
-        return self.stack.states(self.embed(tokens))
+        return stacks.states(self.stack, self.embed(tokens))
+
+
+def untrained(
+    vocabulary: int,
+    length: int,
+    placement: str,
+    generator: torch.Generator,
+    num_blocks: int = 4,
+    d_model: int = 32,
+    norm: str = "layer",
+) -> LanguageModel:
+    """A model on :func:`subnorm_lab.experiments.stack.untrained` with two heads; arguments and errors as there."""
+    stack = stacks.untrained(placement, num_blocks, generator, d_model, 2, norm)
+    return LanguageModel(vocabulary, length, stack, generator)
 
 
 def loss(model: nn.Module, tokens: Tensor, targets: Tensor) -> Tensor:
@@ -172,7 +182,7 @@ def train(
     Args:
         task: the training task.
         placement: "pre" or "post".
-        seed: of the weights and the batches; both placements and both norms see the same batches.
+        seed: draws the weights and the batches; both placements and both norms see the same batches.
         lr: learning rate after the warm-up.
         steps: number of updates.
         warmup: updates over which the learning rate rises linearly; 0 for none.
@@ -184,7 +194,7 @@ def train(
         the model, and the training loss before every update, shape (steps,).
     """
     weights = torch.Generator().manual_seed(seed)
-    model = LanguageModel(task.vocabulary, task.length, placement, weights, num_blocks, norm=norm)
+    model = untrained(task.vocabulary, task.length, placement, weights, num_blocks, norm=norm)
     return model, fit(model, task, seed, lr, steps, warmup, batch_size)
 
 
@@ -196,7 +206,7 @@ def fit(
     Args:
         model: the model to train.
         task: the training task.
-        seed: of the batches.
+        seed: draws the batches.
         lr: learning rate after the warm-up.
         steps: number of updates.
         warmup: updates over which the learning rate rises linearly; 0 for none.
@@ -209,7 +219,7 @@ def fit(
 
 
 def updates(
-    model: nn.Module, task: Task, seed: int, lr: float, warmup: int = 0, batch_size: int = 16
+    model: LanguageModel, task: Task, seed: int, lr: float, warmup: int = 0, batch_size: int = 16
 ) -> Iterator[float]:
     """Make the updates of :func:`fit` one at a time, without end, and yield the training loss before each."""
     data = torch.Generator().manual_seed(1000 + seed)
@@ -220,4 +230,5 @@ def updates(
         optimizer.zero_grad()
         batch_loss.backward()
         optimizer.step()
+        model.stack.placement.after_update(model.stack)
         yield batch_loss.item()

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from subnorm_lab.experiments import stored
-from subnorm_lab.experiments.language_model import Characters, LanguageModel, updates
+from subnorm_lab.experiments.language_model import Characters, LanguageModel, untrained, updates
 from subnorm_lab.experiments.parity import held_back_loss
 from subnorm_lab.stories import drawn
 
@@ -57,7 +57,7 @@ def stages(seed: int) -> Iterator[Stage]:
         what the model writes.
     """
     weights = torch.Generator().manual_seed(seed)
-    model = LanguageModel(TASK.vocabulary, TASK.length, "pre", weights, BLOCKS, D_MODEL)
+    model = untrained(TASK.vocabulary, TASK.length, "pre", weights, BLOCKS, D_MODEL)
     training, done = updates(model, TASK, seed, LR, batch_size=BATCH_SIZE), 0
     for step in STEPS:
         for _loss in islice(training, step - done):

@@ -55,7 +55,7 @@ def held_back_loss(model: LanguageModel, text: Tensor, shift: float = 0.0) -> fl
         shift: added to every feature of the stream before the first block. It does not affect a Pre-LN model.
     """
     tokens, targets = windows(text, len(model.positions))
-    scores = model.head(model.stack(model.embed(tokens) + shift))  # (B, T, vocabulary)
+    scores = model.scores(model.embed(tokens) + shift)  # (B, T, vocabulary)
     return float(F.cross_entropy(scores.flatten(0, 1), targets.flatten()))
 
 

@@ -4,71 +4,61 @@ All results depend on the initialization: Xavier-normal weights, zero biases, ga
 Everything is in float64: training multiplies a rounding error by a million, and processors round differently.
 """
 
-from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from subnorm import _rules
-from subnorm.torch import TransformerBlock, residual
+from subnorm.torch import Placement, Stack
+from subnorm.torch.placements import Norm, NormAfterBranch, PostLN
 
 #: torch's own norms: the same functions as ours, and its LayerNorm takes half the time.
-BUILT_IN = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
+BUILT_IN: dict[str, Norm] = {"layer": partial(nn.LayerNorm, eps=1e-5), "rms": partial(nn.RMSNorm, eps=1e-5)}
+
+#: The placements with one norm a sublayer: they differ in its place alone.
+ONE_NORM: dict[str, type[Placement]] = {"pre": Placement, "post": PostLN, "after_branch": NormAfterBranch}
 
 
-class Stack(nn.Module):
-    """A stack of blocks with a causal mask. All placements but "post", whose blocks end in a norm, have a final norm.
+def untrained(
+    placement: str,
+    num_blocks: int,
+    generator: torch.Generator,
+    d_model: int = 64,
+    num_heads: int = 4,
+    norm: str = "layer",
+) -> Stack:
+    """An untrained stack of a placement with one norm a sublayer.
 
     Args:
+        placement: "pre", "post", or "after_branch" for ``x + norm(F(x))``.
         num_blocks: depth L, in blocks; a block has two sublayers.
-        placement: "pre", "post", or "branch" for ``x + norm(F(x))``.
         generator: draws the weights, the same for all placements and norms.
         d_model: number of features.
-        num_heads: number of heads.
+        num_heads: number of heads; divides d_model.
         norm: "layer" or "rms", for all norms.
 
     Raises:
         ValueError: an argument breaks its rule; the message says which.
 
-    Source: Xiong et al. 2020, arXiv:2002.04745, table 1; for "branch", OLMo 2, arXiv:2501.00656, with RMSNorm.
+    Source: Xiong et al. 2020, arXiv:2002.04745, table 1; for "after_branch", OLMo 2, arXiv:2501.00656, with RMSNorm.
     """
-
-    def __init__(
-        self,
-        num_blocks: int,
-        placement: str,
-        generator: torch.Generator,
-        d_model: int = 64,
-        num_heads: int = 4,
-        norm: str = "layer",
-    ) -> None:
-        super().__init__()
-        _rules.size("num_blocks", num_blocks)
-        known = "pre" if placement == "branch" else placement
-        blocks = [TransformerBlock(d_model, num_heads, 4 * d_model, known, norm) for _ in range(num_blocks)]
-        for block in blocks:
-            block.norm1, block.norm2 = (BUILT_IN[norm](d_model, eps=1e-5) for _ in range(2))
-            if placement == "branch":
-                block.place = _norm_ends_the_branch
-        self.blocks = nn.ModuleList(blocks)
-        self.final_norm = nn.Identity() if placement == "post" else BUILT_IN[norm](d_model, eps=1e-5)
-        draw_weights(self.double(), generator)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (..., T, d_model) to the same shape, normalised."""
-        return self.final_norm(self.states(x)[-1])
-
-    def states(self, x: Tensor) -> list[Tensor]:
-        """The stream: x, then the output of every block, before the final norm."""
-        mask = causal_mask(x.shape[-2])
-        states = [x]
-        for block in self.blocks:
-            states.append(block(states[-1], mask))
-        return states
+    _rules.choice("placement", placement, ONE_NORM)
+    _rules.choice("norm", norm, BUILT_IN)
+    return draw(ONE_NORM[placement](d_model, num_blocks, BUILT_IN[norm]), num_heads, generator)
 
 
-def _norm_ends_the_branch(x: Tensor, sublayer: Callable[[Tensor], Tensor], norm: Callable[[Tensor], Tensor]) -> Tensor:
-    return residual(x, lambda h: norm(sublayer(h)))
+def draw(placement: Placement, num_heads: int, generator: torch.Generator) -> Stack:
+    """A stack in float64 whose sublayers have Xavier-normal weights and zero biases, drawn from the bottom up."""
+    stack = Stack(placement, num_heads).double()
+    draw_weights(stack.sublayers, generator)
+    return stack
+
+
+def states(stack: Stack, x: Tensor) -> list[Tensor]:
+    """The stream under a causal mask: x, then after every block, before the final norm; each (..., T, d_model)."""
+    placement = stack.placement
+    return [placement.stream(s) for s in placement.states(x, stack.branches(causal_mask(x.shape[-2])))[::2]]
 
 
 def causal_mask(length: int) -> Tensor:

@@ -31,7 +31,7 @@ SETTINGS = {
     ("04a", "400"): "parity.LENGTHS",
     ("04a", "12"): "len(stories.texts(stories.load()))",
     ("05b", "800"): "longer_runs.STEPS",
-    ("05b", "32"): "language_model.LanguageModel.__init__",
+    ("05b", "32"): "language_model.untrained",
     ("05", "200"): "warmup.MAPS['copy'].steps",
     ("05b", "3200"): "[int(part.split('-')[4]) for part in longer_runs.PARTS if part.count('-') == 4]",
     ("05b", "15"): "warmup.MAPS['copy'].task.symbols",

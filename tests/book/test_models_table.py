@@ -117,7 +117,7 @@ def test_pre_ln_with_rmsnorm_is_the_commonest_pair():
 
 def test_the_models_named_in_chapter_07_have_these_placements():
     """The choices of its first figure, and the diagram below it."""
-    named = {"pre": "Pre", "branch": "after the branch", "both": "both sides"}
+    named = {"pre": "Pre", "after_branch": "after the branch", "sandwich": "both sides"}
     placement = {row["model"]: row["placement"] for row in read()}
     for model, place in diagrams.MODELS.items():
         assert placement[model] == named[place]

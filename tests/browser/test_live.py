@@ -28,7 +28,7 @@ CROWDED = """figure => {
 }"""
 
 
-PLACES = {"before F": "pre", "after the plus": "post", "after F": "branch", "none": "none"}
+PLACES = {"before F": "pre", "after the plus": "post", "after F": "after_branch", "none": "none"}
 
 
 def examples(monkeypatch):

@@ -43,10 +43,9 @@ def test_both_is_the_pre_ln_model_and_trains_as_it_does() -> None:
 def test_arms_share_their_weights_and_hold_norms_only_where_they_use_them(arm: str) -> None:
     full, model = (dict(ablation.build(name, 2, seed=1).named_parameters()) for name in ("both", arm))
     assert all(torch.equal(model[name], full[name]) for name in model)
-    norms = {name.split(".")[-2] for name in model if "norm" in name}
+    norms = {name.split(".")[2] for name in model if "norm" in name}
     parts = ablation.ARMS[arm]
-    expected = {"norm1", "norm2"} if parts.norm else set()
-    assert norms == expected | ({"final_norm"} if parts.final_norm else set())
+    assert norms == ({"norms"} if parts.norm else set()) | ({"final_norm"} if parts.final_norm else set())
 
 
 def test_the_scale_follows_the_depth() -> None:
@@ -54,9 +53,9 @@ def test_the_scale_follows_the_depth() -> None:
     tokens = torch.zeros(1, 4, dtype=torch.long)
     for arm, parts in ablation.ARMS.items():
         model = ablation.build(arm, 2, seed=0)
-        for block in model.stack.blocks:
-            for last in (block.self_attn.out_proj, block.feed_forward.linear2):
-                torch.nn.init.zeros_(last.weight)
+        for name, weight in model.stack.matrices():
+            if name in ("out", "down"):
+                torch.nn.init.zeros_(weight.detach())
         first, *_, top = model.states(tokens)
         assert torch.equal(top, first if parts.residual else torch.zeros_like(first))
     change = {}

@@ -9,7 +9,7 @@ from subnorm_lab.experiments import after_pre_ln
 from subnorm_lab.experiments.language_model import Characters
 
 
-@pytest.mark.parametrize(("place", "name"), [("pre", "pre"), ("post", "post"), ("branch", "after_branch")])
+@pytest.mark.parametrize(("place", "name"), [("pre", "pre"), ("post", "post"), ("after_branch", "after_branch")])
 def test_a_movable_norm_at_a_known_place(place, name):
     x = torch.randn(2, 5, 32, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     both = [

@@ -4,7 +4,7 @@ import torch
 
 from subnorm_lab.experiments import amplification
 from subnorm_lab.experiments.deepnorm import untrained
-from subnorm_lab.experiments.stack import random_tokens
+from subnorm_lab.experiments.stack import causal_mask, random_tokens
 
 
 @pytest.mark.parametrize("kind", ["pre", "post", "deepnorm"])
@@ -21,12 +21,13 @@ def test_a_lower_part_is_a_stack_of_its_own(kind: str) -> None:
         generator = torch.Generator().manual_seed(3)
         x = random_tokens(generator)
         stack = untrained(kind, 2, generator)
-        y = stack(x)
+        mask = causal_mask(x.shape[-2])
+        y = stack(x, mask)
         for parameter in stack.parameters():
             if parameter.ndim == 2:
                 noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
                 parameter += 0.01 * parameter.std() * noise
-        expected = float((stack(x) - y).square().mean() / y.square().mean()) / 0.01**2
+        expected = float((stack(x, mask) - y).square().mean() / y.square().mean()) / 0.01**2
     assert change == pytest.approx(expected, rel=1e-9)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from subnorm_lab.experiments.language_model import IGNORE, Characters, Copy, LanguageModel, learning_rate, loss, train
+from subnorm_lab.experiments.language_model import IGNORE, Characters, Copy, learning_rate, loss, train, untrained
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -37,7 +37,7 @@ def test_a_character_batch_comes_from_the_training_text() -> None:
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
 def test_scores_do_not_depend_on_the_future(placement: str) -> None:
-    model = LanguageModel(10, 8, placement, generator(), num_blocks=2)
+    model = untrained(10, 8, placement, generator(), num_blocks=2)
     tokens = torch.randint(10, (2, 8), generator=generator(1))
     changed = tokens.clone()
     changed[:, 5:] = (changed[:, 5:] + 1) % 10
@@ -45,7 +45,7 @@ def test_scores_do_not_depend_on_the_future(placement: str) -> None:
 
 
 def test_loss_scores_only_the_targets_that_count() -> None:
-    model = LanguageModel(10, 8, "pre", generator(), num_blocks=1)
+    model = untrained(10, 8, "pre", generator(), num_blocks=1)
     tokens = torch.zeros(1, 8, dtype=torch.long)
     targets = torch.full((1, 8), IGNORE)
     targets[0, 3] = 7

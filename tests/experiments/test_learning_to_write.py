@@ -25,7 +25,7 @@ def test_the_record_says_what_it_depends_on_and_fits_the_code() -> None:
 
 def test_a_model_of_one_letter_writes_it_and_one_that_knows_nothing_writes_all() -> None:
     weights = torch.Generator().manual_seed(0)
-    model = language_model.LanguageModel(TASK.vocabulary, TASK.length, "pre", weights, num_blocks=1)
+    model = language_model.untrained(TASK.vocabulary, TASK.length, "pre", weights, num_blocks=1)
     with torch.no_grad():
         model.head.weight.zero_()
         assert len(set(learning_to_write.write(model))) > 40
@@ -33,13 +33,13 @@ def test_a_model_of_one_letter_writes_it_and_one_that_knows_nothing_writes_all()
     assert learning_to_write.write(model) == PROMPT + "e" * (learning_to_write.LENGTH - len(PROMPT))
 
 
-def test_each_character_follows_from_the_last_one() -> None:
+def test_each_character_follows_from_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A head that scores the next character of the vocabulary highest: it goes round, beyond one window as well."""
     weights = torch.Generator().manual_seed(0)
-    model = language_model.LanguageModel(TASK.vocabulary, TASK.length, "pre", weights, num_blocks=1, d_model=256)
+    model = language_model.untrained(TASK.vocabulary, TASK.length, "pre", weights, num_blocks=1, d_model=256)
     with torch.no_grad():
         model.positions.zero_()
-        model.stack = torch.nn.Identity()
+        monkeypatch.setattr(model, "scores", model.head)
         model.head.weight.copy_(model.tokens.roll(1, dims=0))
     known = TASK.text.characters
     turns = [known[(known.index(" ") + 1 + k) % len(known)] for k in range(learning_to_write.LENGTH - len(PROMPT))]
@@ -53,7 +53,7 @@ def test_a_run_stops_at_its_steps_and_trains_like_fit(monkeypatch: pytest.Monkey
     heads = [stage["text"] for stage in learning_to_write.stages(seed=4)]
     for steps, head in zip((0, 2, 3), heads, strict=True):
         weights = torch.Generator().manual_seed(4)
-        model = language_model.LanguageModel(TASK.vocabulary, TASK.length, "pre", weights, 3, 64)
+        model = language_model.untrained(TASK.vocabulary, TASK.length, "pre", weights, 3, 64)
         losses = language_model.fit(model, TASK, 4, 2e-3, steps, batch_size=8)
         assert len(losses) == steps
         assert model.head.weight.sum().item() == head

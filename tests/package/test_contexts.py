@@ -25,7 +25,7 @@ class WithMask(nn.Module):
             "sublayer": lambda: st.AttentionSubLayer(D, HEADS),
             "block": lambda: st.TransformerBlock(D, HEADS, 2 * D),
             "decoder": lambda: st.DecoderBlock(D, HEADS, 2 * D),
-            "stack": lambda: st.PlacedStack(st.STACK_PLACEMENTS["pre"](D, 2), HEADS),
+            "stack": lambda: st.Stack(st.STACK_PLACEMENTS["pre"](D, 2), HEADS),
         }[kind]()
         self.eval()
 

@@ -45,7 +45,11 @@ def test_an_assembled_block_is_two_pre_ln_sublayers_with_dropout_on_the_branch()
 def test_each_named_model_has_its_norms_in_their_places() -> None:
     fig = diagrams.named_blocks()
     everything_fits(fig)
-    parts = {"pre": ["norm", "$F$", "+"], "branch": ["$F$", "norm", "+"], "both": ["norm", "$F$", "norm", "+"]}
+    parts = {
+        "pre": ["norm", "$F$", "+"],
+        "after_branch": ["$F$", "norm", "+"],
+        "sandwich": ["norm", "$F$", "norm", "+"],
+    }
     for index, (name, placement) in enumerate(diagrams.MODELS.items()):
         x = 1.1 + 1.7 * index
         assert column(fig.axes[0], x - 0.1, x + 0.1) == ["$x$", *parts[placement], "$y$", name]

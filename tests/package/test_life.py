@@ -57,7 +57,7 @@ def test_every_module_with_parameters_of_its_own_can_be_reset() -> None:
 
 @pytest.mark.parametrize("name", st.STACK_PLACEMENTS)
 def test_a_copy_after_a_training_step(name: str) -> None:
-    stack = st.PlacedStack(st.STACK_PLACEMENTS[name](D, BLOCKS), 4)
+    stack = st.Stack(st.STACK_PLACEMENTS[name](D, BLOCKS), 4)
     x = torch.randn(2, 5, D)
     before = set(vars(stack.placement))
     stack(x).sum().backward()
@@ -133,7 +133,7 @@ def test_a_gain_can_have_two_axes_and_a_matrix_has_an_owner() -> None:
     """Chapter 09d chooses the tensors that decay by the module that owns them; the number of axes misleads."""
     owned, others = set(), set()
     for build in st.STACK_PLACEMENTS.values():
-        for part in st.PlacedStack(build(D, BLOCKS), HEADS).modules():
+        for part in st.Stack(build(D, BLOCKS), HEADS).modules():
             for name, parameter in part.named_parameters(recurse=False):
                 if parameter.ndim > 1:
                     (owned if isinstance(part, nn.Linear | st.MultiHeadAttention) else others).add(name)

@@ -45,7 +45,7 @@ def fs():
 @pytest.fixture
 def stack(request):
     torch.manual_seed(2)
-    return st.PlacedStack(made(request.param), HEADS).double()
+    return st.Stack(made(request.param), HEADS).double()
 
 
 def ln(h, norm):
@@ -297,7 +297,7 @@ UNUSED = {"post", "b2t", "deepnorm", "admin", "parallel"}  # keep norms of Pre-L
 @pytest.mark.parametrize("name", sorted(st.STACK_PLACEMENTS.keys() - UNUSED))
 def test_every_parameter_is_used_in_every_sublayer(name, x):
     torch.manual_seed(4)
-    stack = st.PlacedStack(shaken(made(name)), HEADS if name not in WITH_HEADS else 4).double().eval()
+    stack = st.Stack(shaken(made(name)), HEADS if name not in WITH_HEADS else 4).double().eval()
     condition = [torch.ones(3, 1, D).double()] if name == "adaln_zero" else []
     stack(x, None, *condition).square().mul(torch.linspace(0.5, 1, D).double()).sum().backward()
     idle = [
@@ -316,7 +316,7 @@ def test_mix_ln_rounds_a_quarter_of_the_blocks_down(x, fs):
 
 
 def test_what_a_placement_starts_with():
-    assert st.PlacedStack(made("pre")).attention[0].num_heads == 4
+    assert st.Stack(made("pre")).attention[0].num_heads == 4
     assert (made("layer_scale").gates - 1e-4).abs().max() < 1e-10
     assert (made("ngpt").alpha * D**0.5 - 1).abs().max() < 1e-6
     assert torch.equal(made("mhc").mix[0], 8 * torch.eye(4).double())
@@ -347,7 +347,7 @@ def test_the_number_of_branches_is_checked(x, fs):
 @pytest.mark.parametrize("name", ["pre", "post"])
 def test_a_stack_is_one_of_transformer_blocks(name, x):
     torch.manual_seed(3)
-    stack = st.PlacedStack(made(name), HEADS).double()
+    stack = st.Stack(made(name), HEADS).double()
     mask = torch.ones(5, 5, dtype=torch.bool).tril()
     y = x
     for n in range(N):
@@ -369,7 +369,7 @@ def test_a_stack_is_one_of_transformer_blocks(name, x):
     ],
 )
 def test_which_matrices_are_scaled(name, scaled, x):
-    stack = st.PlacedStack(made(name), HEADS).double()
+    stack = st.Stack(made(name), HEADS).double()
     before = [(kind, weight.clone()) for kind, weight in stack.matrices()]
     assert [kind for kind, _ in before] == ["query", "key", "value", "out", "up", "down"] * N
     stack.placement.prepare(stack, x)
@@ -378,7 +378,7 @@ def test_which_matrices_are_scaled(name, scaled, x):
 
 
 def test_admin_profiles_the_stream(x):
-    stack = st.PlacedStack(made("admin"), HEADS).double()
+    stack = st.Stack(made("admin"), HEADS).double()
     stack.placement.prepare(stack, x)
     variance, expected = 1.0, []
     for branch in stack.branches():
@@ -393,7 +393,7 @@ def test_admin_profiles_the_stream(x):
 
 @pytest.mark.parametrize("name", ["rezero", "skip_init", "fixup", "swin_v2", "adaln_zero"])
 def test_a_closed_gate_makes_the_stack_the_identity_and_only_the_gate_learns(name, x):
-    stack = st.PlacedStack(made(name), HEADS).double()
+    stack = st.Stack(made(name), HEADS).double()
     for feed_forward in stack.feed_forward:
         nn.init.zeros_(feed_forward.linear2.bias)
     stack.placement.prepare(stack, x)
@@ -528,7 +528,7 @@ def test_value_residual_averages_with_the_first_block(stack, x):
     shared: dict[str, torch.Tensor] = {}
     assert stack.placement.heads(x, x, values[0], 0, shared)[2] is values[0]
     torch.testing.assert_close(stack.placement.heads(x, x, values[1], 1, shared)[2], (values[0] + values[1]) / 2)
-    plain = st.PlacedStack(made("pre"), HEADS).double()
+    plain = st.Stack(made("pre"), HEADS).double()
     plain.load_state_dict(stack.state_dict())
     assert not torch.allclose(plain(x), stack(x))
 

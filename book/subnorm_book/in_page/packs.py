@@ -20,6 +20,7 @@ PACKS = {
     "subnorm.tar.gz": (
         "subnorm/__init__.py",
         "subnorm/_rules.py",
+        "subnorm/residual.py",
         "subnorm/numpy/*.py",
         "subnorm_lab/__init__.py",
         "subnorm_lab/checks/**/*.py",

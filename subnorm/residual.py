@@ -1,4 +1,4 @@
-"""The residual connection, and the two placements of its norm.
+"""The residual connection, and the two placements of its norm, around any sublayer.
 
 The functions use only `+` and calls, so they work for NumPy arrays and PyTorch tensors alike.
 """
