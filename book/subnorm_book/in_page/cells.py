@@ -1,30 +1,31 @@
 """Run a cell of a notebook's page as if the notebook had run up to it. The page's worker calls this in Pyodide.
 
-Every run begins with no names, and first runs the earlier statements that the cell needs (cell_needs.py), with the
-reader's changes to their cells.
+Every run begins with no names, and first runs earlier cells (try_it.py says which), as the reader changed them.
 """
 
 import ast
-import functools
-import importlib
+import contextlib
 import json
 
-from subnorm_book.in_page.cell_needs import Needs
-from subnorm_book.in_page.session import Session, fresh
+from subnorm_book.in_page.session import Session, fresh, parse
+
+LACKING = (ImportError, NameError)  # a library that no page has, and a name that came from it
 
 
 class Cells(Session):
     """The cells of a page.
 
     Args:
-        notebook: JSON of all code cells, in order: a list of [name, code, whether it ends with an error].
+        notebook: JSON of all cells with a tag, in order: a list of [name, code, whether it ends with an error, whether
+            it runs before later cells].
     """
 
     def __init__(self, notebook):
         super().__init__()
         cells = json.loads(notebook)
-        self.cells = {name: code for name, code, _ in cells}
-        self.raising = {name for name, _, raises in cells if raises}
+        self.cells = {name: code for name, code, _, _ in cells}
+        self.raising = {name for name, _, raises, _ in cells if raises}
+        self.first = {name for name, _, _, first in cells if first}
 
     def run(self, cell, changed, then, send):
         """Run a cell; the result is JSON, with "changed", the earlier cells that were run as the reader changed them.
@@ -36,19 +37,26 @@ class Cells(Session):
             send: gets pieces of the output.
         """
         changed = json.loads(changed)
-        code = self.cells | {name: code for name, code in changed.items() if name == cell or parses(code)}
-        names = list(code)
-        raising = [names.index(name) for name in self.raising if code[name] == self.cells[name]]
-        needs = Needs(code.values(), here, raising)
-        shown = [names.index(name) for name in (cell, *json.loads(then))]
-        numbers = {n for k in shown for n in (*needs.before(k, strict=False), *needs.of_cell[k])}
-        parts = [(names[k], code[names[k]] if k in shown else part, k in shown) for k, part in needs.groups(numbers)]
-        if not needs.of_cell[shown[0]]:  # not Python: let the reader see what is wrong
-            parts = [(cell, code[cell], True)]
+        code = self.cells | {name: text for name, text in changed.items() if name == cell or parses(text)}
+        heard = [cell, *json.loads(then)]
+        reached = list(code)[: list(code).index(heard[-1]) + 1]
+        names = [name for name in reached if name in heard or name in self.first]
         self.names = fresh()
+        parts = [(name, code[name], name in heard) for name in names]
         result = json.loads(super().run(cell, code[cell], "", send, parts))
-        result["changed"] = [name for name, _, _ in parts if name != cell and code[name] != self.cells[name]]
-        return json.dumps(result)
+        edited = [name for name in names if name != cell and code[name] != self.cells[name]]
+        return json.dumps(result | {"changed": edited})
+
+    def execute_unheard(self, name, code):
+        """Run a cell, and pass over the statements that need what the page lacks, and over the error of the book."""
+        errors = Exception if name in self.raising and code == self.cells[name] else LACKING
+        for node in parse(code, f"<{name}>").body:
+            parts = [node]
+            if isinstance(node, ast.Import | ast.ImportFrom):  # of an import, each name by itself
+                parts = [type(node)(**{**vars(node), "names": [alias]}) for alias in node.names]
+            for part in parts:
+                with contextlib.suppress(errors):
+                    exec(compile(ast.Module([part], []), f"<{name}>", "exec"), self.names)
 
 
 def parses(code):
@@ -56,15 +64,4 @@ def parses(code):
         ast.parse(code)
     except (SyntaxError, ValueError):
         return False
-    return True
-
-
-@functools.cache
-def here(name):
-    """Whether a module, or a name of a module, is in the page."""
-    parent, _, last = name.rpartition(".")
-    try:
-        importlib.import_module(name)
-    except ImportError:
-        return bool(parent) and here(parent) and hasattr(importlib.import_module(parent), last)
     return True

@@ -12,7 +12,7 @@ import tarfile
 from pathlib import Path
 
 STATIC = Path("book", "_static", "python")
-SESSION = tuple(Path("book", "subnorm_book", "in_page", name) for name in ("session.py", "cells.py", "cell_needs.py"))
+SESSION = tuple(Path("book", "subnorm_book", "in_page", name) for name in ("session.py", "cells.py"))
 
 #: Packs of files of the package, each for the pages that need it: the checks, the model that speaks, and what cells of
 #: the chapters import beside.

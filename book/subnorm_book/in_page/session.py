@@ -76,9 +76,11 @@ class Session:
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             try:
                 for name, part, heard in parts or [(cell, code, True)]:
-                    out = output if heard else io.StringIO()
-                    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+                    if heard:
                         execute(part, f"<{name}>", self.names)
+                    else:
+                        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+                            self.execute_unheard(name, part)
                 if check:
                     output.checking = True
                     execute(check, "<check>", self.names)
@@ -89,6 +91,9 @@ class Session:
             output.flush()
         result["verdict"] = "".join(output.verdict).rstrip()
         return json.dumps(result)
+
+    def execute_unheard(self, name, code):
+        execute(code, f"<{name}>", self.names)
 
     def advice(self, error):
         """What to do about an error that comes from working in a page."""
@@ -124,10 +129,14 @@ def no_input(prompt=""):
     raise EOFError("nobody can answer input() in a page: write the value into the code")
 
 
+def parse(code, file):
+    linecache.cache[file] = len(code), None, code.splitlines(keepends=True), file  # for tracebacks
+    return compile(code, file, "exec", ast.PyCF_ONLY_AST)
+
+
 def execute(code, file, names):
     """Run a cell; print the value of its last line, if that is an expression."""
-    linecache.cache[file] = len(code), None, code.splitlines(keepends=True), file  # for tracebacks
-    tree = compile(code, file, "exec", ast.PyCF_ONLY_AST)
+    tree = parse(code, file)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, file, "exec"), names)
     if last:

@@ -1,11 +1,17 @@
-"""A button *Try it* at every code cell of a chapter that runs with NumPy alone: it becomes an editor, and runs.
+"""A button *Try it* at every code cell of a chapter with the tag `try-it`: it becomes an editor, and runs.
 
-`cell_needs.py` says which cells these are. For each page the build writes `_static/try/<page>.json` with the code of
-the notebook and the outputs to compare with; it loads at the first click, as all of Python does (`_static/try-it.js`).
+A page has Python with NumPy, and of our packages the modules in packs.py. A run begins with no names. It first runs
+the earlier cells with a button that the page shows, and all earlier cells tagged `try-it-first`; it passes over their
+statements that need another library. So tag a cell `try-it-first` if a later cell with a button uses what it imports,
+draws or computes, and the page hides it. Tag no slow cell so: every run below it waits for it.
 
-After a cell run the hidden cells that show what it computed, such as a table.
+A run goes on through the hidden cells with a button that follow, such as the table that shows what the cell computed.
+
+For each page the build writes `_static/try/<page>.json` with the code of the cells and the outputs to compare with; it
+loads at the first click, as all of Python does (`_static/try-it.js`).
 """
 
+import ast
 import hashlib
 import json
 import re
@@ -13,13 +19,10 @@ from itertools import accumulate
 from pathlib import Path
 
 from docutils import nodes
-from sphinx.util import logging
 from subnorm_book import BEFORE_SPHINX, html_nodes
 from subnorm_book.in_page import editor, packs
-from subnorm_book.in_page.cell_needs import Modules, Needs, statements
 
-log = logging.getLogger(__name__)
-
+TAG, FIRST = "try-it", "try-it-first"
 FOLDER = Path("_static", "try")
 SCRIPT = Path("book", "_static", "in-page.js")
 
@@ -45,69 +48,44 @@ def add_buttons(app, doctree):
     buttons[-1]["page"] = path.stem
     app.env.note_dependency(str(Path(app.env.srcdir, SCRIPT)))
     doctree["try_it"] = found
-    for file in imported(cells, Modules(app.env.srcdir)):  # each may begin to need more than NumPy
-        app.env.note_dependency(str(file))
 
 
 def page(cells, root):
     """What the page of a notebook with these cells has to know; "tries" has the cells with a button."""
     sections = list(accumulate(cell["cell_type"] == "markdown" and "\n#" in f"\n{source(cell)}" for cell in cells))
-    code = [(cell, section) for cell, section in zip(cells, sections, strict=False) if cell["cell_type"] == "code"]
-    cells = [cell for cell, _ in code]
-    modules = Modules(root)
-    raising = [k for k, cell in enumerate(cells) if raises(cell)]
-    needs = Needs(map(source, cells), modules.alone, raising)
-    before = {k: needs.before(k) for k in range(len(cells)) if "checked" not in tags(cells[k])}
-    before = {k: numbers for k, numbers in before.items() if numbers is not None}
-    drawn = [set(needs.before(k, strict=False)) for k, cell in enumerate(cells) if draws(cell)]
+    code = [(cell, section) for cell, section in zip(cells, sections, strict=True) if cell["cell_type"] == "code"]
     tries = {}
-    for k in before:
-        then = [j for j in shown_by(k, cells, needs, before) if code[j][1] == code[k][1]]
-        said = [text_of(cells[j]) for j in (k, *then)]
-        if "hide-input" in tags(cells[k]) and not any(text for text, _ in said):
-            continue  # its result is in a figure
-        tries[cells[k]["id"]] = {
-            "then": [cells[j]["id"] for j in then],
-            "said": "\n".join(filter(None, (text for text, _ in said))),
-            "warns": any(warns for _, warns in said),
-            "drawn": any(numbers.intersection(needs.of_cell[k]) for numbers in drawn),
-        }
-    run = {n for k, numbers in before.items() if cells[k]["id"] in tries for n in (*numbers, *needs.of_cell[k])}
-    imports = {module for n in run for module in needs.all[n].imports}
-    wanted = packs_of({name for module in imports for name in modules.needs(module)}, modules)
-    return {"packs": wanted, "cells": [[cell["id"], source(cell), raises(cell)] for cell in cells], "tries": tries}
+    for k, (cell, section) in enumerate(code):
+        if TAG in tags(cell):
+            then = list(following(code[k + 1 :], section))
+            said = [text_of(shown) for shown in (cell, *then)]
+            tries[cell["id"]] = {
+                "then": [shown["id"] for shown in then],
+                "said": "\n".join(filter(None, (text for text, _ in said))),
+                "warns": any(warns for _, warns in said),
+                "drawn": any(draws(later) for later, _ in code[k:]),
+            }
+    run = [cell for cell, _ in code if {TAG, FIRST} & set(tags(cell))]
+    stored = [[cell["id"], source(cell), raises(cell), is_shown(cell) or FIRST in tags(cell)] for cell in run]
+    return {"packs": packs_of(map(source, run), root), "cells": stored, "tries": tries}
 
 
-def imported(cells, modules):
-    """The files of the package that the cells of a notebook import."""
-    sources = [source(cell) for cell in cells if cell["cell_type"] == "code"]
-    names = {module for own in statements(sources) for module in own.imports}
-    return {modules.path(reached) for name in names for reached in modules.needs(name)}
-
-
-def packs_of(names, modules):
-    """The packs with these modules of the package."""
-    packed = {pack: set(packs.pack_files(modules.root, pack)) for pack in packs.PACKS}
-    found = {"subnorm.tar.gz"}
-    for name in names:
-        path = modules.path(name).relative_to(modules.root).as_posix()
-        own = [pack for pack in packed if path in packed[pack]]
-        if not own:
-            log.warning("%s runs in the pages: add it to PACKS in packs.py", path)
-        if len(own) == 1:  # a module in two packs comes with its neighbours
-            found.update(own)
-    return sorted(found)
-
-
-def shown_by(k, cells, needs, before):
-    """The hidden cells that show what cell `k` computed, up to the next one that the page shows."""
-    for j in range(k + 1, len(cells)):
-        if "checked" in tags(cells[j]):
-            continue
-        if "hide-input" not in tags(cells[j]):
+def following(code, section):
+    """The hidden cells with a button, up to the next cell that the page shows and no further than the section."""
+    for cell, its_section in code:
+        if its_section != section or is_shown(cell):
             return
-        if set(before.get(j, ())).intersection(needs.of_cell[k]) and text_of(cells[j])[0]:
-            yield j
+        if TAG in tags(cell):
+            yield cell
+
+
+def packs_of(sources, root):
+    """The packs with the modules that these cells import."""
+    imports = [node for text in sources for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    modules = {f"{node.module}.{alias.name}" for node in imports for alias in node.names}
+    modules |= {node.module for node in imports}
+    files = {f"{name.replace('.', '/')}{end}" for name in modules for end in (".py", "/__init__.py")}
+    return [pack for pack in packs.PACKS if pack == "subnorm.tar.gz" or files & packs.pack_files(root, pack).keys()]
 
 
 def source(cell):
@@ -116,6 +94,10 @@ def source(cell):
 
 def tags(cell):
     return cell["metadata"].get("tags", [])
+
+
+def is_shown(cell):
+    return not {"hide-input", "checked"} & set(tags(cell))
 
 
 def raises(cell):
