@@ -12,6 +12,8 @@ import json
 import re
 from pathlib import Path
 
+from book.subnorm_book.evidence.chapter_code import ChapterCode
+
 ROOT = Path(__file__).parents[1]
 STORED = ROOT / "tests" / "book" / "reviewed.json"
 
@@ -59,11 +61,18 @@ def claims(text):
     return found
 
 
+def sources(cells):
+    """The cells, each with its source, and that of the functions of its chapter that it calls."""
+    code = ChapterCode(cells, ROOT)
+    for cell in cells:
+        source = "".join(cell["source"])
+        yield cell, code.expanded(source) if cell["cell_type"] == "code" else source
+
+
 def cells_of(cells):
     """{claim: the heading above the cell that asserts it, and the numbers said there}"""
     found, title = {}, ""
-    for cell in cells:
-        source = "".join(cell["source"])
+    for cell, source in sources(cells):
         if cell["cell_type"] == "markdown":
             title = [title, *HEADING.findall(source)][-1]
         else:
@@ -76,8 +85,7 @@ def cells_of(cells):
 def alts(cells):
     """{heading: the numbers in words in the texts that stand for its figures}"""
     found, title = {}, ""
-    for cell in cells:
-        source = "".join(cell["source"])
+    for cell, source in sources(cells):
         if cell["cell_type"] == "markdown":
             title = [title, *HEADING.findall(source)][-1]
             continue

@@ -6,6 +6,7 @@ Most are constants of the code in their own section; `helpers.chosen_numbers` lo
 import json
 
 import pytest
+from helpers import small_book
 from helpers.chosen_numbers import in_notebook, in_text, named, rounded_to
 
 from tools import checkout
@@ -152,3 +153,13 @@ def test_another_number_is_noticed(name, old, new):
         if cell["cell_type"] == "code":
             cell["source"] = before["source"]
     assert faults(path.stem, in_notebook(cells))
+
+
+def test_a_number_in_a_function_belongs_to_the_sections_that_call_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkout, "ROOT", tmp_path)
+    text = "STEPS = 120\n\n\ndef draw():\n    figures.show(train(STEPS))\n\n\ndef prove():\n    assert train(150)"
+    cell = small_book.module(tmp_path, text)
+    said = small_book.markdown("## A\n\nAfter {given}`120`, not {given}`150`.")
+    cells = [cell, said, small_book.code(source="chapter.draw()"), small_book.code(source="x = 1")]
+    assert [(number, tied) for number, _, tied in in_notebook(cells)] == [("120", True), ("150", False)]
+    assert [tied for *_, tied in in_notebook([cell, said, small_book.code(source="x = 1")])] == [False, False]

@@ -240,6 +240,19 @@ CELLS = {
 }
 
 
+PROOF = "def holds():\n    assert 1 + 1 == 2\n\n\ndef prove():\n    # of all\n    holds()"
+
+
+def test_a_proof_may_be_a_function_of_the_chapter_and_the_page_shows_and_follows_it(book):
+    called = code(source="chapter.prove()", tags=["checked", "claim:03-adds-nothing"])
+    small_book.notebook(book, small_book.module(book, PROOF), markdown(CLAIM), called)
+    assert build(book) == ""
+    cell = BeautifulSoup(html(book, "notebooks/03-norms"), "html.parser").find(id="cell-3")
+    assert cell.pre.text.strip() == f"chapter.prove()\n\n\n{PROOF}"
+    small_book.module(book, PROOF.replace("assert", "return"))
+    assert "claim 03-adds-nothing rests on a cell that asserts nothing" in build(book)
+
+
 @pytest.mark.parametrize("fault", CELLS)
 def test_a_faulty_cell_warns_in_every_build(book, fault):
     change, message = CELLS[fault]

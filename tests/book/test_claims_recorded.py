@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from helpers.small_book import module
+from subnorm_book.evidence.chapter_code import ChapterCode
 from subnorm_book.evidence.records import Stored, newest
 
 from tools.checkout import chapters
@@ -19,9 +21,9 @@ def cells(path):
     return json.loads(path.read_text("utf-8"))["cells"]
 
 
-def reading(cells):
+def reading(cells, root=ROOT):
     """The claims of the cells that assert something about stored values."""
-    stored = Stored()
+    stored = Stored(ChapterCode(cells, root))
     for cell in cells:
         if cell["cell_type"] == "code" and any(stored.cell("".join(cell["source"]))):
             yield from (t.removeprefix(TAG) for t in cell["metadata"].get("tags", []) if t.startswith(TAG))
@@ -42,9 +44,9 @@ def stated(texts):
     return {name: [r.removeprefix("record:") for r in rests if r.startswith("record:")] for name, *rests in found}
 
 
-def unmarked(cells):
+def unmarked(cells, root=ROOT):
     named = stated(texts(cells))
-    return sorted({name for name in reading(cells) if not named.get(name)})
+    return sorted({name for name in reading(cells, root) if not named.get(name)})
 
 
 @pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
@@ -98,6 +100,48 @@ STORED = {
 def test_an_unmarked_claim_is_found(how):
     assert unmarked(notebook(*STORED[how])) == ["03-a"]
     assert unmarked(notebook(*STORED[how], role="03-a record:subnorm_lab/experiments/records/warmup.json")) == []
+
+
+IN_FUNCTIONS = {  # the module, and the cells
+    "in one": ("def prove():\n    assert warmup.recorded()['loss'] < 1", ["chapter.prove()"]),
+    "by an argument": ("def prove(loss):\n    assert loss < 1", ["r = warmup.recorded()", "chapter.prove(r['loss'])"]),
+    "by a keyword": ("def prove(loss):\n    assert loss < 1", ["r = warmup.recorded()", "chapter.prove(loss=r)"]),
+    "by what one returns": ("def read():\n    r = warmup.recorded()\n    return r", ["x = chapter.read()", "assert x"]),
+    "by its second result": ("def f():\n    return 1, warmup.recorded()", ["a, b = chapter.f()", "assert b < 1"]),
+    "by what one adds": ("def f(x):\n    x.append(warmup.recorded())", ["y = []", "chapter.f(y)", "assert y"]),
+    "by another one": (
+        "def read():\n    return warmup.recorded()\n\n\ndef prove():\n    assert read()['loss'] < 1",
+        ["chapter.prove()"],
+    ),
+    "in another one": (
+        "def check(loss):\n    assert loss < 1\n\n\ndef prove():\n    check(warmup.recorded())",
+        ["chapter.prove()"],
+    ),
+    "by a function of the notebook": (
+        "def read():\n    return warmup.recorded()",
+        ["def loss():\n    return chapter.read()['loss']", "assert loss() < 1"],
+    ),
+}
+
+
+@pytest.mark.parametrize("how", IN_FUNCTIONS)
+def test_an_unmarked_claim_is_found_in_functions(tmp_path, how):
+    text, sources = IN_FUNCTIONS[how]
+    assert unmarked([module(tmp_path, text), *notebook(*sources)], tmp_path) == ["03-a"]
+
+
+NEW_IN_FUNCTIONS = {
+    "measured": ("def prove(loss):\n    assert loss < 1", ["loss = train()", "chapter.prove(loss)"]),
+    "the first result": ("def f():\n    return 1, warmup.recorded()", ["a, b = chapter.f()", "assert a"]),
+    "its own name": ("def f():\n    x = warmup.recorded()\n    print(x)", ["x = 1", "chapter.f()", "assert x"]),
+    "a name of the notebook": ("def f():\n    x = 1\n    assert x", ["x = warmup.recorded()", "chapter.f()"]),
+}
+
+
+@pytest.mark.parametrize("how", NEW_IN_FUNCTIONS)
+def test_a_function_that_measures_anew_needs_no_record(tmp_path, how):
+    text, sources = NEW_IN_FUNCTIONS[how]
+    assert unmarked([module(tmp_path, text), *notebook(*sources)], tmp_path) == []
 
 
 NEW = {

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from helpers.small_book import code, module
 
 from tools import reviewed
 
@@ -71,3 +72,11 @@ def test_another_number_in_the_words_for_a_figure_is_noticed():
 
     assert reviewed.alts(cells("two")) == {"": ["all", "two"]}
     assert reviewed.alts(cells("five")) == {"": ["all", "five"]}
+
+
+def test_what_a_function_says_and_draws_is_of_the_cell_that_calls_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(reviewed, "ROOT", tmp_path)
+    cell = module(tmp_path, 'def prove(fig):\n    say("slope", 1)\n    figures.show(fig, "All but two lie close.")')
+    cells = [cell, code(source="chapter.prove(fig)", tags=["claim:03-a"])]
+    assert reviewed.cells_of(cells) == {"03-a": ["", "slope"]}
+    assert reviewed.alts(cells) == {"": ["all", "two"]}

@@ -4,7 +4,9 @@ import json
 import re
 
 import pytest
+from helpers import small_book
 from helpers.built import up_to_date
+from subnorm_book.evidence.chapter_code import ChapterCode
 from subnorm_book.in_page import try_it
 from subnorm_book.in_page.cells import Cells
 
@@ -114,6 +116,41 @@ def test_every_chapter_has_its_buttons_and_their_file():
             stored = checkout.PAGES / try_it.FOLDER / f"{path.stem}.json"
             assert json.loads(stored.read_text("utf-8")) == expected
     assert with_buttons > 15
+
+
+CHAPTER = """\
+GAIN = 2
+
+
+def prepare(x):
+    doubled = GAIN * np.array(x)
+    torch.set_num_threads(1)
+    return doubled
+
+
+def twice(x):
+    if x:
+        return 2 * x
+    return x"""
+
+
+@pytest.mark.parametrize(
+    ("source", "runs_as"),
+    [
+        ("y = chapter.prepare(x)", "GAIN = 2\ndoubled = GAIN * np.array(x)\ntorch.set_num_threads(1)\ny = doubled"),
+        ("doubled = chapter.prepare(x)", "GAIN = 2\ndoubled = GAIN * np.array(x)\ntorch.set_num_threads(1)"),
+        ("chapter.prepare([1])", "GAIN = 2\nx = [1]\ndoubled = GAIN * np.array(x)\ntorch.set_num_threads(1)"),
+        ("print(chapter.prepare(x))", "print(chapter.prepare(x))"),
+        ("y = chapter.prepare(x=1)", "y = chapter.prepare(x=1)"),
+        ("y = chapter.twice(x)", "y = chapter.twice(x)"),
+        ("y = 2 # of other.prepare(x)", "y = 2 # of other.prepare(x)"),
+    ],
+)
+def test_a_folded_cell_runs_the_statements_of_the_function_that_it_calls(tmp_path, source, runs_as):
+    """So a page can leave out those that need more than NumPy."""
+    imports = small_book.module(tmp_path, CHAPTER)
+    assert ChapterCode([imports], tmp_path).in_place(source) == runs_as
+    assert try_it.page([imports, code("b", source, tags=["try-it"])], tmp_path)["cells"][0][1] == runs_as
 
 
 # A run

@@ -3,7 +3,9 @@
 import json
 
 import pytest
+from helpers.small_book import code, module
 from helpers.typed_numbers import found_in, found_in_alt
+from subnorm_book.evidence.chapter_code import ChapterCode
 
 from tools import checkout
 from tools.refresh import notebooks
@@ -89,10 +91,21 @@ def test_page(path):
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 def test_notebook(path):
-    cells = json.loads(path.read_text("utf-8"))["cells"]
+    faults = faults_of(json.loads(path.read_text("utf-8"))["cells"])
+    assert not faults, "\n".join(faults)
+
+
+def faults_of(cells):
     faults = []
+    behind = ChapterCode(cells, checkout.ROOT)
     for n, cell in enumerate(cells, 1):
         source = "".join(cell["source"])
-        found = found_in(source) if cell["cell_type"] == "markdown" else found_in_alt(source)
+        found = found_in(source) if cell["cell_type"] == "markdown" else found_in_alt(behind.expanded(source))
         faults += [f"cell {n}, line {line}: {match!r} in {sentence!r}" for line, match, sentence in found]
-    assert not faults, "\n".join(faults)
+    return faults
+
+
+def test_a_typed_result_in_a_function_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkout, "ROOT", tmp_path)
+    cell = module(tmp_path, 'def draw(fig):\n    figures.show(fig, "It falls to 0.5.")')
+    assert faults_of([cell, code(source="chapter.draw(fig)")]) == ["cell 2, line 8: '0.5' in 'It falls to 0.5.'"]

@@ -1,8 +1,9 @@
 """Tie the numbers that the text calls chosen, {given}`120`, to the code that chose them.
 
 A number has to be one of the constants that the code of its own section uses: a literal there, or the value of a name
-that the section uses, which a cell or a module of the package gives it. A section without code, such as a summary,
-speaks of the whole notebook. For every other number `test_chosen_numbers.py` has a row that says what it is.
+that the section uses, which a cell or a module of the package gives it. The code of a section includes the functions of
+its chapter that it calls. A section without code, such as a summary, speaks of the whole notebook. For every other
+number `test_chosen_numbers.py` has a row that says what it is.
 """
 
 import ast
@@ -16,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from subnorm_book.evidence.chapter_code import PACKAGE, ChapterCode
 
 from tools import checkout
 from tools.refresh import notebooks
@@ -56,8 +58,8 @@ def tree_of(text):
     return ast.parse(text)
 
 
-def parsed(cells):
-    return [tree_of(source(cell)) for cell in cells if cell["cell_type"] == "code"]
+def parsed(cells, code):
+    return [tree_of(code.expanded(source(cell))) for cell in cells if cell["cell_type"] == "code"]
 
 
 def numbers_in(node):
@@ -113,7 +115,7 @@ def imported(trees):
     found = {}
     for node in (node for tree in trees for node in ast.walk(tree)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("subnorm"):
-            for alias in node.names:
+            for alias in node.names if node.module != PACKAGE else ():
                 whole = f"{node.module}.{alias.name}"
                 module = module_tree(whole) is not None
                 found[alias.asname or alias.name] = (whole, "") if module else (node.module, alias.name)
@@ -145,7 +147,8 @@ def assigned(trees):
 
 def numbers_of(section, notebook):
     """The numbers that the code of a section uses; those of the notebook if the section has no code."""
-    whole, own = parsed(notebook), parsed(section)
+    code = ChapterCode(notebook, checkout.ROOT)
+    whole, own = parsed(notebook, code), parsed(section, code)
     own = own or whole
     modules, names, found = imported(tuple(whole)), assigned(tuple(whole)), set()
     found |= set().union(*(numbers for name, numbers in names.items() if name.isupper()))

@@ -64,6 +64,14 @@ def notebook(folder, *cells, name="03-norms"):
     path.write_text(json.dumps(book), "utf-8")
 
 
+def module(folder, text):
+    """Write the module of the notebook's chapter; the cell that imports it."""
+    path = folder / "subnorm_lab" / "chapters" / "norms.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'"""Figures and proofs."""\n\nfrom subnorm_lab import figures, warmup\n\n\n{text}\n', "utf-8")
+    return code(source="from subnorm_lab.chapters import norms as chapter")
+
+
 def markdown(text):
     return {"cell_type": "markdown", "id": "m", "metadata": {}, "source": [text]}
 

@@ -4,7 +4,10 @@ import json
 import re
 
 import pytest
+from helpers import small_book
+from subnorm_book.evidence.chapter_code import ChapterCode
 
+from tools import checkout
 from tools.refresh import NOTEBOOKS
 
 FOLDED = {"hide-input", "checked"}
@@ -18,8 +21,9 @@ def visible(book):
 
 
 def faults_of(book, main):
-    code = visible(book)
-    yield from (f"a proof in a visible cell: {source[:60]!r}" for source in code if PROOF.search(source))
+    code, behind = visible(book), ChapterCode(book["cells"], checkout.ROOT)
+    proofs = [source for source in code if PROOF.search(behind.expanded(source))]
+    yield from (f"a proof in a visible cell: {source[:60]!r}" for source in proofs)
     lines = sum(bool(line.strip()) for source in code for line in source.splitlines())
     if main and lines > LINES:
         yield f"{lines} visible lines of code, limit {LINES}"
@@ -48,3 +52,10 @@ def cell(source, *tags):
 )
 def test_the_test(cells, expected):
     assert len(list(faults_of({"cells": cells}, main=True))) == expected
+
+
+def test_a_visible_call_of_a_proof_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkout, "ROOT", tmp_path)
+    imports = small_book.module(tmp_path, "def prove(x):\n    assert x == 1")
+    assert len(list(faults_of({"cells": [imports, cell("chapter.prove(1)")]}, main=True))) == 1
+    assert list(faults_of({"cells": [imports, cell("chapter.prove(1)", "checked")]}, main=True)) == []

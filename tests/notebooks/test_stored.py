@@ -1,5 +1,6 @@
 """Guards for the stored notebooks, which nbval takes for granted; each is tested on a planted fault."""
 
+import ast
 import copy
 import itertools
 import json
@@ -7,7 +8,7 @@ import re
 
 import pytest
 
-from tools import refresh
+from tools import checkout, refresh
 from tools.refresh import NOTEBOOKS, notebooks
 
 SHOWN, FOLDED = 40, 60  # lines of a code cell: one idea; a folded one draws a figure
@@ -129,6 +130,23 @@ def test_notebook_as_stored(path):
     book = json.loads((NOTEBOOKS / path).read_text("utf-8"))
     faults = [fault for guard in GUARDS for fault in guard(book)]
     assert not faults, "\n".join(faults)
+
+
+def long(path):
+    """The functions of a chapter's module that have more lines than a folded cell may have."""
+    functions = [node for node in ast.parse(path.read_text("utf-8")).body if isinstance(node, ast.FunctionDef)]
+    return [node.name for node in functions if node.end_lineno - node.lineno > FOLDED]
+
+
+@pytest.mark.parametrize("path", sorted(checkout.ROOT.glob("subnorm_lab/chapters/*.py")), ids=lambda path: path.stem)
+def test_a_function_is_no_longer_than_a_folded_cell(path):
+    assert long(path) == []
+
+
+def test_a_long_function_is_found(tmp_path):
+    for lines, found in ((FOLDED, []), (FOLDED + 1, ["prove"])):
+        (tmp_path / "norms.py").write_text("def prove():\n" + "    x = 1\n" * lines, "utf-8")
+        assert long(tmp_path / "norms.py") == found
 
 
 def code(count, source, *outputs, tags=()):

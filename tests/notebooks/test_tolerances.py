@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tools import checkout
 from tools.refresh import notebooks
+
+MODULES = sorted(checkout.ROOT.glob("subnorm_lab/chapters/*.py"))
 
 
 def loose(cell: str) -> list[str]:
@@ -27,9 +30,10 @@ def loose(cell: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*notebooks(), *MODULES], ids=lambda path: path.stem)
 def test_no_tolerance_is_left_to_its_default(path: Path) -> None:
-    cells = json.loads(path.read_text("utf-8"))["cells"]
+    text = path.read_text("utf-8")
+    cells = json.loads(text)["cells"] if path.suffix == ".ipynb" else [{"cell_type": "code", "source": [text]}]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert [call for cell in code if not cell.startswith("%") for call in loose(cell)] == []
 

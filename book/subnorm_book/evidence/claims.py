@@ -2,13 +2,13 @@
 
 A claim has an id at the end of its sentence: {claim}`03-ignores-shift`. Its evidence is
 
-- code cells tagged `claim:03-ignores-shift`, which must assert something;
+- code cells tagged `claim:03-ignores-shift`, which must assert something, they or the functions that they call;
 - the items after the id in the role: `test:tests/package/test_norms.py::test_name`, `bib:ba2016layer`, `claim:02-sum`
   for another claim, or `record:subnorm_lab/experiments/records/warmup.json`.
 
 A record is a stored measurement: a JSON file with an entry "command" that repeats it. A pattern, such as
 `record:subnorm/timing/records/cpu-*.json`, names the newest of several. A cell that asserts something about stored
-values does not measure them, so its claims must name the record; `claim_records` finds these cells from their code.
+values does not measure them, so its claims must name the record; `records` finds these cells from their code.
 If such a cell also compares the record with a new run, tag it `spot-check`: then it counts as a measurement too.
 
 The directive {claims} counts and lists all claims. A claim without evidence, missing evidence and a repeated id are
@@ -26,6 +26,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import docname_join, logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 from subnorm_book import BEFORE_LINKS, page_data
+from subnorm_book.evidence import chapter_code
 from subnorm_book.evidence.records import Stored, newest
 from subnorm_book.teaching.row_filter import row_filter
 
@@ -69,18 +70,19 @@ def collect(app, doctree):
         {"name": node["name"], "rests": node["rests"], "line": node.line, "sentence": sentence(node)}
         for node in doctree.findall(claim)
     ]
-    stored = Stored()
+    code = chapter_code.of_page(env)
+    stored = Stored(code)
     env.claim_cells[env.docname] = [
         {"name": tag.removeprefix(TAG), "anchor": anchor, "reads": reads, "measures": measures, "fault": fault}
         for cell in doctree.findall(nodes.container)
         if cell.get("nb_element") == "cell_code"
-        for tags, anchor, reads, measures, fault in [support(cell, stored)]
+        for tags, anchor, reads, measures, fault in [support(cell, stored, code)]
         for tag in tags
         if tag.startswith(TAG)
     ]
 
 
-def support(cell, stored):
+def support(cell, stored, code):
     """The tags of a cell, an anchor for links, whether it asserts something about stored values and about new ones,
     and the fault that disqualifies it, if any."""
     tags = cell["cell_metadata"].get("tags", [])
@@ -90,7 +92,7 @@ def support(cell, stored):
     fault = None
     if any(tag.startswith(TAG) for tag in tags):
         cell["ids"].append(anchor)
-        if not re.search(r"^\s*assert\b", source, flags=re.MULTILINE):
+        if not re.search(r"^\s*assert\b", code.expanded(source), flags=re.MULTILINE):
             fault = "rests on a cell that asserts nothing"
         if "nbval-ignore-output" in tags:
             fault = "rests on a cell whose output is not compared"

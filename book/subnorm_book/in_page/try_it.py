@@ -2,8 +2,9 @@
 
 A page has Python with NumPy, and of our packages the modules in packs.py. A run begins with no names. It first runs
 the earlier cells with a button that the page shows, and all earlier cells tagged `try-it-first`; it passes over their
-statements that need another library. So tag a cell `try-it-first` if a later cell with a button uses what it imports,
-draws or computes, and the page hides it. Tag no slow cell so: every run below it waits for it.
+statements that need another library, also those of the functions of the chapter that they call. So tag a cell
+`try-it-first` if a later cell with a button uses what it imports, draws or computes, and the page hides it. Tag no slow
+cell so: every run below it waits for it.
 
 A run goes on through the hidden cells with a button that follow, such as the table that shows what the cell computed.
 
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from docutils import nodes
 from subnorm_book import BEFORE_SPHINX, html_nodes
+from subnorm_book.evidence.chapter_code import ChapterCode
 from subnorm_book.in_page import editor, packs
 
 TAG, FIRST = "try-it", "try-it-first"
@@ -66,8 +68,13 @@ def page(cells, root):
                 "drawn": any(draws(later) for later, _ in code[k:]),
             }
     run = [cell for cell, _ in code if {TAG, FIRST} & set(tags(cell))]
-    stored = [[cell["id"], source(cell), raises(cell), is_shown(cell) or FIRST in tags(cell)] for cell in run]
-    return {"packs": packs_of(map(source, run), root), "cells": stored, "tries": tries}
+    behind = ChapterCode(cells, root)
+    sources = [behind.in_place(source(cell)) for cell in run]
+    stored = [
+        [cell["id"], text, raises(cell), is_shown(cell) or FIRST in tags(cell)]
+        for cell, text in zip(run, sources, strict=True)
+    ]
+    return {"packs": packs_of(sources, root), "cells": stored, "tries": tries}
 
 
 def following(code, section):

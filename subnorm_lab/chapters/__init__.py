@@ -1,0 +1,1 @@
+"""Figures and proofs of the chapters, one module for each notebook."""
