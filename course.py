@@ -34,9 +34,11 @@ def serve_book(args: argparse.Namespace) -> bool:
 
 
 def open_lab(_args: argparse.Namespace) -> bool:
-    """Open JupyterLab, and leave Ctrl+C to it, which asks before it stops."""
+    """Open the start page in JupyterLab, and leave Ctrl+C to it, which asks before it stops."""
     signal.signal(signal.SIGINT, lambda *_: None)
-    return checkout.call([checkout.PYTHON, "-m", "jupyterlab"], cwd=checkout.ROOT / "notebooks") == 0
+    defaults = filter(None, [os.environ.get("JUPYTER_CONFIG_PATH"), str(checkout.ROOT / "tools" / "jupyterlab")])
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(defaults)  # the reader's own settings count more
+    return checkout.call([checkout.PYTHON, "-m", "jupyterlab", "README.md"], cwd=checkout.ROOT / "notebooks") == 0
 
 
 def refresh(args: argparse.Namespace) -> bool:

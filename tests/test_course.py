@@ -160,7 +160,7 @@ def test_a_character_that_the_output_lacks_is_no_error():
     [
         ("build", READ, []),
         ("serve --port 8001", READ, ["serve 8001"]),
-        ("lab", RUN, ["jupyterlab"]),
+        ("lab", RUN, ["jupyterlab README.md"]),
         ("refresh a.ipynb", RUN, [f"refresh.py {os.path.abspath('a.ipynb')}"]),  # noqa: PTH100
         ("test", TEST, ["tests None"]),
         ("test package", TEST, ["tests package"]),
