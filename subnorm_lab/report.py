@@ -9,10 +9,10 @@ SAID = "said"
 
 
 def say(name: str, value: float, spec: str = ".2f", noise: float = 1e-6) -> None:
-    """Show ``name = value`` under the cell, rounded, so that prose can quote it with the role ``{val}``.
+    """Show ``name = value`` under the cell, rounded, so that prose can quote it.
 
     Args:
-        name: the name by which prose quotes the number: ``{val}`03:name``` for chapter 03.
+        name: the name by which prose quotes the number: ``0.5<!-- 03:name -->`` for chapter 03.
         value: the measured number.
         spec: format, as in :func:`format`.
         noise: relative error to expect on another machine: 1e-6 for plain arithmetic, 1e-4 for a trained value.

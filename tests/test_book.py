@@ -177,5 +177,7 @@ def test_every_part_of_the_extension_is_in_its_order():
     """A part that nobody loads would change nothing, and nobody would notice."""
     local = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["sphinx"]["local_extensions"]
     assert local == {"subnorm_book": "book"}
-    files = (ROOT / "book" / "subnorm_book").glob("*/*.py")
-    assert sorted(PARTS) == sorted(f"{f.parent.name}.{f.stem}" for f in files if "\ndef setup(" in f.read_text("utf-8"))
+    files = (ROOT / "book" / "subnorm_book").rglob("*.py")
+    parts = [f for f in files if "\ndef setup(" in f.read_text("utf-8") and f.name != "__init__.py"]
+    folder = ROOT / "book" / "subnorm_book"
+    assert sorted(PARTS) == sorted(".".join(f.relative_to(folder).with_suffix("").parts) for f in parts)

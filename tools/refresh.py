@@ -3,6 +3,7 @@
 Two runs on the same machine write the same bytes, so a difference in git is a difference in a result.
 """
 
+import json
 import os
 import sys
 import time
@@ -14,7 +15,12 @@ from nbclient.exceptions import CellExecutionError
 
 from subnorm_lab import _files
 
-NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "book"))
+
+from subnorm_book import notebook_text  # noqa: E402, it lies in the book's folder
+
+NOTEBOOKS = ROOT / "notebooks"
 # one NumPy thread, as in the tests; the kernels inherit it
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # store live figures as still pictures with their tables
@@ -88,6 +94,20 @@ def refresh(path: Path) -> bool:
     return True
 
 
+def renew_numbers() -> None:
+    """Write into the prose of all notebooks the numbers that their cells say now."""
+    reader = notebook_text.reader_of(ROOT)
+    for path in notebooks():
+        book = json.loads(path.read_text("utf-8"))
+        before = json.dumps(book)
+        for cell in book["cells"]:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = reader.renewed("".join(cell["source"])).splitlines(keepends=True)
+        if json.dumps(book) != before:
+            _files.write(path, json.dumps(book, indent=1, ensure_ascii=False) + "\n")
+            print(f"{path.name}: its text quotes the new numbers")
+
+
 def children_cpu() -> float:
     """CPU seconds of all finished kernels (0 on Windows, which does not count them)."""
     times = os.times()
@@ -101,4 +121,5 @@ if __name__ == "__main__":
             sys.exit(f"{path} is not a notebook. Name files in {NOTEBOOKS}, or none to refresh them all.")
     # run all of them, even after a failure
     stored = [refresh(path) for path in wanted]
+    renew_numbers()
     sys.exit(not all(stored))

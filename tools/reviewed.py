@@ -10,11 +10,15 @@ number in the words for a figure does. Run the command, read the diff, and commi
 import ast
 import json
 import re
+import sys
 from pathlib import Path
 
-from book.subnorm_book.evidence.chapter_code import ChapterCode
-
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "book"))
+
+from subnorm_book import notebook_text  # noqa: E402, it lies in the book's folder
+from subnorm_book.evidence.chapter_code import ChapterCode  # noqa: E402
+
 STORED = ROOT / "tests" / "book" / "reviewed.json"
 
 HEADING = re.compile(r"^#{1,4} (.*)$", flags=re.MULTILINE)
@@ -35,7 +39,7 @@ def pages():
         if path.suffix == ".md":
             yield path, path.read_text("utf-8"), []
         else:
-            cells = json.loads(path.read_text("utf-8"))["cells"]
+            cells = notebook_text.read_file(path)["cells"]
             texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
             yield path, "\n\n".join(texts), cells
 

@@ -7,6 +7,7 @@ runs the handlers of an event by priority, and those of equal priority in the or
 PARTS = (
     "output.faster_build",
     "output.prerender",
+    "notebook_text",  # before what it reads is looked at
     "evidence.values",
     "evidence.claims",
     "teaching.key_equations",

@@ -131,8 +131,8 @@ def _read() -> dict[str, Any]:
 
 
 def sources() -> dict[str, str]:
-    """The address of each source, by its key in the bibliography."""
-    return dict(_read()["sources"])
+    """A Markdown link to each source, in the words of the bibliography, by its key there."""
+    return {key: f"[{about['cited']}]({about['address']})" for key, about in _read()["sources"].items()}
 
 
 def devices() -> dict[str, Device]:

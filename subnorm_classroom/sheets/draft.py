@@ -21,7 +21,7 @@ from subnorm_lab.checks.edited import text_of
 from subnorm_lab.checks.exercise import Exercise
 
 HELP = "put cells for new exercises into the source notebook of a set"
-FOLDED = "```{{admonition}} {}\n:class: dropdown\nTODO\n```"
+FOLDED = "<details><summary>{}</summary>\n\nTODO\n\n</details>"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

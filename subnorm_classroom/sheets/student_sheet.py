@@ -16,7 +16,7 @@ from typing import Any
 import subnorm
 from subnorm_classroom.errors import Refusal
 from subnorm_classroom.sheets import packing
-from subnorm_classroom.sheets.plain import plain
+from subnorm_classroom.sheets.plain import plain, title_of
 from subnorm_lab import checks
 from subnorm_lab.checks.exercise import Exercise
 
@@ -100,7 +100,7 @@ def student(source: Notebook, name: str, own: Sequence[Exercise] = ()) -> Notebo
         }
         try:
             if cell["cell_type"] == "markdown":
-                made["source"] = plain(cell["source"], ROOT / "notebooks")
+                made["source"] = plain(cell["source"])
             else:
                 made.update(execution_count=None, outputs=[])
                 made["source"] = emptied(cell["source"])[0] if "answer" in tags(cell) else cell["source"]
@@ -157,7 +157,7 @@ def for_nbgrader(source: Notebook, name: str) -> Notebook:
     book["cells"] = [cell for cell in book["cells"] if "solution-only" not in tags(cell)]
     for cell in book["cells"]:
         if cell["cell_type"] == "markdown":
-            cell["source"] = plain(cell["source"], ROOT / "notebooks")
+            cell["source"] = plain(cell["source"])
         else:
             cell.update(execution_count=None, outputs=[])
     book["cells"][0]["source"] += f"\n\n{packing.needs(checks.SETS[name])}"
@@ -220,7 +220,7 @@ def faults(source: Notebook, name: str, exercises: Sequence[Exercise]) -> Iterat
 
 def level_line(exercise: Exercise) -> str:
     """What a task says of its exercise."""
-    chapter = f"{{doc}}`/notebooks/{exercise.chapter}`"
+    chapter = f"[{title_of(ROOT / 'notebooks' / f'{exercise.chapter}.ipynb')}](../{exercise.chapter}.ipynb)"
     return f"Level {exercise.level} · {exercise.minutes} minutes · goes with {chapter}: {exercise.objective}."
 
 
@@ -242,8 +242,8 @@ def task_faults(cell: Cell, name: str, k: int, exercise: Exercise) -> Iterator[s
         yield f"it must begin with its heading: ## {k} · …"
     if (line := level_line(exercise)) not in cell["source"].split("\n"):
         yield f"this line is missing: {line}"
-    if not re.search(r"\{admonition\} Hint\n:class: dropdown\n", cell["source"]):
-        yield "the hint is missing: an admonition with the title Hint, of class dropdown"
+    if "<details><summary>Hint</summary>\n" not in cell["source"]:
+        yield "the hint is missing: <details><summary>Hint</summary>, its lines, </details>"
 
 
 def answer_faults(cell: Cell, name: str, k: int, exercise: Exercise) -> Iterator[str]:
@@ -268,8 +268,8 @@ def check_faults(cell: Cell, name: str, k: int, exercise: Exercise) -> Iterator[
 def solution_faults(cell: Cell, name: str, k: int, exercise: Exercise) -> Iterator[str]:
     if cell["cell_type"] != "markdown" or "solution-only" not in tags(cell):
         yield "it must be a Markdown cell, tagged solution-only"
-    if not re.search(r"\{admonition\} Solution\n:class: dropdown\n", cell["source"]):
-        yield "the solution must be folded: an admonition with the title Solution, of class dropdown"
+    if "<details><summary>Solution</summary>\n" not in cell["source"]:
+        yield "the solution must be folded: <details><summary>Solution</summary>, its lines, </details>"
 
 
 PARTS = {"task": task_faults, "answer": answer_faults, "check": check_faults, "solution": solution_faults}

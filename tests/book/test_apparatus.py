@@ -1,10 +1,10 @@
 """Every page for learners has a box of objectives, predictions, quick checks, exercises and further reading."""
 
-import json
 import re
 
 import pytest
 from helpers import quick_check_texts
+from subnorm_book import notebook_text
 
 from tools.checkout import chapters
 
@@ -12,7 +12,7 @@ SECTIONS = ["Quick checks", "Summary", "Exercises", "Further reading"]
 
 
 def text(path):
-    cells = json.loads(path.read_text("utf-8"))["cells"]
+    cells = notebook_text.read_file(path)["cells"]
     return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
 
 

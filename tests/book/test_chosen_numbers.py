@@ -8,6 +8,7 @@ import json
 import pytest
 from helpers import small_book
 from helpers.chosen_numbers import in_notebook, in_text, named, rounded_to
+from subnorm_book import notebook_text
 
 from tools import checkout
 from tools.refresh import notebooks
@@ -114,14 +115,14 @@ def test_page(path):
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 def test_notebook(path):
-    assert faults(path.stem, in_notebook(json.loads(path.read_text("utf-8"))["cells"])) == []
+    assert faults(path.stem, in_notebook(notebook_text.read_file(path)["cells"])) == []
 
 
 def test_every_row_is_needed():
     needed = set()
     for path in [*PAGES, *notebooks()]:
         text = path.read_text("utf-8")
-        found = in_text(text) if path.suffix == ".md" else in_notebook(json.loads(text)["cells"])
+        found = in_text(text) if path.suffix == ".md" else in_notebook(notebook_text.read_file(path)["cells"])
         needed |= {(path.stem.partition("-")[0], number) for number, _, tied in found if not tied}
     examples = {(name, number) for name, numbers in EXAMPLES.items() for number in numbers}
     assert {*SETTINGS, *examples} - needed == set()
@@ -146,7 +147,7 @@ def with_number(cells, old, new):
 )
 def test_another_number_is_noticed(name, old, new):
     path = next(path for path in notebooks() if path.stem.startswith(f"{name}-"))
-    text = json.dumps(json.loads(path.read_text("utf-8"))["cells"])
+    text = json.dumps(notebook_text.read_file(path)["cells"])
     assert old in text
     cells = json.loads(text.replace(old, new))
     for cell, before in zip(cells, json.loads(text), strict=True):

@@ -1,9 +1,9 @@
 """Every point of a summary and every row of a comparison table needs a claim."""
 
-import json
 import re
 
 import pytest
+from subnorm_book import notebook_text
 
 from tools.checkout import chapters
 
@@ -59,7 +59,7 @@ def unclaimed(cells):
 
 @pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
 def test_notebook(path):
-    assert list(unclaimed(json.loads(path.read_text("utf-8"))["cells"])) == []
+    assert list(unclaimed(notebook_text.read_file(path)["cells"])) == []
 
 
 def markdown(text):

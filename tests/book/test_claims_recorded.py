@@ -1,12 +1,12 @@
 """A claim whose cell asserts something about stored measurements names the record; which cells these are is read from
 their code."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 from helpers.small_book import module
+from subnorm_book import notebook_text
 from subnorm_book.evidence.chapter_code import ChapterCode
 from subnorm_book.evidence.records import Stored, newest
 
@@ -18,7 +18,7 @@ ROLE = re.compile(r"\{claim\}`([^`]+)`")
 
 
 def cells(path):
-    return json.loads(path.read_text("utf-8"))["cells"]
+    return notebook_text.read_file(path)["cells"]
 
 
 def reading(cells, root=ROOT):

@@ -9,6 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 from helpers import quick_check_texts
 from helpers.small_book import build, html, page
+from subnorm_book import notebook_text
 
 import subnorm.numpy
 from tools.checkout import chapters
@@ -168,7 +169,7 @@ NUMBER = re.compile(r"(?<![\w.])[-−]?\d+(?:,\d{3})*(?:\.\d+)?")
 
 def book_checks():
     for path in chapters():
-        cells = json.loads(path.read_text("utf-8"))["cells"]
+        cells = notebook_text.read_file(path)["cells"]
         for cell in cells:
             if cell["cell_type"] == "markdown":
                 for check in quick_check_texts.found_in("".join(cell["source"])):

@@ -2,10 +2,12 @@
 
 import ast
 import importlib
+import json
 import re
 from pathlib import Path
 
 import pytest
+from subnorm_book import notebook_text
 
 from tools.refresh import notebooks
 
@@ -67,7 +69,8 @@ def test_every_reference_can_be_opened():
 
 def test_every_reference_is_cited():
     keys = re.findall(r"^@\w+\{(\w+),", (ROOT / "book/references.bib").read_text("utf-8"), flags=re.MULTILINE)
-    pages = [*ROOT.glob("book/*.md"), *notebooks()]
-    roles = re.findall(r"\{(?:cite[\w:]*|claim)\}`([^`]+)`", "".join(path.read_text("utf-8") for path in pages))
+    texts = [path.read_text("utf-8") for path in ROOT.glob("book/*.md")]
+    texts += [json.dumps(notebook_text.read_file(path)) for path in notebooks()]
+    roles = re.findall(r"\{(?:cite[\w:]*|claim)\}`([^`]+)`", "".join(texts))
     cited = set(re.findall(r"\w+", " ".join(roles)))
     assert [key for key in keys if key not in cited] == []

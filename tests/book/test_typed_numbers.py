@@ -1,10 +1,9 @@
 """No result is typed by hand on a page, in a notebook or in the alt text of a figure."""
 
-import json
-
 import pytest
 from helpers.small_book import code, module
 from helpers.typed_numbers import found_in, found_in_alt
+from subnorm_book import notebook_text
 from subnorm_book.evidence.chapter_code import ChapterCode
 
 from tools import checkout
@@ -91,7 +90,7 @@ def test_page(path):
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 def test_notebook(path):
-    faults = faults_of(json.loads(path.read_text("utf-8"))["cells"])
+    faults = faults_of(notebook_text.read_file(path)["cells"])
     assert not faults, "\n".join(faults)
 
 

@@ -1,11 +1,11 @@
 """Every exhibit: its test tells the bug from the fix, its check names the bug, and the page shows both."""
 
 import ast
-import json
 import re
 
 import numpy as np
 import pytest
+from subnorm_book import notebook_text
 
 from subnorm_lab import museum
 from subnorm_lab.checks.collect import collect
@@ -66,7 +66,7 @@ def test_a_fix_gets_its_verdict_in_class(capsys):
 
 
 def cells(kind):
-    return ["".join(c["source"]) for c in json.loads(PAGE.read_text("utf-8"))["cells"] if c["cell_type"] == kind]
+    return ["".join(c["source"]) for c in notebook_text.read_file(PAGE)["cells"] if c["cell_type"] == kind]
 
 
 def shown(name):

@@ -1,10 +1,10 @@
 """The page of symptoms: each entry shows its message, says cause and fix, links to a chapter, and is repaired."""
 
 import copy
-import json
 import re
 
 import pytest
+from subnorm_book import notebook_text
 
 from tools.refresh import NOTEBOOKS
 
@@ -54,7 +54,7 @@ def faults_of(book):
 
 
 def stored():
-    return json.loads(PAGE.read_text("utf-8"))
+    return notebook_text.read_file(PAGE)
 
 
 def test_every_symptom_is_reproduced_explained_and_fixed():

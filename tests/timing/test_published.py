@@ -27,7 +27,7 @@ def number(text):
 def test_every_number_is_in_its_quote_and_has_a_source(entry):
     assert re.search(number(entry["printed"]), entry["quote"])
     assert len(entry["quote"]) > len(entry["printed"]) + 10  # words around the number
-    assert sources()[entry["source"]].startswith("https://")
+    assert re.fullmatch(r"\[[^][]+, \d{4}\]\(https://\S+\)", sources()[entry["source"]])
 
 
 def test_the_quote_of_a_stored_table_names_what_was_measured():
@@ -45,7 +45,8 @@ def test_every_source_is_used_and_in_the_bibliography():
     used = {entry["source"] for entry in [*STORED["devices"].values(), *STORED["rows"]]}
     assert used == set(sources())
     entries = dict(re.findall(r"^@\w+\{(\w+),(.*?)^\}", BIBLIOGRAPHY.read_text("utf-8"), re.MULTILINE | re.DOTALL))
-    assert {key: url for key, url in sources().items() if f"{{{url}}}" not in entries.get(key, "")} == {}
+    addresses = {key: about["address"] for key, about in STORED["sources"].items()}
+    assert {key: url for key, url in addresses.items() if f"{{{url}}}" not in entries.get(key, "")} == {}
 
 
 def test_no_result_of_ours_is_stored():

@@ -22,7 +22,7 @@ def cases(rng):
     parameter="sublayers", variants=[
         ("alpha = (2 N) ** 0.25", 2),
         ("alpha = (3 N) ** 0.25", 3,
-         "a single stack (an {term}`encoder` or a {term}`decoder`) of -> a {term}`decoder` that reads an encoder, of",
+         "a single stack (an encoder or a decoder) of -> a decoder that reads an encoder, of",
          "each block has two sublayers -> each block has three sublayers",
          "h / 3, 8) -> h / 3, 27)", "array([12.]) -> array([13.])"),
     ],
