@@ -1,6 +1,6 @@
 """How exact the LayerNorms of this package, PyTorch and JAX's libraries are on rows whose mean is far from 0.
 
-All read the same float32 rows, and are compared with the exact result, computed with 60 decimal digits. The unit of an
+All read the same float32 rows, and are compared with the exact result, computed with 70 decimal digits. The unit of an
 error is float32's machine epsilon times the largest entry of the exact row.
 
 JAX, Flax and Equinox are not among the course's requirements: install ``jax flax equinox`` to measure them.
@@ -33,24 +33,25 @@ def rows(mean: float) -> Array:
     return (mean + rng.standard_normal((ROWS, FEATURES))).astype(np.float32)
 
 
-def exact(row: Array) -> Array:
-    """LayerNorm of one row, rounded to float64 once at the end."""
-    with localcontext(prec=60):
-        values = [Decimal(float(value)) for value in row]
-        mean = sum(values, Decimal(0)) / len(values)
-        deviations = [value - mean for value in values]
-        mean_square = sum((value * value for value in deviations), Decimal(0)) / len(values)
-        root = (mean_square + Decimal(EPS)).sqrt()
-        return np.array([float(value / root) for value in deviations])
+def exact(row: Array, centred: bool) -> list[Decimal]:
+    """LayerNorm of one row, or RMSNorm if it is not centred, in the decimal digits of the context."""
+    values = [Decimal(float(value)) for value in row]
+    mean = sum(values, Decimal(0)) / len(values) if centred else Decimal(0)
+    deviations = [value - mean for value in values]
+    mean_square = sum((value * value for value in deviations), Decimal(0)) / len(values)
+    root = (mean_square + Decimal(EPS)).sqrt()
+    return [value / root for value in deviations]
 
 
-def error(norm: Callable[[Array], Array], x: Array) -> float:
-    """The largest error of a norm in rows of x, in float32's machine epsilons."""
-    worst = 0.0
-    for y, row in zip(norm(x), x, strict=True):
-        right = exact(row)
-        worst = max(worst, float(np.abs(y - right).max() / np.abs(right).max()) / 2.0**-23)
-    return worst
+def error(norm: Callable[[Array], Array], x: Array, centred: bool = True) -> float:
+    """The largest error of a norm in rows of x, in machine epsilons of its dtype, against 70 decimal digits."""
+    worst = Decimal(0)
+    with localcontext(prec=70):
+        for result, row in zip(norm(x), x, strict=True):
+            right = exact(row, centred)
+            unit = Decimal(float(np.finfo(x.dtype).eps)) * max(map(abs, right))
+            worst = max(worst, *(abs(Decimal(float(y)) - r) / unit for y, r in zip(result, right, strict=True)))
+    return float(worst)
 
 
 def here() -> dict[str, Callable[[Array], Array]]:

@@ -9,6 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 from helpers.small_book import build, html, notebook, page
 from PIL import Image
+from subnorm_book import notebook_text
 from subnorm_book.teaching.live_figures import state, stored
 
 from conftest import LIMIT, pixels, worst_block
@@ -187,7 +188,7 @@ def test_a_phrase_beyond_a_slider_is_a_fault(value):
     "path", [path for path in chapters() if re.match(r"0[1-6]-", path.name)], ids=lambda path: path.stem
 )
 def test_the_prose_of_a_main_chapter_sets_a_figure(path):
-    cells = json.loads(path.read_text("utf-8"))["cells"]
+    cells = notebook_text.read_file(path)["cells"]
     assert any("{set}`" in "".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
 
 

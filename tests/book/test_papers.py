@@ -1,9 +1,13 @@
 """An arXiv number in the package names the paper that the bibliography has under it: same first author, same year."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+from subnorm_book import notebook_text
+
+from tools.refresh import notebooks
 
 ROOT = Path(__file__).parents[2]
 NUMBER = r"\d{4}\.\d{4,5}"
@@ -47,8 +51,9 @@ def faults_in(text, known):
 
 def test_every_paper_that_the_package_names():
     known, seen = papers(), 0
-    for path in [*ROOT.glob("subnorm*/**/*.py"), *ROOT.glob("book/*.md"), *ROOT.glob("notebooks/**/*.ipynb")]:
-        text = path.read_text("utf-8")
+    texts = {path: path.read_text("utf-8") for path in [*ROOT.glob("subnorm*/**/*.py"), *ROOT.glob("book/*.md")]}
+    texts |= {path: json.dumps(notebook_text.read_file(path)) for path in notebooks()}
+    for path, text in texts.items():
         seen += len(CITED.findall(text))
         assert list(faults_in(text, known)) == [], path.name
     assert seen > 50

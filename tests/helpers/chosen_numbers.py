@@ -173,6 +173,7 @@ def value(text):
 
 TEST = re.compile(r"test:(tests/[\w/]+\.py)::(\w+)")
 CLAIM = re.compile(r"\{claim\}`([^`]*)`")
+TO_A_PAGE = re.compile(r"\[[^][]*\]\([^():]*\.ipynb[^()]*\)")  # its title may hold a number
 PARAGRAPH = re.compile(r"\n\s*\n|\n(?=[-|] |\d+\. |#)")
 
 
@@ -230,7 +231,7 @@ def agrees(shown, numbers):
 
 def in_text(text, numbers=frozenset()):
     """(number, its sentence, whether code gives it) for each chosen number of a Markdown text."""
-    for paragraph in PARAGRAPH.split(text):
+    for paragraph in PARAGRAPH.split(TO_A_PAGE.sub("", text)):
         for match in GIVEN.finditer(paragraph):
             number = match[1] or match[2] or match[3].lower()
             if not match[1] and ("{cite" in paragraph or "bib:" in paragraph):

@@ -6,7 +6,6 @@ times the largest entry of the exact row.
 
 import math
 from collections.abc import Callable
-from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -16,31 +15,12 @@ import torch.nn.functional as F
 import subnorm.numpy as sn
 import subnorm.torch as st
 from subnorm.numpy import blocked
+from subnorm_lab.experiments.accuracy import EPS, error
 
 LIMIT = 4  # machine epsilons, as the docstring promises
-EPS = 1e-5
 
 Rows = np.ndarray
 Norm = Callable[[Rows], Rows]
-
-
-def exact(row: Rows, centred: bool) -> list[Decimal]:
-    values = [Decimal(float(value)) for value in row]
-    mean = sum(values) / len(values) if centred else Decimal(0)
-    deviations = [value - mean for value in values]
-    root = (sum(value * value for value in deviations) / len(values) + Decimal(EPS)).sqrt()
-    return [value / root for value in deviations]
-
-
-def error(norm: Norm, x: Rows, centred: bool) -> float:
-    """The largest error in the rows of x, (N, d), in machine epsilons."""
-    worst = Decimal(0)
-    with localcontext(prec=70):
-        for result, row in zip(norm(x), x, strict=True):
-            right = exact(row, centred)
-            unit = Decimal(float(np.finfo(x.dtype).eps)) * max(map(abs, right))
-            worst = max(worst, *(abs(Decimal(float(y)) - r) / unit for y, r in zip(result, right, strict=True)))
-    return float(worst)
 
 
 def on_tensors(f: Callable[[torch.Tensor], torch.Tensor]) -> Norm:
