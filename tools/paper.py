@@ -198,6 +198,7 @@ class Tags:
             names[name] = TextStringObject(f"{len(self.documents):03}-{k:05}")
             element.get_object()[NameObject("/ID")] = names[name]
             self.named += [names[name], element]
+        clear(tree.get("/IDTree"))
         todo = [document]
         while todo:
             element = todo.pop()
@@ -247,6 +248,14 @@ def tree_items(tree: Any) -> Iterator[tuple[Any, Any]]:
     yield from zip(flat[::2], flat[1::2], strict=True)
     for kid in tree.get("/Kids", ()):
         yield from tree_items(kid.get_object())
+
+
+def clear(tree: Any) -> None:
+    """Empty a tree that nothing points to any more: its names, counted by Chromium, are not the same in every run."""
+    for kid in () if tree is None else tree.get("/Kids", ()):
+        clear(kid.get_object())
+    if tree is not None:
+        tree.clear()
 
 
 def as_list(value: Any) -> list[Any]:
