@@ -73,32 +73,34 @@ def collect(app, doctree):
     code = chapter_code.of_page(env)
     stored = Stored(code)
     env.claim_cells[env.docname] = [
-        {"name": tag.removeprefix(TAG), "anchor": anchor, "reads": reads, "measures": measures, "fault": fault}
+        row
         for cell in doctree.findall(nodes.container)
         if cell.get("nb_element") == "cell_code"
-        for tags, anchor, reads, measures, fault in [support(cell, stored, code)]
-        for tag in tags
-        if tag.startswith(TAG)
+        for row in supported_claims(cell, stored, code)
     ]
 
 
-def support(cell, stored, code):
-    """The tags of a cell, an anchor for links, whether it asserts something about stored values and about new ones,
-    and the fault that disqualifies it, if any."""
+def supported_claims(cell, stored, code):
+    """For each claim of a cell: its name, an anchor for links, whether the cell asserts something about stored values
+    and about new ones, and the fault that disqualifies it, if any."""
     tags = cell["cell_metadata"].get("tags", [])
-    anchor = f"cell-{cell['cell_index']}"
+    names = [tag.removeprefix(TAG) for tag in tags if tag.startswith(TAG)]
     source = next((block.astext() for block in cell.findall(nodes.literal_block)), "")
-    reads = any(stored.cell(source))
+    reads = any(stored.cell(source))  # of every cell: it follows values from one cell to the next
+    if not names:
+        return
+    anchor = f"cell-{cell['cell_index']}"
+    cell["ids"].append(anchor)
     fault = None
-    if any(tag.startswith(TAG) for tag in tags):
-        cell["ids"].append(anchor)
-        if not re.search(r"^\s*assert\b", code.expanded(source), flags=re.MULTILINE):
-            fault = "rests on a cell that asserts nothing"
-        if "nbval-ignore-output" in tags:
-            fault = "rests on a cell whose output is not compared"
-        if SPOT_CHECK in tags and not reads:
-            fault = f"rests on a cell tagged {SPOT_CHECK} that reads no record"
-    return tags, anchor, reads, not reads or SPOT_CHECK in tags, fault
+    if not re.search(r"^\s*assert\b", code.expanded(source), flags=re.MULTILINE):
+        fault = "rests on a cell that asserts nothing"
+    if "nbval-ignore-output" in tags:
+        fault = "rests on a cell whose output is not compared"
+    if SPOT_CHECK in tags and not reads:
+        fault = f"rests on a cell tagged {SPOT_CHECK} that reads no record"
+    measures = not reads or SPOT_CHECK in tags
+    for name in names:
+        yield {"name": name, "anchor": anchor, "reads": reads, "measures": measures, "fault": fault}
 
 
 def sentence(node):
