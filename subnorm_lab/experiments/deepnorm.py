@@ -41,7 +41,7 @@ def deep_norm(stack: Stack) -> Stack:
 
 
 def untrained(kind: str, num_blocks: int, generator: torch.Generator) -> Stack:
-    """:func:`subnorm_lab.experiments.stack.untrained`, or for "deepnorm" its "post" with scaled weights."""
+    """:func:`~subnorm_lab.experiments.stack.untrained`, or for "deepnorm" its "post" with scaled weights."""
     if kind == "deepnorm":
         return deep_norm(stacks.untrained("post", num_blocks, generator))
     return stacks.untrained(kind, num_blocks, generator)

@@ -151,7 +151,7 @@ def untrained(
     d_model: int = 32,
     norm: str = "layer",
 ) -> LanguageModel:
-    """A model on :func:`subnorm_lab.experiments.stack.untrained` with two heads; arguments and errors as there."""
+    """A model on :func:`~subnorm_lab.experiments.stack.untrained` with two heads; arguments and errors as there."""
     stack = stacks.untrained(placement, num_blocks, generator, d_model, 2, norm)
     return LanguageModel(vocabulary, length, stack, generator)
 

@@ -13,7 +13,7 @@ from helpers.parts import need
 from helpers.visit import DESK, KEEPS_NOTHING, PHONE, POLICY_HOLDS, opened, strictly
 
 from subnorm_classroom.files import as_json
-from subnorm_classroom.sheets import variants
+from subnorm_classroom.sheets import class_sheets, variants
 from subnorm_classroom.sheets.student_sheet import check_line
 from subnorm_lab import checks
 from subnorm_lab.checks.collect import NEEDS
@@ -506,7 +506,7 @@ def test_the_code_of_an_own_sheet_makes_the_page_ask_for_its_variants(browser, s
     """Told by the address, kept, checked, downloaded and graded; and taken back."""
     need("bwrap")
     releases = (variants.Release("ex01", seed, ("Ada",)) for seed in range(100))
-    codes = {variants.code(one.exercises("Ada", checks.SETS["ex01"])): one for one in releases}
+    codes = {class_sheets.code(one.exercises("Ada", checks.SETS["ex01"])): one for one in releases}
     release = codes["0001200"]
     own = {ex.name: ex for ex in release.exercises("Ada", checks.SETS["ex01"]) if ex.chosen}
     room, faults = tmp_path / "class", []
