@@ -22,7 +22,7 @@ from subnorm_lab import figures, live, report
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["SUBNORM_STORED"] = "1"  # live figures as still pictures, as refresh stores them
 
-SVG = "image/svg+xml"
+SVG, PNG = "image/svg+xml", "image/png"
 BLOCK = 16  # pixels
 LAST_DIGIT = 2e-4  # relative; five digits are stored
 LIMIT = 5.0  # of 255; other threads and CPUs give at most 0.4; a point moved by 3 % or one wrong letter, more than 12
@@ -70,7 +70,7 @@ def stale(stored: list[dict[str, Any]], fresh: list[dict[str, Any]]) -> str | No
     """How a cell's stored outputs differ from the fresh ones, apart from what nbval compares; None if they do not."""
     both = [[output for output in outputs if "data" in output] for outputs in (stored, fresh)]
     said = [[report.said(output) for output in outputs] for outputs in both]
-    pictures = [[output["data"].get(SVG, output["data"].get("image/png")) for output in outputs] for outputs in both]
+    pictures = [[output["data"].get(kind) for output in outputs for kind in (SVG, PNG)] for outputs in both]
     lives = [[live.stored(output) for output in outputs] for outputs in both]
     if said[0] != said[1]:
         return f"the stored numbers are {said[0]}, the fresh ones {said[1]}"

@@ -31,6 +31,7 @@ LOOKS: dict[str, dict[str, str]] = {
 
 
 SHARP = 2  # image pixels of a PNG for each CSS pixel, in both directions
+STILL = 1.5  # the same, of a PNG that is shown where an SVG or a live figure is not
 HEAVY = 30_000  # bytes of an SVG on the wire; the book's heaviest plot has 10,200, and as PNG 127,000
 
 
@@ -63,8 +64,9 @@ def use_style() -> None:
 def show(fig: "Figure", alt: str, dpi: int = 120) -> None:
     """Show a figure, with an alt text for readers who cannot see it.
 
-    It is an SVG: sharp on every screen, a fraction of a PNG's bytes, and labelled in the reader's font. A plot of
-    thousands of points would be heavy as SVG; it is a PNG of two pixels for each CSS pixel, in both directions.
+    It is an SVG: sharp on every screen, a fraction of a PNG's bytes, and labelled in the reader's font. Beside it is a
+    PNG, because JupyterLab shows no SVG of a notebook that it does not trust. A plot of thousands of points would be
+    heavy as SVG; it is only a PNG, of two pixels for each CSS pixel, in both directions.
 
     Args:
         fig: the figure; it is closed.
@@ -81,13 +83,13 @@ def show(fig: "Figure", alt: str, dpi: int = 120) -> None:
     check_text("alt", alt)
     svg = _svg.drawn(fig, dpi)
     if len(gzip.compress(svg.encode())) <= HEAVY:
-        publish_display_data({"image/svg+xml": svg, "text/plain": alt})
+        pictures = {"image/svg+xml": svg, "image/png": with_palette(io.BytesIO(as_png(svg, STILL)))}
     else:
         file = io.BytesIO()
         fig.savefig(file, format="png", dpi=SHARP * dpi, facecolor="white")
-        png = with_palette(file, SHARP)
-        width = round(dpi * fig.get_figwidth())  # no height, so that it scales with the width on a narrow page
-        publish_display_data({"image/png": png, "text/plain": alt}, metadata={"image/png": {"width": width}})
+        pictures = {"image/png": with_palette(file, SHARP)}
+    width = round(dpi * fig.get_figwidth())  # no height, so that it scales with the width on a narrow page
+    publish_display_data({**pictures, "text/plain": alt}, metadata={"image/png": {"width": width}})
     plt.close(fig)
 
 

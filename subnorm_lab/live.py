@@ -43,6 +43,7 @@ COLOURS = {
 DASHES = {"-": "", "--": "7 4", ":": "2 4", "-.": "8 3 2 3"}
 SVG = "http://www.w3.org/2000/svg"
 DIGITS = 5  # more than a picture can show
+WIDTH = 608  # of a still picture, in CSS pixels: STILL of live.js
 
 Array = npt.NDArray[np.float64]
 
@@ -566,7 +567,7 @@ def still(spec: str) -> bytes:
     light = {**dict(re.findall(r"(--live-\w+): (#\w+)", style.split("}")[0])), "currentColor": "#222"}
     rules = re.findall(r"^\.live-picture ([^{]+\{[^}]+\})", style, re.MULTILINE)
     svg = renderer().eval(f"subnormLive.picture({spec}).svg").replace("<svg ", f'<svg xmlns="{SVG}" ', 1)
-    png = figures.as_png(_coloured(svg, light), 1.5, _coloured("\n".join(rules), light))
+    png = figures.as_png(_coloured(svg, light), figures.STILL, _coloured("\n".join(rules), light))
     return figures.with_palette(io.BytesIO(png))
 
 
@@ -583,7 +584,8 @@ def _publish(name: str, title: str, alt: str, spec: dict[str, Any]) -> None:
     spec = {"name": name, "title": title, "alt": alt, **spec}
     data = json.dumps(_plain(spec), ensure_ascii=False, separators=(",", ":"))
     if os.environ.get("SUBNORM_STORED"):
-        publish_display_data({"image/png": still(data), "text/plain": alt}, metadata={STORED: data})
+        metadata = {"image/png": {"width": WIDTH}, STORED: data}
+        publish_display_data({"image/png": still(data), "text/plain": alt}, metadata=metadata)
     else:
         style, script = STYLE.read_text("utf-8"), SCRIPT.read_text("utf-8")
         html = f"{markup(data)}<style>{style}</style><script>{script}</script>"

@@ -1,6 +1,5 @@
 """A notebook's plain Markdown becomes the book's roles and directives, and what is out of date is a fault."""
 
-import json
 import re
 
 import pytest
@@ -145,15 +144,6 @@ def test_a_notebook_is_read_below_its_title():
     assert table["outputs"][0]["data"]["text/markdown"] == "| {given}`2` |"
 
 
-RAW = re.compile(r"\{[a-z:]+\}`|^ *:{3,}|^\{\.|\$\$ *\(eq-|^\([\w-]+\)=", re.MULTILINE)
-
-
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
-def test_a_notebook_holds_plain_markdown_alone(path):
-    """Also what it prints; and it has no fault."""
-    read_file(path)
-    cells = json.loads(path.read_text("utf-8"))["cells"]
-    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
-    outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
-    texts += ["".join(data["text/markdown"]) for data in outputs if "text/markdown" in data]
-    assert [found for text in texts for found in RAW.findall(text)] == []
+def test_a_notebook_has_no_fault(path):
+    assert read_file(path)["cells"]

@@ -46,6 +46,8 @@ SOURCES = {
     "draws again": FIGURE,
     "plots": PLOT,
     "plots again": PLOT,
+    "plots beside": PLOT,
+    "plots alone": PLOT,
     "says": SAID,
     "moves": LIVE,
     "moves again": LIVE,
@@ -57,7 +59,7 @@ CELL = {name: n for n, name in enumerate(SOURCES)}
 
 def repaint(output, rows, columns, by):
     """Darken a part of the stored figure."""
-    pixels = np.array(Image.open(io.BytesIO(base64.b64decode(output["data"]["image/png"]))))
+    pixels = np.array(Image.open(io.BytesIO(base64.b64decode(output["data"]["image/png"]))).convert("RGB"))
     pixels[rows, columns] -= np.minimum(pixels[rows, columns], by)
     png = io.BytesIO()
     Image.fromarray(pixels).save(png, format="png")
@@ -90,6 +92,11 @@ PLANTED = {
         "a stored figure is not the one now drawn: a block differs by",
     ),
     "plots again": (lambda output: redraw(output, ">1.5</text>", ">1.6</text>"), "a stored figure is not the one"),
+    "plots beside": (
+        lambda output: repaint(output, slice(200, 208), slice(100, 108), 60),
+        "a stored figure is not the one now drawn: a block differs by",
+    ),
+    "plots alone": (lambda output: output["data"].pop("image/png"), "a figure is stored that the cell does not draw"),
     "says": (lambda output: output["metadata"]["said"].update(slope="0.73"), "the stored numbers are"),
     "moves": (lambda output: replace(output, '"y":[0.5,2]', '"y":[0.501,2]'), "with other data than"),
     "moves again": (lambda output: replace(output, "It ends at 2.", "It ends at 3."), "with other data than"),

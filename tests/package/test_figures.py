@@ -51,7 +51,7 @@ def test_a_figure_is_shown_as_svg_with_its_words_and_closed(published: list[dict
     show(fig, ALT, dpi=50)
     assert not plt.get_fignums()
     (data,) = published
-    assert set(data) == {"image/svg+xml", "text/plain", "metadata"}
+    assert set(data) == {"image/svg+xml", "image/png", "text/plain", "metadata"}
     assert data["text/plain"] == ALT
     svg = data["image/svg+xml"]
     assert svg.startswith("<svg ")
@@ -61,6 +61,11 @@ def test_a_figure_is_shown_as_svg_with_its_words_and_closed(published: list[dict
     assert np.array_equal(picture[0, 0, :3], [1, 1, 1])  # white, whatever the page's colour is
     blue = np.abs(picture[..., :3] - colors.to_rgb(subnorm_lab.figures.BLUE)).max(axis=-1)
     assert (blue < 0.2).sum() > 20  # the line
+    beside = image.imread(io.BytesIO(data["image/png"]), format="png")
+    assert beside.shape[:2] == (75, 150)  # for screens of more than one pixel to a CSS pixel
+    assert data["metadata"] == {"image/png": {"width": 100}}
+    blue = np.abs(beside[..., :3] - colors.to_rgb(subnorm_lab.figures.BLUE)).max(axis=-1)
+    assert (blue < 0.2).sum() > 40
 
 
 def test_two_drawings_are_the_same_bytes(published: list[dict[str, Any]]) -> None:
@@ -70,6 +75,7 @@ def test_two_drawings_are_the_same_bytes(published: list[dict[str, Any]]) -> Non
         show(fig, ALT)
     one, other = (data["image/svg+xml"] for data in published)
     assert one == other
+    assert published[0]["image/png"] == published[1]["image/png"]
     assert "metadata" not in one  # it would have the date
     assert not re.search(r' d="[^"]*\d\.\d{3}', one)
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from subnorm_lab import live
-from subnorm_lab.figures import BLUE, LOOKS, ORANGE
+from subnorm_lab.figures import BLUE, LOOKS, ORANGE, STILL
 
 ALT = "A line that rises from left to right, twice as steep at the end of the slider."
 TITLE = "A line through two points, with a slope to choose"
@@ -65,10 +65,12 @@ def test_a_slider_that_plays_has_a_button(shown):
 
 def test_what_is_stored_is_a_picture_and_a_table(shown):
     chart()
-    data, _ = shown[0]
+    data, metadata = shown[0]
     assert set(data) == {"image/png", "text/plain"}
     assert data["text/plain"] == ALT
-    picture = np.array(Image.open(io.BytesIO(data["image/png"])).convert("RGB")).reshape(-1, 3)
+    png = Image.open(io.BytesIO(data["image/png"]))
+    assert metadata["image/png"]["width"] * STILL == png.width
+    picture = np.array(png.convert("RGB")).reshape(-1, 3)
     blue = [int(BLUE[k : k + 2], 16) for k in (1, 3, 5)]
     assert 300 < np.sum(np.abs(picture - blue).max(axis=1) < 4) < 5000  # the line, drawn in its colour
     assert np.all(picture[0] == 255)

@@ -1,0 +1,335 @@
+"""Figures and proofs of deep dive 06b, Ablation: take the parts out."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+
+import subnorm.numpy as sn
+from subnorm_lab import figures
+from subnorm_lab.experiments import ablation, language_model, stack
+from subnorm_lab.experiments.parity import paired_interval
+from subnorm_lab.report import say, table
+
+LOOKS = {
+    "neither": {"color": figures.GREY, "linestyle": ":", "marker": "x"},
+    "residual": {"color": figures.GREEN, "linestyle": "-.", "marker": "s"},
+    "norm": {"color": figures.ORANGE, "linestyle": "--", "marker": "v"},
+    "both": {"color": figures.BLUE, "linestyle": "-", "marker": "o"},
+    "scaled": {"color": figures.PINK, "linestyle": "-", "marker": "^"},
+}
+
+
+def interval(values, spec=".2f"):
+    return f"{min(values):{spec}} to {max(values):{spec}}"
+
+
+def begin():
+    torch.set_num_threads(1)
+    figures.use_style()
+    SEEDS = range(5)
+    NAMES = {
+        "neither": "neither",
+        "residual": "residual only",
+        "norm": "norm only",
+        "both": "both (Pre-LN)",
+        "scaled": "residual, scaled",
+    }
+
+    x = np.array([2.0, 4.0, 6.0, 12.0])
+
+    def reverse(h):
+        return h[..., ::-1]
+
+    def norm(h):
+        return sn.layer_norm(h, eps=0)
+
+    return SEEDS, NAMES, norm, x, reverse
+
+
+def tabulate_four_ways_and_a_fifth(NAMES, WAYS):
+    table(
+        ["way", "1", "2", "3", "4"],
+        [[NAMES[arm], *(f"{v:.2f}" for v in y)] for arm, y in WAYS.items()],
+    )
+
+
+def prove_four_ways(WAYS, x, reverse, norm):
+    """Prove claim 06b-four-ways."""
+    for arm, y in WAYS.items():
+        package = ablation.ARMS[arm].sublayer(x, reverse, norm, num_blocks=2)
+        assert np.allclose(package, y, rtol=0, atol=1e-12)
+
+
+def prepare_task():
+    task = ablation.TASK
+    windows, _ = task.batch(10, torch.Generator().manual_seed(7))  # (B, T)
+    return task, windows
+
+
+def prove_both_is_pre_ln(task, windows, NAMES):
+    """Prove claim 06b-both-is-pre-ln."""
+    both = ablation.build("both", num_blocks=2, seed=0)
+    pre_ln = language_model.untrained(
+        task.vocabulary,
+        task.length,
+        "pre",
+        torch.Generator().manual_seed(0),
+        num_blocks=2,
+    )
+    assert torch.equal(both(windows), pre_ln(windows))
+    for arm in NAMES:
+        model = ablation.build(arm, num_blocks=2, seed=0)
+        for name, weight in model.named_parameters():
+            assert torch.equal(weight, pre_ln.get_parameter(name))
+
+
+def prepare_depths(windows, SEEDS, NAMES):
+    DEPTHS = (1, 12)
+
+    @torch.no_grad()
+    def at_the_top(arm, num_blocks, seed):
+        model = ablation.build(arm, num_blocks, seed)
+        h = model.states(windows)[-1]  # (B, T, d)
+        return stack.mean_square(h), stack.token_cosine(h)
+
+    untrained = {
+        (arm, depth): np.array([at_the_top(arm, depth, s) for s in SEEDS]) for arm in NAMES for depth in DEPTHS
+    }  # (seeds, 2)
+    return DEPTHS, untrained
+
+
+def draw_before_the_first_step(NAMES, DEPTHS, untrained):
+    fig, axes = plt.subplots(2, 1, figsize=(6.4, 4.8), sharex=True)
+    for place, arm in enumerate(NAMES):
+        for shift, depth in zip((-0.17, 0.17), DEPTHS, strict=True):
+            look = {"color": LOOKS[arm]["color"], "marker": LOOKS[arm]["marker"]}
+            fill = look["color"] if depth == 12 else "none"
+            squares, cosines = untrained[arm, depth].T
+            where = np.full(5, place + shift)
+            for ax, values in zip(axes, (squares, cosines), strict=True):
+                ax.plot(where, values, linestyle="", mfc=fill, **look)
+    axes[0].set(yscale="log", title="mean square of the stream")
+    axes[1].set(ylim=(0, 1.05), title="cosine between tokens")
+    axes[1].set(xticks=range(5), xticklabels=NAMES.values())
+    figures.show(
+        fig,
+        alt="Two panels, one above the other, five ways, five seeds each; open marks for one block, filled "
+        "marks for twelve. Mean square: with one block all are "
+        "near one; with twelve, neither has fallen to about a billionth, residual only has risen to "
+        "thousands, the others stay "
+        "between a tenth and ten. Cosine: with twelve blocks neither and norm only are at one, residual "
+        "only is high, both is in the middle, "
+        "residual scaled is low.",
+    )
+
+
+def tabulate_the_filled_marks_as_numbers(untrained, NAMES):
+    def deep(arm):
+        return untrained[arm, 12].T  # mean squares, cosines
+
+    table(
+        ["12 blocks, 5 seeds", "mean square", "cosine", "claim"],
+        [
+            [
+                NAMES[arm],
+                interval(
+                    deep(arm)[0],
+                    ".0e" if arm in ("neither", "residual") else ".1f",
+                ),
+                interval(deep(arm)[1], ".2f"),
+                f"<!-- claim: 06b-row-{arm} -->",
+            ]
+            for arm in NAMES
+        ],
+    )
+    return deep
+
+
+def prove_alike(deep):
+    """Prove claims 06b-alike, 06b-explodes, 06b-scaled-calm, 06b-row-neither, 06b-row-residual, 06b-row-norm,
+    06b-row-both, 06b-row-scaled.
+    """
+    assert min(deep("neither")[1].min(), deep("norm")[1].min()) > 0.999
+    assert deep("neither")[0].max() < 1e-6
+    assert deep("residual")[0].min() > 1000
+    assert deep("scaled")[0].max() < 3
+    assert deep("both")[0].max() < 20
+    assert deep("both")[1].max() < 0.7
+    assert deep("scaled")[1].max() < 0.3
+    start = 1.25  # tokens of variance 1, positions of 0.25
+    per_block = (deep("residual")[0] / start) ** (1 / 12)
+    assert 1.6 < per_block.min() < per_block.max() < 2.5
+    say("per_block", per_block.mean(), ".0f", noise=1e-4)
+
+
+def draw_train_all_five(runs, STEPS, DEPTHS, NAMES, task):
+    curves = {
+        key: np.array([ablation.tens(losses) for _, losses in pairs]) for key, pairs in runs.items()
+    }  # (seeds, steps / 10)
+    judged = {key: np.array([ablation.judge(model) for model, _ in pairs]) for key, pairs in runs.items()}
+    blind = ablation.blind_loss()
+
+    fig, axes = plt.subplots(1, 2, figsize=(7.4, 3.6), sharey=True)
+    steps = np.arange(5, STEPS, 10)
+    for ax, depth in zip(axes, DEPTHS, strict=True):
+        for arm in NAMES:
+            losses = curves[arm, depth]
+            ax.plot(steps, losses.T, lw=0.6, alpha=0.5, color=LOOKS[arm]["color"])
+            ax.plot(steps, losses.mean(0), label=NAMES[arm], **LOOKS[arm])
+        ax.axhline(task.chance, label="blind", **figures.LOOKS["theory"])
+        ax.set(
+            xlabel="training step",
+            title=f"{depth} block{'s' if depth > 1 else ''}",
+            xlim=(0, STEPS),
+            ylim=(2.5, 5.2),
+        )
+    axes[0].set_ylabel("training loss (nats)")
+    axes[0].legend(fontsize=8.5)
+    axes[1].text(14, 4.9, "residual only: far above", color=LOOKS["residual"]["color"])
+    figures.show(
+        fig,
+        alt="Training loss against the step for five ways, five seeds each. With one block all five curves fall "
+        "below the dotted blind line. With twelve blocks, a note says that residual only is far above the "
+        "picture; neither and norm only come down to the "
+        "blind line and stay; both and residual scaled fall below it.",
+    )
+    return curves, judged, blind
+
+
+def check_train_all_five(blind):
+    say("blind", blind, ".2f")
+
+
+def draw_from_which_depth_on(NAMES):
+    record = ablation.recorded()
+    held = record["held_back"]  # (seeds, depths) for each arm
+    column = {depth: k for k, depth in enumerate(record["depths"])}
+    depths = np.array(record["depths"])
+    fig, ax = plt.subplots(figsize=(6.4, 3.8))
+    for k, arm in enumerate(NAMES):
+        losses = record["held_back"][arm]  # (seeds, depths)
+        where = np.arange(len(depths)) + 0.07 * (k - 2)
+        look = {**LOOKS[arm], "linewidth": 1.2}
+        ax.plot(where, np.median(losses, 0), label=NAMES[arm], **look)
+        ax.plot(where, losses.T, **{**look, "linestyle": "", "markersize": 3})
+    ax.axhline(record["blind"], label="blind", **figures.LOOKS["theory"])
+    ax.set(
+        xlabel="blocks",
+        ylabel="held-back loss (nats)",
+        xticks=range(len(depths)),
+        xticklabels=depths,
+        ylim=(2.35, 3.75),
+    )
+    ax.legend(fontsize=8.5, ncols=2, loc="upper left")
+    figures.show(
+        fig,
+        alt="Held-back loss against the number of blocks, five ways with five seeds each, and a dotted blind "
+        "line. Neither and norm only are below the "
+        "line at one block and on it from two blocks on. Residual only lies with the two best up to four "
+        "blocks, rises at "
+        "eight, and leaves the picture after it. Both and residual scaled stay low at all depths.",
+    )
+    print(f"measured {record['date']}, torch {record['versions']['torch']},")
+    print(f"Adam at {record['learning_rate']}, batch {record['batch']}")
+    return record, held, column
+
+
+def prove_skip_from_two(held, column, record):
+    """Prove claims 06b-skip-from-two, 06b-norm-from-eight."""
+    for arm in ("neither", "norm"):
+        assert held[arm][:, column[1]].max() < record["blind"] - 0.3
+        assert np.abs(held[arm][:, 1:] - record["blind"]).max() < 0.15
+    for arm in ("both", "scaled"):
+        assert held[arm].max() < record["blind"] - 0.4
+    residual = held["residual"]
+    for depth in (1, 2, 4):
+        k = column[depth]
+        behind, half = paired_interval(held["both"][:, k], residual[:, k])
+        assert behind + half < 0.05
+    assert residual[:, column[8]].min() > held["both"][:, column[8]].max() + 0.1
+    assert (residual[:, column[8]] > 3.75).sum() == 1  # above the picture
+    assert residual[:, column[12]].min() > 100
+
+
+def tabulate_the_held_back_losses_and_the_record(NAMES, judged):
+    table(
+        ["held-back loss, 5 seeds", "1 block", "12 blocks"],
+        [
+            [
+                NAMES[arm],
+                interval(judged[arm, 1]),
+                "over 30" if arm == "residual" else interval(judged[arm, 12]),
+            ]
+            for arm in NAMES
+        ],
+    )
+    gap, half = paired_interval(judged["both", 12], judged["scaled", 12])
+    return gap, half
+
+
+def prove_one_block(NAMES, judged, blind, curves, gap, half):
+    """Prove claims 06b-one-block, 06b-stuck, 06b-residual-only, 06b-learn, 06b-scaled-first."""
+    for arm in NAMES:
+        assert judged[arm, 1].max() < blind - 0.1
+    with_skip = [judged[arm, 1].max() for arm in ("residual", "both", "scaled")]
+    without = [judged[arm, 1].min() for arm in ("neither", "norm")]
+    assert max(with_skip) < min(without)
+    for arm in ("neither", "norm"):
+        assert np.abs(judged[arm, 12] - blind).max() < 0.1
+    assert judged["residual", 12].min() > 30
+    assert curves["residual", 12].min() > 30
+    for arm in ("both", "scaled"):
+        assert judged[arm, 12].max() < blind - 0.1
+    assert gap + half < -0.05
+
+
+def prove_record(curves, record, column, STEPS):
+    """Prove claim 06b-record."""
+    for (arm, depth), measured in curves.items():
+        kept = record["training"][arm][:, column[depth], : STEPS // 10]
+        if (arm, depth) != ("residual", 12):  # chaotic
+            assert np.abs(measured - kept).max() < 2e-3
+
+
+def prepare_late(record, held, column):
+    late = record["late"]["held_back"]
+    rates = record["held_back_other_rates"]  # (seeds, 2): 1e-3, 1e-2
+    final = held["final"][:, column[8] :]  # residual, one norm at the end
+    return late, rates, final
+
+
+def row(words, values, spec=".2f"):
+    return [words, interval(np.ravel(values), spec)]
+
+
+def tabulate_what_the_failure_depends_on(held, column, late, rates, final):
+    table(
+        ["held-back loss, 5 seeds", "lowest to highest"],
+        [
+            row("scaled, no norm, 12 blocks", held["scaled"][:, column[12]]),
+            row("both, 12 blocks", held["both"][:, column[12]]),
+            row("neither, 2 blocks, 400 steps", late["neither"]),
+            row("norm only, 2 blocks, 400 steps", late["norm"]),
+            row(
+                "residual only, 12 blocks, lr 0.001",
+                rates["residual"][:, 0],
+                ".0f",
+            ),
+            row("neither, 12 blocks, both other lr", rates["neither"]),
+            row("residual and final norm, 8 and 12 blocks", final),
+        ],
+    )
+
+
+def prove_not_a_law(held, column, rates, record, late, final):
+    """Prove claims 06b-not-a-law, 06b-late, 06b-rates, 06b-final-norm."""
+    for pair in (held["scaled"][:, column[12]], rates["scaled"]):
+        assert pair.max() < record["blind"] - 0.4
+    for arm in ("neither", "norm"):
+        assert late[arm].max() < record["blind"] - 0.1
+        assert np.abs(rates[arm] - record["blind"]).max() < 0.1
+    assert rates["residual"].min() > 10
+    beginning = record["training"]  # (seeds, depths, steps / 10)
+    assert beginning["residual"][:, column[12], 0].min() > 100
+    assert beginning["final"][:, column[12], 0].max() < 5
+    assert np.abs(final - record["blind"]).max() < 0.1

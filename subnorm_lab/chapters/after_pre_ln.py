@@ -1,0 +1,548 @@
+"""Figures and proofs of chapter 07, After Pre-LN."""
+
+from functools import partial
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+
+import subnorm.torch as st
+from subnorm.torch import STACK_PLACEMENTS
+from subnorm_lab import diagrams, figures, live
+from subnorm_lab.experiments import after_pre_ln
+from subnorm_lab.experiments.after_pre_ln import Movable, at_start, untrained
+from subnorm_lab.experiments.stack import random_tokens
+from subnorm_lab.report import say, table
+
+DEPTHS = (3, 6, 12, 24)
+
+
+def interval(values, spec=".2g"):
+    return f"{np.min(values):{spec}} to {np.max(values):{spec}}"
+
+
+def begin():
+    torch.set_num_threads(1)
+    figures.use_style()
+    SEEDS = range(5)
+
+    def generator(seed):
+        return torch.Generator().manual_seed(seed)
+
+    return SEEDS, generator
+
+
+PLACES = {
+    "after the sum: BERT": "post",
+    "before F: GPT-2": "pre",
+    "after F: OLMo 2": "after_branch",
+    "nowhere": "none",
+}
+
+
+POWERS = {"as it comes": 0.0, "÷ √L": 0.5, "÷ L": 1.0}
+
+
+def draw_pre_ln(SEEDS):
+    found = {
+        (place, power): at_start(partial(Movable, place=place, power=power), DEPTHS, SEEDS)
+        for place in PLACES.values()
+        for power in POWERS.values()
+    }
+    blocks = live.Axis("blocks N", limits=(3, 24), ticks={k: str(k) for k in DEPTHS})
+    CURVES = {
+        "this": live.Curve("this stack", figures.BLUE, marks="too"),
+        "pre": live.Curve("Pre-LN", **figures.LOOKS["theory"]),
+    }
+    return found, blocks, CURVES
+
+
+KNOWN = {
+    ("post", 0.0): "Post-LN",
+    ("pre", 0.0): "Pre-LN",
+    ("after_branch", 0.0): "the norm of OLMo 2",
+    ("none", 0.0): "no norm at all",
+}
+
+
+def draw_place(found, blocks, CURVES):
+    def turned(place, power):
+        panels = []
+        for quantity in ("stream", "step"):
+            panels.append(
+                {
+                    name: (DEPTHS, found[key][quantity])
+                    for name, key in (
+                        ("pre", ("pre", 0.0)),
+                        ("this", (place, power)),
+                    )
+                }
+            )
+        stream, step = (np.median(found[place, power][q], 0) for q in ("stream", "step"))
+        name = KNOWN.get((place, power), "a scaled branch")
+        sentence = (
+            f"From 3 to 24 blocks, {name}: the stream's mean square goes from "
+            f"{stream[0]:.3g} to {stream[-1]:.3g}, the effect of one step from "
+            f"{step[0]:.2g} to {step[-1]:.2g}."
+        )
+        return sentence, [place, *panels]
+
+    where = live.choice("place", "the norm is", PLACES, "post")
+    live.chart(
+        "two-knobs",
+        "Four places for the norm, three sizes of the branch: median and range of five untrained stacks",
+        [where, live.choice("power", "the branch is", POWERS, 0.0)],
+        [
+            live.Block("one sublayer", where),
+            live.Lines(
+                blocks,
+                live.Axis("stream's mean square", log=True, limits=(0.5, 1000)),
+                CURVES,
+                230,
+            ),
+            live.Lines(
+                blocks,
+                live.Axis("effect of one step", log=True, limits=(0.003, 1000)),
+                CURVES,
+                230,
+            ),
+        ],
+        turned,
+        "A block diagram with the norm after the plus, and two panels by the number of blocks, for Post-LN "
+        "beside Pre-LN. Post-LN's stream "
+        "stays at one while Pre-LN's grows in proportion to depth. The effect of one step of training "
+        "grows with depth in both.",
+        side=3,
+    )
+
+
+def draw_three_models_you_know():
+    figures.show(
+        diagrams.named_blocks(),
+        alt="Three sublayers side by side, from x at the bottom to y at the top, each with a green skip path "
+        "from x to a plus sign. "
+        "GPT-2: norm, F, plus. OLMo 2: F, norm, plus. Gemma 3: norm, F, norm, plus.",
+        dpi=92,
+    )
+
+
+def prove_size_decides(found):
+    """Prove claim 07-size-decides."""
+    for place in PLACES.values():
+        small, full = (np.median(found[place, power]["step"], 0) for power in (0.5, 0.0))
+        assert small.max() < 2 * small.min()
+        assert full[-1] > 3 * full[0]
+    for power in POWERS.values():
+        assert np.abs(found["post", power]["stream"] - 1).max() < 0.5
+    for place in ("pre", "after_branch", "none"):
+        sizes = found[place, 0.0]["stream"]
+        assert (sizes[:, -1] > 2 * sizes[:, 0]).all()
+
+
+def prove_one_class(generator, Sandwich):
+    """Prove claim 07-one-class."""
+    x = random_tokens(generator(0), 2, 16, 32)
+    written, packaged = (untrained(build, 6, generator(1)) for build in (Sandwich, STACK_PLACEMENTS["sandwich"]))
+    assert torch.equal(written(x), packaged(x))
+    say("placements", len(STACK_PLACEMENTS), ".0f")
+
+
+NAMES = {
+    "pre": "Pre-LN",
+    "sandwich": "sandwich",
+    "after_branch": "norm after F",
+}
+
+
+def tabulate_the_norm_moves(stream, SEEDS):
+    streams = {
+        (name, factor): np.array([stream(name, factor, seed) for seed in SEEDS])
+        for name in ("pre", "sandwich", "after_branch")
+        for factor in (1, 10)
+    }
+    tiny = [stream(name, 1e-3, 0) for name in ("sandwich", "after_branch")]
+    table(
+        ["mean square, 24 blocks, 5 seeds", "weights × 1", "weights × 10"],
+        [[text, *(interval(streams[name, f], ".0f") for f in (1, 10))] for name, text in NAMES.items()],
+    )
+    return streams, tiny
+
+
+def prove_outer_norm(streams, tiny):
+    """Prove claim 07-outer-norm."""
+    for name in NAMES:
+        ratio = streams[name, 10] / streams[name, 1]
+        if name == "pre":
+            assert ratio.min() > 50
+        else:
+            assert np.abs(streams[name, 1] - 49).max() < 15  # about 1 + 2 N
+            assert ratio.max() < 1.5
+    assert max(tiny) < 10  # eps decides
+
+
+SMALL = {
+    "post": "Post-LN",
+    "deepnorm": "DeepNorm",
+    "pre": "Pre-LN",
+    "layernorm_scaling": "LayerNorm scaling",
+    "t_fixup": "T-Fixup, no norm",
+    "after_branch": "RMSNorm after F",
+    "olmo2": "OLMo 2: RMSNorm after F, QK-norm",
+}
+
+
+def tabulate_the_branch_starts_small(SEEDS):
+    builds = {name: STACK_PLACEMENTS[name] for name in SMALL}
+    builds["after_branch"] = partial(builds["after_branch"], norm=st.RMSNorm)
+    first_steps = {name: at_start(build, DEPTHS, SEEDS) for name, build in builds.items()}
+    steps = {name: measures["step"] for name, measures in first_steps.items()}
+    table(
+        ["effect of one step, median", *(f"N = {k}" for k in DEPTHS)],
+        [
+            [
+                text,
+                *(f"{v:.0f}" if v >= 10 else f"{v:.2g}" for v in np.median(steps[name], 0)),
+            ]
+            for name, text in SMALL.items()
+        ],
+    )
+    return first_steps, steps
+
+
+def prove_deepnorm_flat(steps):
+    """Prove claims 07-deepnorm-flat, 07-olmo-pair."""
+    growth = {name: v[:, -1] / v[:, 0] for name, v in steps.items()}  # (seeds,)
+    assert growth["post"].min() > 4
+    assert steps["deepnorm"].max() < 2 * steps["deepnorm"].min()
+    assert np.median(growth["pre"]) > 3
+    assert (growth["layernorm_scaling"] < growth["pre"]).all()
+    apart = steps["after_branch"][:, -1] / steps["olmo2"][:, -1]  # (seeds,)
+    assert apart.min() > 2
+    for key, ratios in (("post", growth["post"]), ("olmo", apart)):
+        say(f"{key}_low", ratios.min(), ".0f", noise=1e-4)
+        say(f"{key}_high", ratios.max(), ".0f", noise=1e-4)
+
+
+def prove_gate_first(y, x, branches, stack):
+    """Prove claim 07-gate-first."""
+    assert torch.equal(y, x)
+    assert not any(p.grad.any() for p in branches)
+    assert stack.placement.alpha.grad.all()
+
+
+def tabulate_adams_first_step(first_steps):
+    table(
+        ["effect of Adam's first step, median", *(f"N = {k}" for k in DEPTHS)],
+        [[text, *(f"{v:.0f}" for v in np.median(first_steps[name]["adam"], 0))] for name, text in SMALL.items()],
+    )
+
+
+def prove_adam_grows(found, first_steps):
+    """Prove claim 07-adam-grows."""
+    adam = {}  # how much Adam's first step grows from 3 to 24 blocks
+    for key, measures in found.items():
+        middle = np.median(measures["adam"], 0)
+        adam[key] = middle[-1] / middle[0]
+    at_root = [adam[place, 0.5] for place in PLACES.values()]
+    assert min(at_root) > 2
+    assert all(0.7 < adam[place, 1.0] < 1.3 for place in PLACES.values())
+    say("adam_low", min(at_root), ".1f", noise=1e-4)
+    say("adam_high", max(at_root), ".1f", noise=1e-4)
+    by_adam = {name: np.median(first_steps[name]["adam"], 0) for name in ("post", "deepnorm")}
+    for name, middle in by_adam.items():
+        say(f"adam_{name}", middle[-1] / middle[0], ".1f", noise=1e-4)
+    assert by_adam["deepnorm"][-1] > 2 * by_adam["deepnorm"][0]
+    assert (by_adam["deepnorm"] < by_adam["post"] / 4).all()
+
+
+ORDERS = {
+    "none": (None, (1.0, 1.0)),
+    "before the turn": ("before", (0.5, 2.0)),
+    "after the turn": ("after", (0.5, 2.0)),
+    "after, without a gain": ("after", (1.0, 1.0)),
+}
+
+
+def arrow(h, place, order, gain):
+    """A query or key at its place, with its norm before or after the turn."""
+    turn = torch.tensor(np.radians(30.0 * place)).double()
+    c, s = turn.cos(), turn.sin()
+    matrix = torch.stack([torch.stack([c, s]), torch.stack([-s, c])])
+    gain = torch.tensor(gain).double()
+    if order == "before":
+        h = st.rms_norm(h, gain, eps=0)
+    h = h @ matrix
+    return st.rms_norm(h, gain, eps=0) if order == "after" else h
+
+
+def ends(**arrows):
+    return {n: np.transpose([(0, 0), tip]) for n, tip in arrows.items()}
+
+
+def prepare_places_of_key():
+    PLACES_OF_KEY = range(13)  # a full turn, of 30 degrees for each place
+    QUERY, KEY = torch.tensor([[3.0, 0.5], [1.8, 1.9]]).double()
+
+    def moved(place, order):
+        """The arrows of query and key, and their score, (2,) (2,) ()."""
+        q, k = arrow(QUERY, place + 3, *order), arrow(KEY, place, *order)
+        return q.numpy(), k.numpy(), (q @ k / 2**0.5).item()
+
+    def pairs_move(place, order):
+        q, k, score = moved(place, order)
+        ring = [moved(p, order)[1] for p in np.linspace(0, 12, 49)]
+        along = [moved(p, order)[2] for p in PLACES_OF_KEY]
+        sentence = (
+            f"Key at place {place}, query at {place + 3}: the score is "
+            f"{score:z.2f}. On the way it goes from {min(along):z.2f} to "
+            f"{max(along):z.2f}."
+        )
+        return sentence, [
+            {"ring": np.transpose(ring), **ends(q=q, k=k)},
+            {"all": (PLACES_OF_KEY, along), "now": ([place], [score])},
+        ]
+
+    return PLACES_OF_KEY, moved, pairs_move
+
+
+def draw_qk_order(PLACES_OF_KEY, pairs_move):
+    live.chart(
+        "qk-order",
+        "A query and a key of two features, three tokens apart, on their way along the text; gains of "
+        "QK-norm: 0.5 and 2",
+        [
+            live.slider("place", "place of the key", PLACES_OF_KEY, 0, play=True),
+            live.choice("order", "QK-norm", ORDERS, ORDERS["after the turn"]),
+        ],
+        [
+            live.Lines(
+                live.Axis("first feature", limits=(-4.2, 4.2)),
+                live.Axis("second feature", limits=(-3.2, 3.2)),
+                {
+                    "ring": live.Curve("the key's way", figures.GREY, ":"),
+                    "q": live.Curve("query", figures.BLUE, marks="too"),
+                    "k": live.Curve("key", figures.ORANGE, marks="too"),
+                },
+            ),
+            live.Lines(
+                live.Axis("place of the key", limits=(0, 12)),
+                live.Axis("score", limits=(-1, 6)),
+                {
+                    "all": live.Curve("at every place", figures.GREY, ":"),
+                    "now": live.Curve("now", figures.GREEN, marks="only"),
+                },
+            ),
+        ],
+        pairs_move,
+        "Two panels, for a norm after the turn. Left, a query and a key as arrows from the origin, and the "
+        "way of the key's tip: an upright "
+        "ellipse. Right, the score against the place of the key: it goes up and down twice on a full turn.",
+        side=2,
+    )
+
+
+def rotate(h, shift=0):  # pairs of neighbours, each at a rate of its own
+    t = torch.arange(h.shape[-2]).double()[:, None] + shift
+    angle = t * 100.0 ** -torch.arange(0, 1, 2 / h.shape[-1])
+    a, b = h[..., 0::2], h[..., 1::2]
+    pair = a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()
+    return torch.stack(pair, -1).flatten(-2)
+
+
+def prove_qk_order(generator, moved, PLACES_OF_KEY, scores):
+    """Prove claims 07-qk-order, 07-qk-bound."""
+
+    def score(order, shift, gain):
+        """The score of query 6 and key 3, with both positions shifted."""
+        if order == "before":
+            a, b = (rotate(st.rms_norm(h, gain, eps=0), shift) for h in (q, k))
+        else:
+            a, b = (st.rms_norm(rotate(h, shift), gain, eps=0) for h in (q, k))
+        return (a[6] @ b[3]).item() / 4
+
+    q, k = torch.randn(2, 8, 16, generator=generator(2)).double()
+    gain = torch.tensor([0.5, 2.0]).double().repeat(8)
+    paired = torch.tensor([0.5, 0.5, 2.0, 2.0]).double().repeat(4)
+    CASES = {
+        "no gain, after": ("after", None),
+        "gain before": ("before", gain),
+        "gain after": ("after", gain),
+        "gain after, equal in each pair": ("after", paired),
+    }
+    for case, (order, g) in CASES.items():
+        moves = np.ptp([score(order, shift, g) for shift in (0, 5, 50)])
+        assert moves > 0.5 if case == "gain after" else moves < 1e-9
+    np.testing.assert_allclose(score("after", 5, None), score("before", 5, None), atol=1e-9)
+    for name, order in ORDERS.items():
+        moves = np.ptp([moved(place, order)[2] for place in PLACES_OF_KEY])
+        assert moves > 0.5 if name == "after the turn" else moves < 1e-9
+    before = scores(q, k, gain, gain)[6, 3].item()
+    np.testing.assert_allclose(before, score("before", 0, gain), rtol=1e-4)
+    long = scores(1000 * q, q, torch.ones(16), torch.ones(16))
+    assert 3.9 < long.abs().max() <= 16**0.5
+    one = torch.eye(16)[[1]].double()  # a query, and a key, along a gain of 2
+    largest = scores(one, one, gain, gain).abs().max().item()
+    np.testing.assert_allclose(largest, 16**0.5 * 2 * 2, rtol=1e-3)
+    assert scores(1000 * q, q, gain, gain).abs().max() <= 16**0.5 * 2 * 2
+
+
+def prove_starts_as_pre_ln(exact, outputs, generator, x):
+    """Prove claim 07-starts-as-pre-ln."""
+    averaged = partial(STACK_PLACEMENTS["attention_residuals"], norm=exact)
+    outputs["attention_residuals"] = untrained(averaged, 12, generator(0))(x)
+    for name, y in outputs.items():
+        assert torch.allclose(y, outputs["pre"], rtol=0, atol=1e-9) == (name != "parallel")
+
+
+def prove_doubly_stochastic(generator):
+    """Prove claim 07-doubly-stochastic."""
+    mixes = torch.randn(5, 60, 4, 4, generator=generator(3)).double()
+    products = {"free": [], "doubly stochastic": []}
+    for mix in mixes:
+        for key, factors in (
+            ("free", torch.eye(4) + 0.3 * mix),
+            ("doubly stochastic", st.placements.sinkhorn(mix)),
+        ):
+            product = torch.linalg.multi_dot(list(factors))
+            products[key].append(torch.linalg.matrix_norm(product, ord=2).item())
+    assert min(products["free"]) > 10
+    np.testing.assert_allclose(products["doubly stochastic"], 1, atol=0.02)
+
+
+def draw_do_they_train():
+    record = after_pre_ln.recorded()
+    last = {name: rows[:, -1] for name, rows in record["loss"].items()}
+    order = sorted(last, key=lambda name: np.median(last[name]))
+    fig, ax = plt.subplots(figsize=(7.2, 5.6))
+    for row, name in enumerate(order):
+        values = last[name]
+        ax.plot([values.min(), values.max()], [row, row], color=figures.GREY, lw=1.2)
+        ax.plot(
+            np.median(values),
+            row,
+            "o",
+            color=figures.LOOKS.get(name, {"color": figures.GREEN})["color"],
+        )
+    ax.axvline(record["chance"], **figures.LOOKS["theory"])
+    ax.set(xlabel="loss after 120 steps (nats)", yticks=range(len(order)))
+    ax.set_yticklabels([name.replace("_", " ") for name in order], fontsize=8.5)
+    ax.invert_yaxis()
+    figures.show(
+        fig,
+        alt=f"The loss of {len(order)} placements after 120 steps, each with the range of three seeds, sorted. "
+        "All but two lie close together, far below the dotted "
+        "line of chance. Post-LN is at the line, and nGPT without its scale of the scores above it.",
+    )
+    return record, last, order
+
+
+def prove_most_train(order, last, record):
+    """Prove claims 07-most-train, 07-longer."""
+    at_chance = [name for name in order if np.median(last[name]) > record["chance"] - 0.1]
+    assert sorted(at_chance) == ["ngpt", "post"]
+    others = np.concatenate([last[name] for name in order if name not in at_chance])
+    assert others.max() < record["chance"] - 0.25
+    longer = record["longer_loss"]
+    assert np.median(longer["ngpt"][:, -1]) < record["chance"] - 0.2
+    assert np.median(longer["post"][:, -1]) > record["chance"] - 0.1
+    medians = [np.median(last[name]) for name in order if name not in at_chance]
+    spread = [np.ptp(rows) for rows in last.values()]
+    assert set(last) == set(STACK_PLACEMENTS)
+    say("rate", record["learning_rate"], ".3f")
+    say("blocks", record["blocks"], ".0f")
+    say("steps", record["steps"][-1], ".0f")
+    say("seeds", np.median(spread), ".2f", noise=1e-4)
+    say("half", np.median(medians) - np.min(medians), ".2f", noise=1e-4)
+    say("longer_post", np.median(longer["post"][:, -1]), ".1f", noise=1e-4)
+    say("longer_ngpt", np.median(longer["ngpt"][:, -1]), ".1f", noise=1e-4)
+    return at_chance
+
+
+def prove_paired(last, order, at_chance):
+    """Prove claim 07-paired."""
+    rows = np.array([last[name] for name in order if name not in at_chance])
+    first, second = np.triu_indices(len(rows), 1)
+    signs = np.sign(rows[first] - rows[second])  # (pairs, seeds)
+    same = np.abs(signs.sum(axis=1)) == 3
+    ranks = rows.argsort(axis=0).argsort(axis=0)  # (placements, seeds)
+    assert np.corrcoef(ranks.T).min() > 0.9
+    assert same.mean() > 0.8
+    say("same_order", 100 * same.mean(), ".0f")
+
+
+TREE = [
+    (2016, "stochastic depth", "gate"),
+    (2017, "Post-LN", "norm"),
+    (2019, "Fixup", "constant"),
+    (2019, "ScaleNorm", "instead"),
+    (2020, "SkipInit", "gate"),
+    (2020, "Admin", "constant"),
+    (2020, "T-Fixup", "constant"),
+    (2020, "QK-norm", "attention"),
+    (2021, "ReZero", "gate"),
+    (2021, "LayerScale", "gate"),
+    (2021, "sandwich", "norm"),
+    (2021, "parallel blocks (GPT-J)", "norm"),
+    (2022, "Swin v2", "norm"),
+    (2022, "ConvNeXt's LayerNorm", "instead"),
+    (2022, "DeepNorm", "constant"),
+    (2022, "adaLN-Zero", "gate"),
+    (2023, "B2T", "norm"),
+    (2023, "ResiDual", "streams"),
+    (2024, "hyper-connections", "streams"),
+    (2024, "value residual", "attention"),
+    (2024, "Mix-LN", "norm"),
+    (2024, "OLMo 2", "norm"),
+    (2025, "nGPT", "instead"),
+    (2025, "Peri-LN", "norm"),
+    (2025, "LayerNorm scaling", "constant"),
+    (2025, "DyT, Derf", "instead"),
+    (2025, "mHC", "streams"),
+    (2026, "attention residuals", "streams"),
+]
+
+
+FAMILIES = {
+    "norm": ("the norm moves", figures.BLUE),
+    "constant": ("a constant scales", figures.ORANGE),
+    "gate": ("a gate scales", figures.GREEN),
+    "attention": ("inside attention", figures.PINK),
+    "streams": ("more streams", figures.BLACK),
+    "instead": ("instead of the norm", figures.GREY),
+}
+
+
+def draw_a_family_tree():
+    fig, ax = plt.subplots(figsize=(7.2, 6.4))
+    columns = list(FAMILIES)
+    seen = {}
+    for year, name, family in TREE:
+        k = seen[year, family] = seen.get((year, family), -1) + 1
+        ax.text(
+            columns.index(family),
+            year + 0.3 * k,
+            name,
+            ha="center",
+            va="center",
+            fontsize=7.5,
+            color=FAMILIES[family][1],
+        )
+    ax.set(xlim=(-0.6, 5.6), ylim=(2026.6, 2015.6), yticks=range(2016, 2027))
+    ax.set_xticks(range(6), [text for text, _ in FAMILIES.values()], fontsize=8)
+    ax.xaxis.tick_top()
+    ax.grid(axis="x", visible=False)
+    figures.show(
+        fig,
+        alt="A chart with a row for each year from 2016 to 2026 and a column for each family: the norm moves, "
+        "a constant scales, a gate scales, inside attention, more "
+        "streams, instead of the norm. Gates and constants are mostly older, from 2016 to 2022; more "
+        "streams come mostly after 2023; norms move throughout.",
+    )
+    return k
+
+
+def prove_four_knobs():
+    """Prove claim 07-four-knobs."""
+    say("schemes", len(TREE), ".0f")
+    say("knobs", sum(family != "instead" for *_, family in TREE), ".0f")
+    assert {family for *_, family in TREE} == set(FAMILIES)

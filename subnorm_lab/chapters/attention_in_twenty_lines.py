@@ -1,0 +1,150 @@
+"""Figures and proofs of deep dive 01a, Attention in twenty lines."""
+
+import itertools
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import subnorm.numpy as sn
+from subnorm_lab import diagrams, figures
+from subnorm_lab.report import say, table
+
+
+def begin():
+    figures.use_style()
+
+
+def draw_one_token_looks_around():
+    figures.show(
+        diagrams.weighted_mean((2, 4, 6, 12), (1 / 8, 1 / 8, 1 / 4, 1 / 2)),
+        alt="Four boxes in a row with the numbers 2, 4, 6 and 12. From each a line leads up to one box above. "
+        "The lines "
+        "carry the weights one eighth, one eighth, one quarter and one half, and are as wide as their weight. The box "
+        "above holds the number that comes out.",
+    )
+
+
+def tabulate_from_scores_to_weights(values, scores, weights):
+    table(
+        ["", "1", "2", "3", "4"],
+        [
+            ["value", *(f"{v:.0f}" for v in values)],
+            ["score", *(f"{s:.3f}" for s in scores)],
+            ["weight", *(f"{w:.3f}" for w in weights)],
+        ],
+    )
+
+
+def check_from_scores_to_weights(weights, values):
+    say("by_hand", weights @ values, ".2f")
+    np.testing.assert_allclose(weights @ values, 66 / 8)
+
+
+def prove_rows_sum_to_one(softmax):
+    """Prove claims 01a-rows-sum-to-one, 01a-only-differences."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(scale=10, size=(1000, 30))
+    rows = softmax(scores)
+    assert rows.min() > 0
+    assert np.abs(rows.sum(axis=-1) - 1).max() < 1e-12
+    higher = softmax(scores + 100)
+    assert np.abs(higher - rows).max() < 1e-12
+    return rng
+
+
+def prove_twenty_lines(lines, w_in, d, w_out, causal, multi_head, x, h):
+    """Prove claim 01a-twenty-lines."""
+    assert lines <= 20
+    params = {
+        "in_proj_weight": w_in,
+        "in_proj_bias": np.zeros(3 * d),
+        "out_proj.weight": w_out,
+        "out_proj.bias": np.zeros(d),
+    }
+    for mask in (None, causal):
+        ours = multi_head(x, w_in, w_out, h, mask)
+        expected = sn.multi_head_attention(x, params, h, mask)
+        np.testing.assert_allclose(ours, expected, rtol=1e-12, atol=1e-12)
+
+
+def draw_several_heads(split, h, x, w_in, T, d, causal, softmax):
+    q, k, _ = (split(part, h) for part in np.split(x @ w_in.T, 3, axis=-1))
+    s = q @ np.swapaxes(k, -1, -2) / np.sqrt(d // h)  # (B, heads, T, T)
+    fig, axes = plt.subplots(1, 2, figsize=(6.4, 3.0))
+    for ax, title, mask in zip(
+        axes,
+        ("no mask", "causal mask"),
+        (np.ones_like(causal), causal),
+        strict=True,
+    ):
+        w = softmax(np.where(mask, s, -np.inf))[0, 0]  # (T, T)
+        seen = np.where(mask, w, np.nan)  # what is masked stays white
+        ax.imshow(seen, cmap="cividis", vmin=0, vmax=1)
+        for (i, j), weight in np.ndenumerate(w):
+            if mask[i, j]:
+                colour = "black" if weight > 0.5 else "white"
+                ax.text(
+                    j,
+                    i,
+                    f"{weight:.1f}",
+                    ha="center",
+                    va="center",
+                    color=colour,
+                    fontsize=11,
+                )
+        ax.set(title=title, xlabel="is looked at", ylabel="looks")
+        ax.set(xticks=range(T), yticks=range(T))
+        ax.grid(visible=False)
+    figures.show(
+        fig,
+        alt="Two squares of six by six weights. Without a mask every cell holds a weight. With the causal mask "
+        "only the "
+        "lower triangle does, the rest is empty, and the first row has a single cell with weight one.",
+    )
+
+
+def prove_no_order(B, T, d, multi_head, w_in, w_out, h):
+    """Prove claim 01a-no-order."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(B, T, d))
+        order = rng.permutation(T)
+        shuffled_first = multi_head(x[:, order], w_in, w_out, h)
+        shuffled_last = multi_head(x, w_in, w_out, h)[:, order]
+        assert np.abs(shuffled_first - shuffled_last).max() < 1e-12
+    return x
+
+
+def prove_mask_hides(B, T, d, multi_head, w_in, w_out, h, causal):
+    """Prove claim 01a-mask-hides."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(B, T, d))
+        changed = x.copy()
+        changed[:, -1] = 1e3 * rng.normal(size=(B, d))
+        before = multi_head(x, w_in, w_out, h, causal)
+        after = multi_head(changed, w_in, w_out, h, causal)
+        np.testing.assert_array_equal(before[:, :-1], after[:, :-1])
+        assert np.abs(before[:, -1] - after[:, -1]).max() > 1
+    return x
+
+
+def prove_in_the_hull(inside, narrower):
+    """Prove claim 01a-in-the-hull."""
+    assert all(inside)
+    assert all(narrower)
+
+
+def prove_heads_are_free(multi_head, x, w_in, w_out, d):
+    """Prove claim 01a-heads-are-free."""
+    results = [multi_head(x, w_in, w_out, heads) for heads in (1, 2, 4, 8, 16)]
+    assert w_in.size + w_out.size == 4 * d**2
+    for one, other in itertools.pairwise(results):
+        assert one.shape == other.shape == x.shape
+        assert np.abs(one - other).max() > 0.1
+
+
+def check_quick_checks(softmax, attention, q, k, v, causal):
+    check_one = softmax(np.log([1.0, 3.0])) @ np.array([2.0, 6.0])
+    np.testing.assert_allclose(check_one, 5)
+    np.testing.assert_allclose(attention(q, k, v, causal)[0], v[0])

@@ -1,0 +1,384 @@
+"""Figures and proofs of deep dive 04a, The mean, and parity."""
+
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+
+import subnorm.numpy as sn
+from subnorm_lab import figures, stories
+from subnorm_lab.experiments.equivalence import mean_share
+from subnorm_lab.experiments.language_model import Characters, untrained
+from subnorm_lab.experiments.parity import held_back_loss, paired_interval, recorded, windows
+from subnorm_lab.report import say, table
+from subnorm_lab.stories import altered
+
+
+def begin():
+    torch.set_num_threads(1)
+    figures.use_style()
+    NORMS = {"layer": "LayerNorm", "rms": "RMSNorm"}
+    SEEDS = range(8)
+    task = Characters()
+
+    def blank(norm, seed):
+        """The untrained model of a pair."""
+        weights = torch.Generator().manual_seed(seed)
+        return untrained(task.vocabulary, task.length, "pre", weights, 2, norm=norm)
+
+    return NORMS, SEEDS, task, blank
+
+
+def prepare_unseen(task, models, NORMS):
+    unseen = task.text.validation
+    losses = {norm: np.array([held_back_loss(m, unseen) for m in models[norm]]) for norm in NORMS}  # (seeds,) each
+    return unseen, losses
+
+
+def draw_eight_pairs(losses, NORMS, SEEDS):
+    mean, half = paired_interval(losses["layer"], losses["rms"])
+    difference = losses["rms"] - losses["layer"]
+    both = np.concatenate(list(losses.values()))
+    lowest, width = both.min(), np.ptp(both)
+    fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.2))
+    axes[0].plot([0, 1], [losses["layer"], losses["rms"]], color=figures.GREY)
+    for at, norm in enumerate(NORMS):
+        colour = figures.LOOKS[norm]["color"]
+        axes[0].plot([at] * len(SEEDS), losses[norm], "o", color=colour)
+    axes[0].set(
+        xticks=[0, 1],
+        xticklabels=NORMS.values(),
+        xlim=(-0.4, 1.4),
+        ylim=(lowest - 0.05 * width, lowest + 1.05 * width),
+        ylabel="held-back loss (nats)",
+    )
+    axes[1].axhline(0, color=figures.BLACK, linewidth=1)
+    axes[1].plot(np.zeros(len(SEEDS)), difference, "o", color=figures.GREY)
+    axes[1].errorbar(0.5, mean, half, fmt="s", color=figures.BLACK, capsize=6)
+    axes[1].set(
+        xticks=[0, 0.5],
+        xticklabels=["pairs", "mean, interval"],
+        xlim=(-0.3, 0.8),
+        ylim=(-0.55 * width, 0.55 * width),
+        ylabel="RMSNorm − LayerNorm (nats)",
+    )
+    figures.show(
+        fig,
+        alt="Left: held-back loss of eight pairs of models, LayerNorm and RMSNorm, joined by nearly level "
+        "lines; the lines "
+        "lie further apart than their ends. Right, at the same scale: the eight differences scatter "
+        "closely round zero, and "
+        "the interval of their mean lies near zero.",
+    )
+    return mean, half, difference
+
+
+def prove_parity(losses, mean, half, difference):
+    """Prove claims 04a-parity, 04a-pairs."""
+    spread = losses["layer"].std(ddof=1)
+    assert abs(mean) + half < 0.02
+    assert difference.std(ddof=1) < spread / 2
+    say("lowest", 1000 * (mean - half), ".0f", noise=1e-3)
+    say("highest", 1000 * (mean + half), ".0f", noise=1e-3)
+    say("spread", 1000 * spread, ".0f", noise=1e-3)
+    # n pairs reach to 1.96 s / sqrt(n) on either side. Where that is 0.001 nats,
+    # a difference of 0.001 is found every second time; 0.84 more: in 8 of 10.
+    s = difference.std(ddof=1)
+    say("even_chance", (1.96 * s / 0.001) ** 2, ".0f", noise=1e-3)
+    say("needed", ((1.96 + 0.84) * s / 0.001) ** 2, ".0f", noise=1e-3)
+
+
+def prove_longer():
+    """Prove claims 04a-longer, 04a-three-pairs."""
+    record = recorded()["held_back_loss"]  # steps: (seeds, norms)
+    rows = []
+    for steps, pairs in record.items():
+        centre, reach = paired_interval(*pairs.T)
+        assert abs(centre) < reach
+        ends = 1000 * (centre - reach), 1000 * (centre + reach)
+        rows.append([str(steps), f"{pairs.mean():.2f}", "{:.0f} to {:.0f}".format(*ends)])
+    table(["steps", "loss", "RMSNorm − LayerNorm, 95 % interval (thousandths)"], rows)
+    return record, reach
+
+
+def prove_longer_2(reach, half, record, losses, NORMS):
+    """Prove claims 04a-longer, 04a-three-pairs."""
+    assert reach > 3 * half  # at 800 steps, and at 130
+
+    first_three = np.diff(record[800][:3]).ravel()
+    assert first_three.min() > 0.01
+    say("three", 1000 * first_three.mean(), ".0f", noise=1e-3)
+
+    now = np.stack([losses[norm] for norm in NORMS], axis=1)
+    assert np.abs(record[130] - now).max() < 1e-3
+
+
+def prepare_read(unseen, task, SEEDS, NORMS, blank, models):
+    read = windows(unseen, task.length)[0][:64]  # (64, 32)
+
+    @torch.no_grad()
+    def top_of_stream(model):
+        """Mean square, its part due to the mean, and the share of the mean."""
+        x = model.states(read)[-1].numpy()  # what the final norm reads
+        return (x**2).mean(), (x.mean(-1) ** 2).mean(), mean_share(x).mean()
+
+    before, after = (
+        {
+            norm: np.array([top_of_stream(make(norm, s)) for s in SEEDS]).T for norm in NORMS
+        }  # three rows of (seeds,) for each norm
+        for make in (blank, lambda norm, seed: models[norm][seed])
+    )
+    return read, before, after
+
+
+def draw_what_training_does_to_the_mean(NORMS, before, after):
+    fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.2), sharey=True)
+    for ax, (norm, name) in zip(axes, NORMS.items(), strict=True):
+        colour = figures.LOOKS[norm]["color"]
+        ends = [before[norm][2], after[norm][2]]
+        ax.semilogy([0, 1], ends, "o-", color=colour, linewidth=1)
+        ax.axhline(1 / 32, **figures.LOOKS["theory"])
+        ax.text(1.45, 1 / 32, "$1/d$", va="bottom", ha="right")
+        ax.minorticks_off()
+        ax.set(
+            yticks=[1 / n for n in (256, 128, 64, 32, 16, 8)],
+            yticklabels=[f"1/{n}" for n in (256, 128, 64, 32, 16, 8)],
+            ylim=(1 / 256, 1 / 8),
+            title=name,
+            xticks=[0, 1],
+            xticklabels=["untrained", "trained"],
+            xlim=(-0.3, 1.5),
+        )
+    axes[0].set_ylabel("share of the mean")
+    figures.show(
+        fig,
+        alt="Share of the energy that the mean carries at the top of the stream, before and after training, "
+        "eight seeds, on "
+        "a logarithmic axis. Both panels start round the dotted line one over d. With LayerNorm every line "
+        "falls below it. "
+        "With RMSNorm the lines end scattered round it.",
+    )
+
+
+def prepare_growth(after, before, NORMS):
+    growth = {
+        norm: np.median(after[norm][:2] / before[norm][:2], axis=1) for norm in NORMS
+    }  # of the mean square, and of the part due to the mean
+    return growth
+
+
+def tabulate_what_training_does_to_the_mean(growth, NORMS):
+    table(
+        ["median growth over the seeds", "LayerNorm", "RMSNorm"],
+        [
+            [words, *(f"×{growth[norm][i]:.1f}" for norm in NORMS)]
+            for i, words in enumerate(("mean square", "part of the mean"))
+        ],
+    )
+
+
+def prove_share_falls(after, before, NORMS, growth):
+    """Prove claims 04a-share-falls, 04a-share-stays, 04a-rest-grows."""
+    d = 32
+    assert (after["layer"][2] < 0.6 / d).all()
+    assert (after["layer"][2] < before["layer"][2]).all()
+    assert (after["layer"][2] < after["rms"][2]).all()  # in every pair
+    assert ((after["rms"][2] > 0.25 / d) & (after["rms"][2] < 4 / d)).all()
+    assert 0.5 / d < after["rms"][2].mean() < 2 / d
+    for norm in NORMS:
+        assert (after[norm][0] > 3 * before[norm][0]).all()
+    assert growth["layer"][1] < 4 < growth["rms"][1]
+    assert growth["layer"][1] < 0.7 * growth["layer"][0]
+    say("mean_grew", growth["layer"][1], ".1f", noise=1e-3)
+    say("rest_grew", growth["layer"][0], ".1f", noise=1e-3)
+
+
+def prove_no_gradient(parts):
+    """Prove claim 04a-no-gradient."""
+    assert parts["layer"].max() < 1e-12
+    assert parts["rms"].min() > 1e-6
+    assert np.median(parts["rms"]) > 0.05
+    say("writers", parts["rms"].shape[1], ".0f")
+    say("rms_part", np.median(parts["rms"]), ".2f", noise=1e-3)
+
+
+def prove_swap(cost):
+    """Prove claim 04a-swap."""
+    assert np.abs(cost["centred"]).max() < 1e-9
+    assert cost["as it is"].min() > 1e-3
+    assert cost["as it is"].max() < 0.05
+    say("cost_least", 1000 * cost["as it is"].min(), ".1f", noise=1e-3)
+    say("cost_most", 1000 * cost["as it is"].max(), ".1f", noise=1e-3)
+
+
+def prove_angle():
+    """Prove claim 04a-angle."""
+    x = np.random.default_rng(0).standard_normal((200, 64))
+    x -= x.mean(axis=-1, keepdims=True)
+    straight, turned = sn.rms_norm(x, eps=0), sn.rms_norm(x + 0.7, eps=0)
+    angle = np.arccos((straight * turned).mean(-1))
+    assert np.allclose(np.tan(angle), 0.7 / x.std(-1), rtol=1e-12, atol=0)
+    by_hand = np.degrees(np.arctan(6 / np.sqrt(14)))
+    say("angle_by_hand", by_hand, ".0f")
+
+
+def tabulate_a_shift_that_only_one_of_them_feels(sizes, NORMS, rise):
+    table(
+        ["shift c", *map(str, sizes)],
+        [
+            [f"{name}, {words}", *(f"{round(v, 3) + 0:.3f}" for v in row)]
+            for norm, name in NORMS.items()
+            for words, row in (
+                ("least", rise[norm].min(0)),
+                ("most", rise[norm].max(0)),
+            )
+        ],
+    )
+
+
+def prove_shift(rise):
+    """Prove claim 04a-shift."""
+    assert np.abs(rise["layer"]).max() < 1e-9
+    assert (np.diff(rise["rms"], axis=1) > 0).all()
+    assert rise["rms"][:, 1].min() > 0.005
+    assert rise["rms"][:, 2].min() > 0.05
+
+
+def independent(rng):
+    return rng.standard_normal((1000, 512))
+
+
+def unequal(rng):
+    """One of the last features is 50 times as large as the others."""
+    x = independent(rng)
+    x[:, -1] *= 50
+    return x
+
+
+def prepare_ks(partial_over_full):
+    ks = 2 ** np.arange(3, 10)  # 8 ... 512
+    ratio = {
+        make.__name__: np.array(
+            [[partial_over_full(make(rng), k) for k in ks] for rng in map(np.random.default_rng, range(5))]
+        )
+        for make in (independent, unequal)
+    }  # (seeds, ks, rows)
+    return ks, ratio
+
+
+def draw_partial_rmsnorm(ratio, ks):
+    error = ratio["independent"].std(-1)  # (seeds, ks)
+    theory = np.sqrt((1 / ks - 1 / 512) / 2)
+    fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.2))
+    axes[0].plot(ks, error.mean(0), "o", color=figures.BLUE, label="measured")
+    axes[0].fill_between(ks, error.min(0), error.max(0), color=figures.BLUE, alpha=0.25)
+    axes[0].plot(ks, theory, **figures.LOOKS["theory"], label="formula")
+    axes[0].legend()
+    axes[0].set(ylabel="std of partial / full", title="equal features")
+    low, middle, high = np.quantile(ratio["unequal"], [0.05, 0.5, 0.95], axis=(0, 2))
+    axes[1].plot(ks, middle, "o-", color=figures.ORANGE)
+    axes[1].fill_between(ks, low, high, color=figures.ORANGE, alpha=0.25)
+    axes[1].axhline(1, color=figures.BLACK, linewidth=1)
+    axes[1].set(ylabel="partial / full", title="one large feature", ylim=(0, None))
+    for ax in axes:
+        ax.set(xscale="log", xlabel="features looked at, $k$")
+        ax.set_xticks(ks, ks)
+        ax.minorticks_off()
+    figures.show(
+        fig,
+        alt="Left: error of the estimate against the number of features looked at, falling along the dotted "
+        "formula to zero "
+        "at all 512. Right: partial over full when one feature is large. The median stays about one half and the "
+        "band reaches from about one fifth to about one for every k but the last, where it jumps to one.",
+    )
+    return error, theory, middle
+
+
+def prove_partial_error(error, theory, ratio, middle):
+    """Prove claims 04a-partial-error, 04a-partial-bad."""
+    assert np.allclose(error[:, :-1], theory[:-1], rtol=0.15, atol=0)
+    assert error[:, -1].max() < 1e-12
+    assert (np.median(ratio["unequal"][:, :-1], axis=-1) < 0.7).all()
+    assert ratio["unequal"][:, :-1].std(-1).min() > 0.1
+    say("partial_8", error[:, 0].mean(), ".2f", noise=1e-3)
+    say("partial_bad", middle[-2], ".1f", noise=1e-3)
+
+
+def prove_partial_trained(read, partial_over_full, models):
+    """Prove claim 04a-partial-trained."""
+
+    def scatter(model):
+        """Relative error of the estimate from 8 features, between tokens."""
+        with torch.no_grad():
+            x = model.states(read)[-1].flatten(0, 1).numpy()  # (tokens, d)
+        factor = partial_over_full(x, 8)
+        return factor.std() / factor.mean()
+
+    measured = np.array([scatter(m) for m in models["rms"]])
+    equal = np.sqrt((1 / 8 - 1 / 32) / 2)
+    assert (np.abs(measured / equal - 1) < 0.5).all()
+    say("scatter_least", measured.min(), ".2f", noise=1e-3)
+    say("scatter_most", measured.max(), ".2f", noise=1e-3)
+    say("scatter_equal", equal, ".2f")
+
+
+def draw_in_a_trained_model():
+    model = stories.load()
+    texts = stories.texts(model)
+    streams = np.array([stories.stream(model, t) for t in texts])
+    llama_share = mean_share(streams).mean(axis=-1)  # (texts, depths)
+
+    def rise_on_texts(other):
+        """The rise of the loss on each text."""
+        return np.array([stories.loss(other, t) - stories.loss(model, t) for t in texts])
+
+    fig, ax = plt.subplots(figsize=(6.4, 3.0))
+    depth = np.arange(11)
+    colour = figures.LOOKS["rms"]["color"]
+    ax.plot(depth, 64 * llama_share.mean(axis=0), "o-", color=colour)
+    ax.fill_between(
+        depth,
+        64 * llama_share.min(axis=0),
+        64 * llama_share.max(axis=0),
+        color=colour,
+        alpha=0.25,
+    )
+    ax.axhline(1, **figures.LOOKS["theory"])
+    ax.set(
+        ylim=(0, 1.5),
+        xticks=depth,
+        xlabel="sublayers passed",
+        ylabel="share of the mean, in $1/d$",
+    )
+    figures.show(
+        fig,
+        alt="Share of the energy that the mean carries in the trained stream, in units of one over d, after 0 "
+        "to 10 sublayers. "
+        "The line stays between two thirds and one at every depth; the band of the texts reaches from one "
+        "half to a little above one.",
+    )
+    return model, streams, llama_share, rise_on_texts
+
+
+def prove_trained_share(read, models, llama_share, rise_on_texts, model, cost, streams, rise):
+    """Prove claims 04a-trained-share, 04a-trained-swap, 04a-trained-shift."""
+    with torch.no_grad():
+        toys = np.mean([m.embed(read).std(dim=-1).mean() for m in models["rms"]])
+    assert 0.4 < 64 * llama_share.min() < 64 * llama_share.max() < 1.3
+
+    swap = rise_on_texts(altered(model, norm=sn.layer_norm))
+    assert swap.min() > 3 * cost["as it is"].max()
+    say("llama_swap", swap.mean(), ".2f")
+    say("llama_swap_least", swap.min(), ".2f")
+    say("llama_swap_most", swap.max(), ".2f")
+    c = streams[:, 0].std(axis=-1).mean() / toys
+    # The head is the embedding: its shift adds the same to all scores of a token.
+    shifted = rise_on_texts(replace(model, embedding=model.embedding + c))
+    assert shifted.min() > 3 * rise["rms"][:, 2].max()
+    say("degrees", np.degrees(np.arctan(1 / toys)), ".0f", noise=1e-3)
+    say("llama_c", c, ".1f", noise=1e-3)
+    say("llama_shift", shifted.mean(), ".1f", noise=1e-3)
+    say("llama_shift_least", shifted.min(), ".1f", noise=1e-3)
+    say("llama_shift_most", shifted.max(), ".1f", noise=1e-3)
+    say("toys_shift_most", rise["rms"][:, 2].max(), ".1f", noise=1e-3)

@@ -1,0 +1,366 @@
+"""Figures and proofs of deep dive 06c, Heads that pool: from a sequence to one number."""
+
+import math
+from functools import partial
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+
+import subnorm.numpy as sn
+import subnorm.torch as st
+from subnorm_lab import figures
+from subnorm_lab.experiments import fleets, pooling
+from subnorm_lab.experiments.fleets import CYCLES, FLEETS, NOISE, machines
+from subnorm_lab.experiments.parity import paired_interval
+from subnorm_lab.report import say, table
+
+LOOKS = {
+    "mean": {"color": figures.BLUE, "marker": "o"},
+    "last": {"color": figures.ORANGE, "marker": "s"},
+    "attention": {"color": figures.GREEN, "marker": "^"},
+}
+
+
+def begin():
+    torch.set_num_threads(1)
+    figures.use_style()
+    SEEDS = fleets.SEEDS
+    T = fleets.LENGTH
+    HEADS = {"mean": "mean", "last": "last step", "attention": "attention"}
+    return SEEDS, T, HEADS
+
+
+def tabulate_one_vector_out_of_thirty(by_hand):
+    table(["head", "z"], [[k, f"{z.item():.0f}"] for k, z in by_hand.items()])
+
+
+def prove_zero_query(attention, h):
+    """Prove claim 06c-zero-query."""
+    torch.testing.assert_close(attention(h), h.mean(0), rtol=1e-12, atol=0)
+    generator = torch.Generator().manual_seed(0)
+    wide = torch.randn(5, 30, 16, generator=generator).double()  # (B, T, d)
+    untrained = pooling.AttentionPool(16).double()
+    gap = untrained(wide) - wide.mean(1)
+    assert gap.abs().max() < 1e-12
+    return generator
+
+
+def prepare_pool(generator):
+    block = st.TransformerBlock(d_model=256, num_heads=8, d_ff=1024)
+    final_norm = st.LayerNorm(256)
+    pool = pooling.AttentionPool(256)
+
+    shapes = {}
+    x = torch.randn(2, 30, 3, generator=generator)
+    shapes["x, the windows: (B, T, sensors)"] = x.shape
+    embedded = torch.nn.Linear(3, 256)(x)
+    shapes["embedded: (B, T, d)"] = embedded.shape
+    stream = block(embedded)
+    shapes["after the block"] = stream.shape
+    steps_out = final_norm(stream)
+    shapes["after the final norm"] = steps_out.shape
+    shapes["pooling weights: (B, T)"] = pool.weights(steps_out).shape
+    z = pool(steps_out)
+    shapes["pooled: (B, d)"] = z.shape
+    shapes["the answer: (B, 1)"] = torch.nn.Linear(256, 1)(z).shape
+    return pool, shapes, z
+
+
+def tabulate_shapes_in_a_larger_model(shapes):
+    table(["", "shape"], [[k, tuple(s)] for k, s in shapes.items()])
+
+
+def prove_shapes(z, pool):
+    """Prove claim 06c-shapes."""
+    assert z.shape == (2, 256)
+    assert pool.query.numel() == 256
+
+
+def norm(h):
+    return sn.layer_norm(h, eps=0)
+
+
+def cosine(a, b):
+    return (a * b).sum() / math.sqrt((a * a).sum() * (b * b).sum())
+
+
+def share(h, query):  # the weight of step 7 in attention pooling
+    return np.exp(h[7] @ query) / np.exp(h @ query).sum()
+
+
+def prepare_drawn(SEEDS):
+    rng = np.random.default_rng(0)
+    drawn, closeness = [], {"norm, then mean": [], "mean, then norm": []}
+    for _ in SEEDS:
+        usual = rng.standard_normal((30, 256))  # (T, d)
+        loud = usual.copy()
+        loud[7] *= 10
+        first = norm(loud).mean(0)
+        after = norm(loud.mean(0))
+        query = usual[7] / 256  # it fits step 7: a score of about 1
+        drawn.append((usual, loud, query))
+        closeness["norm, then mean"].append(cosine(first, norm(loud[7])))
+        closeness["mean, then norm"].append(cosine(after, norm(loud[7])))
+    for order, values in closeness.items():
+        print(f"{order}: cosine to the loud step, {min(values):.1f} or more")
+    return drawn, closeness
+
+
+def prove_norm_first(drawn, closeness):
+    """Prove claim 06c-norm-first."""
+    for usual, loud, query in drawn:
+        np.testing.assert_allclose(norm(loud), norm(usual), atol=1e-12)
+        np.testing.assert_allclose(norm(loud)[-1], norm(loud[-1]), atol=1e-12)
+        assert share(usual, query) < 0.2 < 0.9 < share(loud, query)
+    assert max(closeness["norm, then mean"]) < 0.4
+    assert min(closeness["mean, then norm"]) > 0.8
+
+
+def draw_three_fleets_of_machines(T):
+    TEST = {fleet: fleets.judged_machines(fleet) for fleet in FLEETS}
+
+    fig, axes = plt.subplots(1, 3, figsize=(7.4, 2.5), sharey=True)
+    for ax, fleet in zip(axes, FLEETS, strict=True):
+        x, y = (part[2] for part in TEST[fleet])
+        ax.plot(np.arange(1, T + 1), x[:, 0], color=figures.GREY, marker=".", lw=0.8)
+        ax.axhline(-y, **figures.LOOKS["theory"])
+        at = {"last": T - 1, "flagged": int(x[:, 1].argmax())}.get(fleet)
+        if at is not None:
+            ax.plot(
+                at + 1,
+                x[at, 0],
+                "o",
+                ms=11,
+                mfc="none",
+                mec=figures.ORANGE,
+                mew=2,
+            )
+        ax.set(title=fleet, xlabel="step")
+    axes[0].set_ylabel("reading (scaled)")
+    figures.show(
+        fig,
+        alt="Three windows of 30 noisy readings, each with a dotted line at the machine's wear. In the first "
+        "the readings "
+        "scatter around the line. In the second and third they scatter anywhere, and one reading, in a "
+        "ring, lies on the "
+        "line: the last one in the second window, one further left in the third.",
+    )
+    return TEST
+
+
+def best_linear(steps):
+    """From the mean of some noisy readings, shrunk toward the mean life."""
+    noise, spread = 100 * NOISE / math.sqrt(steps), CYCLES
+    return noise * spread / math.hypot(noise, spread)
+
+
+def prepare_lines(TEST, SEEDS):
+    def fit_line(fleet, seed):
+        many = machines(fleet, 2000, torch.Generator().manual_seed(200 + seed))
+        return CYCLES * pooling.linear_error(many, TEST[fleet])
+
+    lines = np.array([[fit_line(f, seed) for f in FLEETS] for seed in SEEDS])
+    know_nothing = [CYCLES * TEST[f][1].square().mean().sqrt() for f in FLEETS]
+    baseline = {
+        "know nothing": [float(v) for v in know_nothing],
+        "linear regression": lines.mean(0),
+    }
+    return lines, baseline
+
+
+def tabulate_two_baselines_first(baseline):
+    table(
+        ["error in cycles (RMSE)", *FLEETS],
+        [[k, *(f"{v:.0f}" for v in row)] for k, row in baseline.items()],
+    )
+
+
+def prove_linear_first(lines, T, baseline):
+    """Prove claim 06c-linear-first."""
+    spread, last, flagged = lines.T
+    assert np.abs(spread / best_linear(T) - 1).max() < 0.1
+    assert last.max() < 1e-6
+    assert flagged.min() > 0.95 * baseline["know nothing"][2]
+    say("line_spread", spread.mean(), ".0f")
+    say("floor_30", best_linear(T), ".0f")
+    say("floor_1", best_linear(1), ".0f")
+    say("nothing", baseline["know nothing"][2], ".0f")
+
+
+def draw_three_heads_five_seeds(HEADS, SEEDS, errors, baseline):
+    fig, axes = plt.subplots(1, 3, figsize=(7.4, 3), sharey=True)
+    for k, (ax, fleet) in enumerate(zip(axes, FLEETS, strict=True)):
+        for place, head in enumerate(HEADS):
+            shift = place + np.linspace(-0.2, 0.2, len(SEEDS))
+            ax.plot(shift, errors[fleet, head], linestyle="", **LOOKS[head])
+        ax.axhline(baseline["know nothing"][k], **figures.LOOKS["theory"])
+        ax.axhline(baseline["linear regression"][k], color=figures.GREY, ls="--", lw=1.2)
+        ax.set(
+            title=fleet,
+            xticks=range(3),
+            xticklabels=HEADS.values(),
+            xlim=(-0.5, 2.5),
+        )
+        ax.tick_params(axis="x", labelrotation=25)
+    axes[0].set(ylabel="error in cycles (RMSE)", ylim=(-1, 32))
+    figures.show(
+        fig,
+        alt="Test error in cycles after 150 steps for three fleets and three heads, five marks each. Spread: "
+        "mean and attention sit low, on "
+        "the dashes of linear regression; last step sits near the dotted line of knowing nothing. Last: "
+        "mean sits high, last step "
+        "near zero, attention low. Flagged: mean and last step sit at the dotted line, attention far below it.",
+    )
+
+
+def tabulate_the_nine_results_as_numbers(errors, HEADS, baseline):
+    def interval(values, spec=".1f"):
+        low, high = format(min(values), spec), format(max(values), spec)
+        return f"{low} to {high}"
+
+    table(
+        ["head, 150 steps", *FLEETS, "claim"],
+        [
+            [
+                words,
+                *(interval(errors[f, head], ".0f") for f in FLEETS),
+                f"<!-- claim: 06c-row-{head} -->",
+            ]
+            for head, words in HEADS.items()
+        ],
+    )
+    nothing = min(baseline["know nothing"])
+    return interval, nothing
+
+
+def prove_spread(errors, T, SEEDS, nothing, HEADS, lines):
+    """Prove claims 06c-spread, 06c-last, 06c-last-rate, 06c-flagged, 06c-tie, 06c-line-keeps-up, 06c-row-mean,
+    06c-row-last, 06c-row-attention.
+    """
+    margin = 5  # cycles
+    for head in ("mean", "attention"):
+        assert (errors["spread", head] < errors["spread", "last"] - margin).all()
+    assert (errors["last", "last"] < errors["last", "mean"] - margin).all()
+    for head in ("mean", "last"):
+        best = errors["flagged", "attention"]
+        assert (best < errors["flagged", head] - margin).all()
+    tie, half = paired_interval(errors["spread", "mean"], errors["spread", "attention"])
+    assert abs(tie) + half < 1
+    for head, readings in (("mean", T), ("attention", T), ("last", 1)):
+        assert np.abs(errors["spread", head] / best_linear(readings) - 1).max() < 0.1
+    for head in ("last", "attention"):
+        assert errors["last", head].max() < 3
+    hasty = [pooling.train(partial(machines, "last"), "attention", seed, False, lr=0.1) for seed in SEEDS[:3]]
+    assert min(fleets.judge(model, "last") for model, _ in hasty) > 0.9 * nothing
+    best_network = min(errors["spread", head].min() for head in HEADS)
+    assert lines[:, 0].max() < 1.1 * best_network
+    assert lines[:, 1].max() < min(errors["last", head].min() for head in HEADS)
+    for lost in (("last", "mean"), ("flagged", "mean"), ("flagged", "last")):
+        assert errors[lost].min() > 0.9 * nothing
+    say("last_on_spread", errors["spread", "last"].mean(), ".0f", noise=1e-4)
+
+
+def prepare_budgets():
+    record = fleets.recorded()
+    budgets = record["steps"]
+    later = record["errors"]  # [fleet][head]: (seeds, steps)
+    return budgets, later
+
+
+def tabulate_how_can_a_mean_of_30_votes_find_one(budgets, HEADS, interval, later):
+    table(
+        ["fleet, head", *(f"{steps} steps" for steps in budgets)],
+        [
+            [
+                f"{fleet}, {HEADS[head]}",
+                *(interval(found, ".1f") for found in later[fleet][head].T),
+            ]
+            for fleet in FLEETS
+            for head in HEADS
+        ],
+    )
+
+
+def prove_mean_waits(later, nothing):
+    """Prove claims 06c-mean-waits, 06c-last-is-blind, 06c-between."""
+    for fleet in ("last", "flagged"):
+        slow = later[fleet]["mean"]
+        assert slow[:, 0].min() > 0.9 * nothing
+        assert slow[:, -1].max() < 1.5
+        for head in ("mean", "attention"):
+            assert later[fleet][head][:, -1].max() < 1.5
+    assert np.ptp(later["flagged"]["mean"][:, 1]) > 10
+    assert later["flagged"]["last"].min() > 0.9 * nothing
+    assert np.ptp(later["spread"]["last"]) < 1
+
+
+def prove_mean_waits_2(later, budgets, patient):
+    """Prove claim 06c-mean-waits."""
+    kept = later["flagged"]["mean"][0, budgets.index(2000)]
+    assert abs(fleets.judge(patient, "flagged") - kept) < 0.5
+
+
+def prove_quiet_votes(votes, marked):
+    """Prove claim 06c-quiet-votes."""
+    assert votes[marked].std() > 25
+    assert votes[~marked].std() < 0.5
+
+
+def draw_what_the_query_learned(models, TEST, T):
+    def pool_weights(fleet, seed):
+        model = models[fleet, "attention"][seed]
+        with torch.no_grad():
+            return model.pool.weights(model.encode(TEST[fleet][0]))  # (n, T)
+
+    fig, axes = plt.subplots(1, 3, figsize=(7.4, 2.6), sharey=True)
+    for ax, fleet in zip(axes, FLEETS, strict=True):
+        image = ax.imshow(pool_weights(fleet, 0)[:6], cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        if fleet != "spread":
+            flags = TEST[fleet][0][:6, :, 1].argmax(1)
+            at = flags if fleet == "flagged" else np.full(6, T - 1)
+            ax.plot(at, range(6), "o", ms=9, mfc="none", mec=figures.ORANGE, mew=1.5)
+        ax.set(
+            title=fleet,
+            xlabel="step",
+            xticks=(0, 9, 19, 29),
+            xticklabels=(1, 10, 20, 30),
+        )
+        ax.grid(visible=False)
+    axes[0].set(ylabel="machine", yticks=range(6), yticklabels=range(1, 7))
+    fig.colorbar(image, ax=axes, label="weight")
+    figures.show(
+        fig,
+        alt="Three heat maps of pooling weights, six machines by thirty steps. Spread: pale everywhere. Last: "
+        "one column at step 30, darker in some machines than in others. Flagged: one dark square in each "
+        "row, at a different step each time, inside the ring.",
+    )
+    return pool_weights
+
+
+def prove_weights(on_mark, largest):
+    """Prove claim 06c-weights."""
+    assert min(on_mark) > 0.5
+    assert max(largest) < 0.1
+
+
+def tabulate_and_if_the_block_has_attention(interval, alone, mixed):
+    table(
+        ["mean pooling on last, 150 steps", "error in cycles, 5 seeds"],
+        [
+            ["no attention in the encoder", interval(alone, ".0f")],
+            ["attention in the encoder", interval(mixed, ".0f")],
+        ],
+    )
+
+
+def prove_mixing(mixed, alone, errors):
+    """Prove claim 06c-mixing."""
+    assert mixed.max() < 10 < alone.min()
+    assert mixed.mean() > errors["last", "last"].mean() + 1
+
+
+def check_quick_checks(weights, by_hand):
+    scores = torch.tensor([0, 0, 0, math.log(3)], dtype=torch.float64)
+    torch.testing.assert_close(scores.softmax(0), weights)
+    assert abs(by_hand["attention, weights 1/6 1/6 1/6 1/2"].item() - 8) < 1e-12

@@ -1,0 +1,788 @@
+"""Figures and proofs of chapter 05, Pre-LN or Post-LN?."""
+
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from torch import nn
+
+import subnorm.numpy as sn
+import subnorm.torch as st
+from subnorm_lab import diagrams, figures, live, stories
+from subnorm_lab.experiments import gradients, longer_runs, stack, warmup
+from subnorm_lab.report import say, table
+from subnorm_lab.stories.torch import Stories
+
+PLACEMENTS = {"post": "Post-LN", "pre": "Pre-LN"}
+
+
+KINDS = PLACEMENTS | {"deepnorm": "DeepNorm", "after_branch": "norm after F"}
+
+
+STACKS = (4, 12, 24)
+
+
+def begin():
+    torch.set_num_threads(1)
+    figures.use_style()
+    CURVES = {
+        "pre": live.Curve("Pre-LN", **figures.LOOKS["pre"]),
+        "post": live.Curve("Post-LN", **figures.LOOKS["post"]),
+        "deepnorm": live.Curve("DeepNorm", figures.GREEN, "-."),
+        "after_branch": live.Curve("after F", figures.PINK, ":"),
+        "theory": live.Curve("theory", **figures.LOOKS["theory"]),
+    }
+    SEEDS = range(6)
+
+    def interval(values, spec=".2f"):
+        low, high = (f"{v:{spec}}" for v in (values.min(), values.max()))
+        return low if low == high else f"{low} to {high}"
+
+    return CURVES, SEEDS, interval
+
+
+MOVED = ("token_cosine", "one_token")
+
+
+PLACES = {
+    "after the sum (Post-LN)": "post",
+    "before F (Pre-LN)": "pre",
+    "after F": "after_branch",
+}
+
+
+def draw_place(SEEDS, CURVES):
+    untrained = {k: gradients.block_by_block(k, STACKS, SEEDS) for k in KINDS}
+    passed = live.Axis("blocks passed", limits=(0, 24), ticks={0: "0", 8: "8", 16: "16", 24: "24"})
+    AXES = {
+        "mean_square": live.Axis("mean square of stream"),
+        "token_cosine": live.Axis("cosine of tokens", limits=(0, 1)),
+        "one_token": live.Axis("gradient in the block", log=True, limits=(0.5, 100)),
+    }
+
+    def moved(place):
+        found = untrained[place][24]
+        curves = [{place: (np.arange(25)[-found[q].shape[1] :], found[q])} for q in MOVED]
+        alike, slope = (np.median(found[q], axis=0) for q in MOVED)
+        sentence = (
+            f"x passes through {'a' if place == 'post' else 'no'} norm before the next "
+            f"sum. Cosine of two tokens at the top: {alike[-1]:z.2f}. Gradient: "
+            f"{slope[0]:.1f} in the first block, {slope[-1]:.1f} in the last."
+        )
+        return sentence, [place, *curves]
+
+    where = live.choice("place", "the norm is", PLACES, "post")
+    live.chart(
+        "move-the-norm",
+        "Three places for a norm, which you can drag: median and range of six seeds",
+        [where],
+        [
+            live.Block("one sublayer", where),
+            *(live.Lines(passed, AXES[q], {k: CURVES[k] for k in PLACES.values()}, 230) for q in MOVED),
+        ],
+        moved,
+        "A block diagram in which the norm is after the plus, so that the green path of x passes it before "
+        "the next sum; and two "
+        "panels by the number of blocks passed, up to 24, for Post-LN. The cosine of its tokens rises from "
+        "zero to almost one "
+        "halfway, and stays there. The gradient is about equally large in all blocks.",
+        side=3,
+    )
+    return untrained, passed, AXES
+
+
+def draw_one_question_tells_them_apart():
+    figures.show(
+        diagrams.placements(),
+        alt="Two block diagrams. In the Post-LN block each skip path runs over the sublayer to a plus sign, and a norm "
+        "follows the plus, on the main line. In the Pre-LN block the norm is before the sublayer, on the branch, and "
+        "the skip path runs over both; nothing follows the plus.",
+    )
+
+
+def tabulate_one_question_tells_them_apart(x, reverse, post, pre):
+    def row(name, values):
+        return [name, *(f"{v:.2f}" for v in values)]
+
+    table(
+        ["step", "1", "2", "3", "4"],
+        [
+            row("x", x),
+            row("x + F(x)", x + reverse(x)),
+            row("Post-LN: norm(x + F(x))", post),
+            row("Pre-LN: x + F(norm(x))", pre),
+        ],
+    )
+
+
+def prove_formulas(post, x, reverse, norm, pre):
+    """Prove claim 05-formulas."""
+    np.testing.assert_array_equal(post, sn.post_ln(x, reverse, norm))
+    np.testing.assert_array_equal(pre, sn.pre_ln(x, reverse, norm))
+    np.testing.assert_allclose(post, [1, -1, -1, 1], atol=1e-12)
+    assert np.argmax(pre) == 3
+    assert np.argmin(pre) == 0
+    say("pre_mean", pre.mean(), ".0f")
+
+
+def prove_pytorch_default():
+    """Prove claim 05-pytorch-default."""
+    default = nn.TransformerEncoderLayer(d_model=16, nhead=4)
+    assert not default.norm_first
+    assert not nn.TransformerDecoderLayer(d_model=16, nhead=4).norm_first
+    attention = nn.MultiheadAttention(16, 4)
+    assert [name for name, _ in attention.named_children()] == ["out_proj"]
+
+
+TIMELINE = [
+    (2017.45, "The transformer paper draws", "post"),
+    (2017.45, "its code, tensor2tensor: first commit", "post"),
+    (2017.6, "tensor2tensor: an option", "pre"),
+    (2017.76, "tensor2tensor: the default", "pre"),
+    (2018.25, "Annotated Transformer: its text", "post"),
+    (2018.25, "Annotated Transformer: its code", "pre"),
+    (2018.5, "GPT", "post"),
+    (2018.75, "Baevski & Auli", "pre"),
+    (2018.8, "BERT", "post"),
+    (2019.1, "GPT-2, with a final norm", "pre"),
+    (2019.45, "Wang et al.", "pre"),
+    (2019.8, "T5, a norm that only rescales", "pre"),
+    (2020.1, "Xiong et al. analyse", "both"),
+    (2021.5, "PyTorch: norm_first=False", "post"),
+    (2023.15, "LLaMA, with RMSNorm", "pre"),
+    (2025.0, "OLMo 2: on the branch, after F", "other"),
+]
+
+
+LANES = {
+    "post": ("Post-LN", figures.ORANGE, "s"),
+    "pre": ("Pre-LN", figures.BLUE, "o"),
+    "both": ("both", figures.BLACK, "D"),
+    "other": ("neither", figures.GREEN, "^"),
+}
+
+
+def draw_is_layernorm_in_the_wrong_place():
+    fig, ax = plt.subplots(figsize=(7.2, 4.9))
+    for row, (year, who, lane) in enumerate(TIMELINE):
+        label, color, marker = LANES[lane]
+        ax.plot(year, row, marker, color=color, markersize=8)
+        left = year > 2020.5
+        ax.text(
+            year - 0.15 if left else year + 0.15,
+            row,
+            f"{who} ({label})",
+            ha="right" if left else "left",
+            va="center",
+            fontsize=10,
+        )
+    ax.set(xlim=(2017, 2025.4), xlabel="year", yticks=[])
+    ax.invert_yaxis()
+    ax.grid(axis="y", visible=False)
+    ax.spines["left"].set_visible(False)
+    figures.show(
+        fig,
+        alt="A timeline from 2017 to 2025, one row for each event. Orange squares for Post-LN: the transformer "
+        "paper, the "
+        "first commit of its code, the text of the Annotated Transformer, GPT, BERT, PyTorch. Blue dots for Pre-LN: "
+        "an option and soon the default of that code, the code of the Annotated Transformer, Baevski and Auli, GPT-2, "
+        "Wang et al., T5, LLaMA. Xiong et al. have a black diamond, OLMo 2 a green triangle.",
+    )
+
+
+def correlation(x, y):
+    x, y = (h - h.mean(-1, keepdim=True) for h in (x, y))
+    return nn.functional.cosine_similarity(x, y, dim=-1).mean().item()
+
+
+AFTER = (1, 12, 24)
+
+
+def tabulate_what_the_skip_path_carries(SEEDS, interval):
+    held, memory = {}, {}
+    for placement in PLACEMENTS:
+        rows, kept = [], []
+        for seed in SEEDS:
+            generator = torch.Generator().manual_seed(seed)
+            net = stack.untrained(placement, 24, generator)
+            with torch.no_grad():
+                states = stack.states(net, stack.random_tokens(generator))
+                skip, raw = states[-2:]  # into the last block, and out of it
+                normed = net.placement.norms[-2](skip)
+                finished = net.placement.end(raw)
+            reads = normed if placement == "pre" else skip
+            rows.append([stack.mean_square(v) for v in (skip, reads, raw, finished)])
+            kept.append([correlation(states[0], h) for h in states])
+        held[placement] = np.array(rows)  # (seeds, 4)
+        memory[placement] = np.array(kept)  # (seeds, 25)
+    table(
+        ["correlation with the input", "1 block", "12 blocks", "24 blocks"],
+        [[PLACEMENTS[p], *(interval(memory[p][:, k]) for k in AFTER)] for p in PLACEMENTS],
+    )
+    return held, memory
+
+
+def prove_post_forgets(memory):
+    """Prove claim 05-post-forgets."""
+    assert np.abs(memory["post"][:, 24]).max() < 0.02
+    assert memory["pre"][:, 24].min() > 0.2
+    for p, depth in (("post", 1), ("pre", 1), ("post", 12)):
+        say(f"memory_{p}_{depth}", np.median(memory[p][:, depth]), noise=1e-4)
+
+
+def draw_pre_ln_stream(untrained, passed):
+    squares = {p: untrained[p][24]["mean_square"] for p in PLACEMENTS}
+    live.sketch(
+        "pre-ln-stream",
+        "The stream of 24 untrained Pre-LN blocks",
+        passed,
+        live.Axis("mean square of stream", limits=(0, 40)),
+        (np.arange(25), squares["pre"]),
+        [0, 6, 12, 18, 24],
+        "Mean square of the stream against blocks passed, up to 24: median and range of six seeds. It "
+        "starts at one and "
+        "rises in a nearly straight line.",
+    )
+    return squares
+
+
+def prepare_least():
+    least = (2 / 5) * (1 / 2) * (8 / 5)
+    most = least + 1 / 2
+    return least, most
+
+
+def prove_post_stream_is_one(squares, least, most, untrained):
+    """Prove claims 05-post-stream-is-one, 05-stream-grows, 05-others."""
+    growth = (squares["pre"][:, -1] - squares["pre"][:, 0]) / 24
+    assert np.abs(squares["post"][:, 1:] - 1).max() < 0.01
+    assert ((growth > least) & (growth < most)).all()
+    added = np.diff(squares["pre"], axis=1)  # (seeds, L)
+    assert added.min() < least
+    assert added.max() > most
+    third = np.diff(untrained["after_branch"][24]["mean_square"], axis=1)
+    assert np.abs(third.mean(1) - 2).max() < 0.5
+    assert np.abs(untrained["deepnorm"][24]["token_cosine"]).max() < 0.02
+    say("least", least, ".2f")
+    say("most", most, ".2f")
+    say("growth", np.median(growth), ".2f", noise=1e-4)
+    say("stream_post", np.median(squares["post"][:, -1]), ".2f", noise=1e-4)
+    say("stream_pre", np.median(squares["pre"][:, -1]), ".0f", noise=1e-4)
+
+
+def tabulate_how_much_a_block_adds_from_its_weights(interval, held):
+    table(
+        ["mean square in block 24, 6 seeds", "skip path", "branch reads"],
+        [[PLACEMENTS[p], *(interval(v, ".0f") for v in held[p].T[:2])] for p in PLACEMENTS],
+    )
+
+
+def prove_skip_carries(held):
+    """Prove claims 05-skip-carries, 05-norm-bounds-branches."""
+    assert held["pre"][:, 0].min() > 10
+    np.testing.assert_allclose(held["pre"][:, 1], 1, atol=0.01)
+    np.testing.assert_allclose(held["post"][:, :2], 1, atol=0.01)
+
+
+def prepare_builtin():
+    builtin = {}
+    for placement in PLACEMENTS:
+        torch.manual_seed(0)
+        builtin[placement] = nn.TransformerEncoderLayer(
+            d_model=16,
+            nhead=4,
+            dim_feedforward=64,
+            dropout=0.0,
+            batch_first=True,
+            norm_first=placement == "pre",
+            dtype=torch.float64,
+        )
+    return builtin
+
+
+def renamed(state):
+    return {f"feed_forward.{name}" if name.startswith("linear") else name: w for name, w in state.items()}
+
+
+def numpy_parts(state):
+    w = {name: value.numpy() for name, value in renamed(state).items()}
+
+    def under(prefix):
+        return {k.removeprefix(prefix): w[k] for k in w if k.startswith(prefix)}
+
+    return {
+        "attention": lambda h: sn.multi_head_attention(h, under("self_attn."), num_heads=4),
+        "feed_forward": lambda h: sn.feed_forward(h, under("feed_forward.")),
+        "norm1": lambda h: sn.layer_norm(h, w["norm1.weight"], w["norm1.bias"]),
+        "norm2": lambda h: sn.layer_norm(h, w["norm2.weight"], w["norm2.bias"]),
+    }
+
+
+def prove_same_parts(post_ln_block, pre_ln_block, builtin):
+    """Prove claim 05-same-parts."""
+    tokens = torch.randn(2, 5, 16, dtype=torch.float64)  # (B, T, d)
+    blocks = {"post": post_ln_block, "pre": pre_ln_block}
+    for placement, layer in builtin.items():
+        state = layer.state_dict()
+        ours = st.TransformerBlock(16, 4, 64, placement).double()
+        ours.load_state_dict(renamed(state))
+        modules = [ours.self_attn, ours.feed_forward, ours.norm1, ours.norm2]
+        two_lines = blocks[placement]
+        results = {
+            "two lines, NumPy": two_lines(tokens.numpy(), **numpy_parts(state)),
+            "two lines, PyTorch": two_lines(tokens, *modules).detach().numpy(),
+            "TransformerBlock": ours(tokens).detach().numpy(),
+        }
+        expected = layer(tokens).detach().numpy()
+        for name, y in results.items():
+            gap = np.abs(y - expected).max()
+            assert gap < 1e-12
+            print(f"{PLACEMENTS[placement]:8} {name:19} gap below 1e-12: {gap < 1e-12}")
+    return tokens
+
+
+def prove_same_parts_2(builtin):
+    """Prove claim 05-same-parts."""
+    names = [list(layer.state_dict()) for layer in builtin.values()]
+    assert names[0] == names[1]
+
+
+def prepare_encoder(builtin, tokens):
+    encoder = nn.TransformerEncoder(builtin["pre"], num_layers=2, enable_nested_tensor=False)
+    encoder(tokens)  # runs, without a final norm
+    return encoder
+
+
+def prove_final_norm(raw, finished, encoder):
+    """Prove claim 05-final-norm."""
+    assert raw.min() > 10
+    assert np.abs(finished - 1).max() < 0.01
+    assert encoder.norm is None
+    whole = nn.Transformer(16, 4, 1, 1, 64, batch_first=True)
+    assert not whole.encoder.layers[0].norm_first
+    assert isinstance(whole.encoder.norm, nn.LayerNorm)
+
+
+def draw_placements(most, least, untrained, AXES, passed, CURVES):
+    theory = ([24, 0, 24], [1 + 24 * most, 1, 1 + 24 * least])  # two lines
+
+    def frame(other, depth):
+        shown = {k: untrained[k][depth] for k in ("pre", other)}
+        blocks = np.arange(depth + 1)
+        data = {q: {k: (blocks[-v[q].shape[1] :], v[q]) for k, v in shown.items()} for q in AXES}
+        data["mean_square"]["theory"] = theory
+        top = [np.median(v[q][:, -1]) for q in AXES for v in shown.values()]
+        sentence = (
+            f"At the top of {depth} blocks, Pre-LN against {KINDS[other]}: "
+            "mean square {:.1f} and {:.1f}, cosine {:z.2f} and {:z.2f}, "
+            "gradient {:.1f} and {:.1f}."
+        )
+        return sentence.format(*top), list(data.values())
+
+    live.chart(
+        "placements",
+        "Untrained stacks, block by block: median and range of six seeds, and two bounds of theory",
+        [
+            live.choice(
+                "other",
+                "beside Pre-LN",
+                {KINDS[k]: k for k in KINDS if k != "pre"},
+                "post",
+            ),
+            live.slider("depth", "blocks L", STACKS, 24),
+        ],
+        [live.Lines(passed, axis, CURVES, 250) for axis in AXES.values()],
+        frame,
+        "Three panels by the number of blocks passed, up to 24. The stream of Pre-LN grows in a nearly straight line, "
+        "between two dotted lines; that of Post-LN is flat at one. The cosine of Post-LN's tokens is almost one "
+        "halfway, that of Pre-LN's climbs slowly and stays well below. The gradient is flat in Post-LN and "
+        "falls towards the top in Pre-LN.",
+        side=3,
+    )
+
+
+def prepare_cosine_12(untrained):
+    carried = {p: untrained[p][24] for p in PLACEMENTS}
+    cosine_12 = {p: carried[p]["token_cosine"][:, 12] for p in PLACEMENTS}
+    return cosine_12
+
+
+def prove_tokens_align(cosine_12):
+    """Prove claim 05-tokens-align."""
+    for p in PLACEMENTS:
+        say(f"cosine_{p}", np.median(cosine_12[p]), ".2f", noise=1e-4)
+    assert cosine_12["post"].min() > 0.9
+    assert cosine_12["pre"].max() < 0.8
+
+
+@torch.no_grad()
+def cosine_after_12(placement, change):
+    found = []
+    for seed in range(5):
+        generator = torch.Generator().manual_seed(seed)
+        net = stack.untrained(placement, 12, generator)
+        for name, weight in net.named_parameters():
+            if weight.ndim == 2:
+                change(name, weight)
+        states = stack.states(net, stack.random_tokens(generator))
+        found.append(stack.token_cosine(states[-1]))
+    return np.array(found)
+
+
+def silence_attention(name, weight):
+    if name.endswith("out_proj.weight"):
+        weight.zero_()
+
+
+def shrink(name, weight):
+    weight.mul_(0.02 / weight.std())
+
+
+def prepare_silent():
+    silent, small = ({p: cosine_after_12(p, change) for p in PLACEMENTS} for change in (silence_attention, shrink))
+    return silent, small
+
+
+def tabulate_can_the_top_still_tell_the_tokens_apart(interval, silent, small):
+    table(
+        ["cosine, 5 seeds", *PLACEMENTS.values()],
+        [
+            ["no attention", *(interval(silent[p]) for p in PLACEMENTS)],
+            ["small weights", *(interval(small[p]) for p in PLACEMENTS)],
+        ],
+    )
+
+
+def prove_init_decides(silent, small):
+    """Prove claim 05-init-decides."""
+    assert min(values.min() for values in silent.values()) > 0.2
+    assert (silent["post"] > silent["pre"]).all()
+    assert max(np.abs(values).max() for values in small.values()) < 0.02
+
+
+DEPTHS = (4, 8, 16, 32)
+
+
+def prepare_last(SEEDS):
+    last = {p: gradients.last_layer(p, DEPTHS, seeds=SEEDS) for p in PLACEMENTS}
+    slopes = {
+        (p, loss): gradients.log_slopes(DEPTHS, last[p][loss]) for p in PLACEMENTS for loss in ("one_token", "average")
+    }
+    return last, slopes
+
+
+def draw_the_last_gradient_a_theorem_and_its_measurement(last):
+    guide = np.array(DEPTHS, dtype=float) ** -0.5
+    fig, axes = plt.subplots(1, 2, figsize=(7.8, 3.5))
+    titles = {"one_token": "loss of one token", "average": "averaged loss"}
+    for ax, (loss, title) in zip(axes, titles.items(), strict=True):
+        for name in PLACEMENTS:
+            look = figures.LOOKS[name]
+            ax.loglog(DEPTHS, last[name][loss].T, linewidth=0.7, alpha=0.5, **look)
+            ax.loglog(DEPTHS, last[name][loss].mean(0), label=PLACEMENTS[name], **look)
+        start = last["pre"][loss][:, 0].mean()
+        ax.loglog(
+            DEPTHS,
+            start * guide / guide[0],
+            label="$1/\\sqrt{L}$",
+            **figures.LOOKS["theory"],
+        )
+        ax.set(title=title, xlabel="blocks L", xticks=DEPTHS, xticklabels=DEPTHS)
+        ax.minorticks_off()
+    axes[0].set_yticks([2, 4, 6], ["2", "4", "6"])
+    axes[1].set_yticks([0.1, 0.3, 0.9], ["0.1", "0.3", "0.9"])
+    axes[0].set_ylabel("size of the gradient")
+    axes[0].legend(loc="lower left")
+    figures.show(
+        fig,
+        alt="Size of the last layer's gradient against depth, both axes logarithmic, six seeds. Left, for the "
+        "loss of one "
+        "token: Post-LN is flat, Pre-LN falls along the dotted guide. Right, for the averaged loss: "
+        "Post-LN grows at first, "
+        "then levels off while its seeds scatter, and "
+        "Pre-LN falls less steeply than the guide.",
+    )
+    return titles
+
+
+def tabulate_the_last_gradient_a_theorem_and_its_measurement(interval, slopes):
+    table(
+        ["loss of one token", "slope, 6 seeds"],
+        [[PLACEMENTS[p], interval(slopes[p, "one_token"])] for p in PLACEMENTS],
+    )
+
+
+def prove_last_gradient(slopes):
+    """Prove claim 05-last-gradient."""
+    assert np.abs(slopes["post", "one_token"]).max() < 0.1
+    assert np.abs(slopes["pre", "one_token"] + 0.5).max() < 0.1
+    say("slope_pre", slopes["pre", "one_token"].mean(), ".2f", noise=1e-4)
+
+
+def tabulate_the_last_gradient_a_theorem_and_its_measurement_2(titles, last):
+    table(
+        ["mean over 6 seeds", *(f"L = {L}" for L in DEPTHS)],
+        [
+            [f"{PLACEMENTS[p]}, {titles[k]}"] + [f"{v:.1f}" for v in last[p][k].mean(0)]
+            for p in PLACEMENTS
+            for k in titles
+        ],
+    )
+
+
+def prove_averaged_loss(last, titles, slopes):
+    """Prove claims 05-averaged-loss, 05-no-vanishing-at-the-top."""
+    averaged = last["post"]["average"]  # (seeds, depths)
+    assert (averaged < 0.3 * last["post"]["one_token"]).all()
+    assert averaged[:, 2].mean() > 1.2 * averaged[:, 0].mean()
+    for loss in titles:
+        assert (last["post"][loss] >= last["pre"][loss]).all()
+    assert slopes["pre", "average"].max() < -0.2
+    assert slopes["pre", "average"].mean() > slopes["pre", "one_token"].mean()
+
+
+RATES = (0.001, 0.002, 0.005)
+
+
+def draw_post_ln():
+    long, short = longer_runs.recorded(), warmup.recorded()["maps"]["deep"]
+    RUNS = {
+        "post": live.Curve("Post-LN", **figures.LOOKS["post"]),
+        "warm": live.Curve("Post-LN, warm-up", figures.PINK, "-."),
+        "pre": live.Curve("Pre-LN", marks="too"),
+        "chance": live.Curve("chance", **figures.LOOKS["theory"]),
+    }
+
+    def trained_at(rate):
+        steps, parts = long["steps"], long["parts"]
+        column = short["learning_rates"].index(rate)
+        runs = {
+            "post": (steps, parts[f"12-post-{rate}-0"]),
+            "warm": (steps, parts[f"12-post-{rate}-400"]),
+            "pre": ([100], short["final_loss"]["pre"][:, [column]]),
+            "chance": ([0, 800], [long["chance"]] * 2),
+        }
+        if f"12-pre-{rate}-0" in parts:
+            runs["pre"] = (steps, parts[f"12-pre-{rate}-0"])
+        post, warm, pre = (np.median(runs[k][1][:, -1]) for k in list(RUNS)[:3])
+        return (
+            f"Median loss at rate {rate:g}: Post-LN {post:.1f} nats after 800 steps, "
+            f"with warm-up {warm:.1f}; Pre-LN {pre:.1f} after {runs['pre'][0][-1]}.",
+            [runs],
+        )
+
+    live.chart(
+        "loss-curves",
+        "12 blocks learn a real text: median and range of five recorded runs",
+        [live.choice("rate", "learning rate", RATES, 0.002)],
+        [
+            live.Lines(
+                live.Axis("training step", limits=(0, 800)),
+                live.Axis("loss (nats)", limits=(1.8, 4.2)),
+                RUNS,
+            )
+        ],
+        trained_at,
+        "Training loss against the step, at learning rate 0.002. Post-LN stays on the dotted line of "
+        "chance for all 800 "
+        "steps. With warm-up it comes down from above, crosses the line by step 200 and falls far below "
+        "it. A single dot "
+        "at step 100, far below the line, is Pre-LN.",
+    )
+
+
+def keep_gain(x, gamma):
+    return gamma * x
+
+
+def beginning(story):
+    return " ".join(story.split())[:64].strip()
+
+
+def tabulate_in_a_trained_model():
+    def compare(wired):
+        table(
+            ["wiring", "loss", "its story begins"],
+            [
+                [
+                    name,
+                    f"{nats[name].mean():.1f}",
+                    beginning(told[name]),
+                ]
+                for name in wired
+            ],
+        )
+
+    model = stories.load()
+    post_model = stories.altered(model, place=sn.post_ln)
+    WIRED = {
+        "Pre-LN, as trained": model,
+        "Pre-LN, no final division": stories.altered(model, keep_gain, at=[10]),
+        "Post-LN": post_model,
+    }
+    texts = stories.texts(model)
+    nats, told = {}, {}
+    for name, wired in WIRED.items():
+        nats[name] = np.array([stories.loss(wired, text) for text in texts])
+        told[name] = stories.generate(wired)
+    compare(WIRED)
+    return compare, nats, told, model, post_model, WIRED, texts
+
+
+def prove_trained_as_post(texts, model, WIRED, told, nats):
+    """Prove claims 05-trained-as-post, 05-trained-no-final-norm."""
+    scores, undivided = (
+        [stories.logits(m, stories.stream(m, text)[-1]) for text in texts]
+        for m in (model, WIRED["Pre-LN, no final division"])
+    )
+    for a, c in zip(scores, undivided, strict=True):
+        np.testing.assert_array_equal(a.argmax(-1), c.argmax(-1))
+    assert told["Pre-LN, no final division"] == told["Pre-LN, as trained"]
+    assert nats["Post-LN"].min() > np.log(512)
+    for name, key in zip(nats, ("trained", "unnormed", "as_post"), strict=True):
+        say(f"loss_{key}", nats[name].mean(), ".1f")
+    say("guessing", np.log(512), ".2f")
+    return scores
+
+
+READERS = {"q", "k", "v", "gate", "up"}  # the matrices behind a norm
+
+
+def prepare_folded(model):
+    folded = replace(
+        model,
+        weights=tuple(
+            {k: w * gain if k in READERS else w for k, w in weights.items()}
+            for weights, gain in zip(model.weights, model.gains[:-1], strict=True)
+        ),
+        gains=np.vstack([np.ones((10, 64)), model.gains[-1:]]),
+    )
+    return folded
+
+
+def nothing(x, gamma):
+    return x
+
+
+def prepare_wired(folded, post_model, model, nats, texts, told, WIRED, compare):
+    MORE = {
+        "Post-LN, gains folded": stories.altered(folded, place=sn.post_ln),
+        "Post-LN, no final norm": stories.altered(post_model, nothing, at=[10]),
+        "Pre-LN, no final norm": stories.altered(model, nothing, at=[10]),
+    }
+    for name, wired in MORE.items():
+        nats[name] = np.array([stories.loss(wired, text) for text in texts])
+        told[name] = stories.generate(wired)
+    WIRED |= MORE
+    compare(["Pre-LN, as trained", "Post-LN", *MORE])
+    return WIRED
+
+
+def prove_trained_folded(folded, texts, scores, nats):
+    """Prove claim 05-trained-folded."""
+    of_folded = [stories.logits(folded, stories.stream(folded, text)[-1]) for text in texts]
+    for a, b in zip(scores, of_folded, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-9)
+    assert nats["Post-LN, no final norm"].max() < np.log(512)
+    assert (nats["Post-LN, gains folded"] < nats["Post-LN"] - 2).all()
+    assert (nats["Post-LN, gains folded"] > nats["Pre-LN, as trained"] + 1).all()
+    say("loss_folded", nats["Post-LN, gains folded"].mean(), ".1f")
+    say("loss_bare", nats["Post-LN, no final norm"].mean(), ".1f")
+
+
+def prepare_steepness(texts, WIRED, SEEDS, interval):
+    def last_over_first(wired):
+        """The gradient of the mean loss: last block's over first block's."""
+        net, ratios = Stories(wired), []
+        seconds = [branch.down for branch in net.branches[1::2]]
+        for text in texts:
+            grads = torch.autograd.grad(net.loss(torch.tensor(text)), seconds)
+            ratios.append(grads[-1].norm().item() / grads[0].norm().item())
+        return np.array(ratios)
+
+    steepness = {
+        name: last_over_first(WIRED[name]) for name in ("Pre-LN, as trained", "Post-LN", "Post-LN, gains folded")
+    }
+    new = gradients.by_layer("pre", 5, SEEDS)["average"]
+    steepness["Pre-LN, untrained"] = new[:, -1] / new[:, 0]
+    for name, ratios in steepness.items():
+        print(f"{name:22} {np.median(ratios):.1f} [{interval(ratios, '.1f')}]")
+    return steepness
+
+
+def prove_trained_gradient(steepness):
+    """Prove claim 05-trained-gradient."""
+    trained, as_post, as_folded, untrained_five = steepness.values()
+    assert untrained_five.max() < 0.8
+    assert 0.8 < np.median(trained) < 1.2
+    assert as_post.max() < 0.8
+    assert as_folded.min() > 1
+
+
+def tabulate_the_two_compared(squares, cosine_12, slopes):
+    table(
+        ["", "Post-LN", "Pre-LN", "claim"],
+        [
+            [
+                "formula",
+                *("`norm(x + F(x))`", "`x + F(norm(x))`"),
+                "<!-- claim: 05-row-formula claim:05-formulas -->",
+            ],
+            [
+                "the skip path carries",
+                *("the last norm's output", "the raw stream"),
+                "<!-- claim: 05-row-skip claim:05-skip-carries -->",
+            ],
+            [
+                "mean square of the stream, 24 blocks",
+                *(f"{np.median(squares[p][:, -1]):.0f}" for p in PLACEMENTS),
+                "<!-- claim: 05-row-stream claim:05-stream-grows -->",
+            ],
+            [
+                "final norm",
+                *("not needed", "needed"),
+                "<!-- claim: 05-row-final claim:05-final-norm -->",
+            ],
+            [
+                "cosine between tokens, 12 blocks",
+                *(f"{np.median(cosine_12[p]):.2f}" for p in PLACEMENTS),
+                "<!-- claim: 05-row-cosine claim:05-tokens-align -->",
+            ],
+            [
+                "last gradient, one token: slope in depth",
+                *(f"{slopes[p, 'one_token'].mean():z.1f}" for p in PLACEMENTS),
+                "<!-- claim: 05-row-gradient claim:05-last-gradient -->",
+            ],
+            [
+                "squared output change, 16 blocks against 1",
+                *("grows faster", "grows slower"),
+                "<!-- claim: 05-row-change claim:05a-amplification -->",
+            ],
+            [
+                "copying, 4 blocks, rate 0.01, 200 steps",
+                *("learns with warm-up only", "learns"),
+                "<!-- claim: 05-row-warm-up claim:05b-band claim:05b-pre-range -->",
+            ],
+            [
+                "text, 12 blocks, 100 steps",
+                *("at chance, also with warm-up", "learns"),
+                "<!-- claim: 05-row-deep claim:05b-deep-100-steps claim:05b-pre-learns -->",
+            ],
+            [
+                "`torch.nn.TransformerEncoderLayer`",
+                "default",
+                "`norm_first=True`",
+                "<!-- claim: 05-row-torch claim:05-pytorch-default -->",
+            ],
+        ],
+    )
+
+
+def check_quick_checks(x, norm):
+    shifted, usual = x, norm(x)
+    for _ in range(6):
+        h = norm(shifted)
+        shifted = h + np.cos(h)
+        usual = sn.post_ln(usual, np.cos, norm)
+    np.testing.assert_allclose(norm(shifted), usual, atol=1e-12)

@@ -1,0 +1,406 @@
+"""Figures and proofs of deep dive 05c, Rank collapse."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import subnorm.numpy as sn
+from subnorm_lab import figures, live
+from subnorm_lab.experiments import rank_collapse as rc
+from subnorm_lab.report import say, table
+
+
+def begin():
+    figures.use_style()
+    SEEDS = range(8)
+    tokens = [rc.draw_tokens(seed) for seed in SEEDS]  # each (T, d) = (16, 64)
+    deep = [rc.draw_layers(24, seed) for seed in SEEDS]
+    shallow = [(layers[:6], heads) for layers, heads in deep]
+    return SEEDS, tokens, deep, shallow
+
+
+def positions(states):
+    """Each token in the plane in which the tokens differ most."""
+    seen = []
+    for x in states:
+        u, s, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
+        plane = u[:, :2] * s[:2] / np.sqrt(np.mean(np.sum(x**2, axis=1)))
+        if seen:  # an axis has no direction of its own: turn to the last plane
+            a, _, b = np.linalg.svd(plane.T @ seen[-1])
+            plane = plane @ a @ b
+        else:
+            plane *= np.sign(plane[0])
+        seen.append(plane)
+    return np.round(seen, 3)  # (layers + 1, T, 2)
+
+
+def prepare_both(tokens, shallow):
+    both = {
+        wiring: rc.residual_by_layer(tokens, shallow, skip=wiring == "skip") for wiring in ("alone", "skip")
+    }  # (seeds, layers + 1)
+    drawn = {wiring: positions(rc.states(tokens[0], shallow[0], skip=wiring == "skip")) for wiring in both}
+    return both, drawn
+
+
+def draw_collapse(both, drawn):
+    def frame(layers, wiring):
+        r, passed = both[wiring][0, layers], np.arange(7)
+        differ = f"by {live.number(r)} of their size" if r > 1e-15 else "only by rounding"
+        kind = "a skip path" if wiring == "skip" else "attention alone"
+        return (
+            f"After {layers} of 6 layers with {kind}, these tokens differ {differ}.",
+            [
+                {"tokens": drawn[wiring][layers].T},
+                {name: (passed, r) for name, r in both.items()} | {"now": ([layers], [r])},
+            ],
+        )
+
+    live.chart(
+        "collapse",
+        "Left, sixteen tokens round their mean, in the two directions in which they differ most. Right, "
+        "how much they differ: median and range of eight seeds",
+        [
+            live.slider("layers", "layers passed", range(7), 0, play=True),
+            live.choice(
+                "wiring",
+                "skip path",
+                {"without": "alone", "with": "skip"},
+                "alone",
+            ),
+        ],
+        [
+            live.Lines(
+                live.Axis("first direction", limits=(-1.1, 1.1)),
+                live.Axis("second direction (sizes of a token)", limits=(-1.1, 1.1)),
+                {"tokens": live.Curve("a token", marks="only")},
+            ),
+            live.Lines(
+                live.Axis("layers passed", limits=(0, 6)),
+                live.Axis("r, down to rounding", log=True, limits=(3e-16, 3)),
+                {
+                    "alone": live.Curve("attention", figures.ORANGE, "--"),
+                    "skip": live.Curve("with skip", figures.GREEN),
+                    "now": live.Curve("shown left", marks="only"),
+                },
+            ),
+        ],
+        frame,
+        alt="Left, a cloud of sixteen points before the first layer, nearly one unit wide in each direction. "
+        "Right, the measure r by layer on a logarithmic axis. Of attention alone it falls from one, slowly "
+        "in the first layer and then ever faster, to the floor of rounding at layer four. With a skip path "
+        "it stays near one for all six layers. A dot marks layer zero.",
+        side=2,
+    )
+
+
+def check_watch_it_happen(r):
+    np.testing.assert_allclose(r, np.sqrt(2 / 4**2) / np.sqrt(1 + 1 / 2**2))
+    say("pair", r, ".3f")
+
+
+def prepare_alone(both):
+    alone = both["alone"]
+    return alone
+
+
+def tabulate_watch_it_happen(alone):
+    table(
+        ["layers", "r, 8 seeds"],
+        [[k, f"{alone[:, k].min():.2g} to {alone[:, k].max():.2g}"] for k in range(4)] + [[4, "below 1e-14"]],
+    )
+
+
+def prove_alone_collapses(alone, tokens, shallow):
+    """Prove claim 05c-alone-collapses."""
+    assert alone[:, 2].max() < 0.1
+    assert alone[:, 3].max() < 1e-4
+    assert alone[:, 4].max() < 1e-14
+
+    first = [rc.states(t, s)[1] for t, s in zip(tokens, shallow, strict=True)]
+    sizes = np.mean(np.square(first), axis=(1, 2))  # (seeds,)
+    assert sizes.max() < 0.25
+    say("size_low", sizes.min(), ".2f")
+    say("size_high", sizes.max(), ".2f")
+
+
+def prepare_one_layer(SEEDS, deep, shrink, halvings):
+    one_layer = {"attention": [], "attention, skip": [], "feed-forward": []}
+    for seed in SEEDS:
+        layer, heads = deep[seed][0][0], deep[seed][1]
+
+        def attend(h, w=layer["attention"], heads=heads):
+            return sn.multi_head_attention(h, w, heads)
+
+        def feed(h, w=layer["feed_forward"]):
+            return sn.feed_forward(h, w)
+
+        one_layer["attention"].append(shrink(seed, attend))
+        one_layer["attention, skip"].append(shrink(seed, lambda h: h + attend(h)))
+        one_layer["feed-forward"].append(shrink(seed, feed))
+    powers = {name: np.polyfit(np.log(halvings), np.log(np.transpose(left)), 1)[0] for name, left in one_layer.items()}
+    return one_layer, powers
+
+
+def prove_one_layer_cubes(powers):
+    """Prove claim 05c-one-layer-cubes."""
+    assert np.abs(powers["attention"] - 3).max() < 0.02
+    assert np.abs(powers["attention, skip"] - 1).max() < 0.02
+    assert np.abs(powers["feed-forward"] - 1).max() < 0.1
+
+
+def draw_how_fast(one_layer, halvings, powers):
+    fig, ax = plt.subplots()
+    looks = {
+        "attention": {"color": figures.ORANGE, "linestyle": "--", "marker": "o"},
+        "attention, skip": {
+            **figures.LOOKS["residual"],
+            "marker": "o",
+            "markersize": 10,
+            "markerfacecolor": "white",
+        },
+        "feed-forward": {"color": figures.BLUE, "linestyle": "-.", "marker": "^"},
+    }
+    for name, left in one_layer.items():
+        ax.loglog(halvings, np.transpose(left), lw=0.7, alpha=0.5, **looks[name])
+        ax.loglog([], [], label=name, **looks[name])
+    ax.set(xlabel="differences that go in", ylabel="differences that come out")
+    ax.legend()
+    figures.show(
+        fig,
+        alt="Differences between tokens after one sublayer against those before it, both logarithmic, eight "
+        "seeds. The lines "
+        "of attention with a skip path and of the feed-forward lie on top of each other; those of "
+        "attention alone lie far below them and are much steeper.",
+    )
+    table(
+        ["one sublayer", "power, 8 seeds"],
+        [[n, f"{p.min():.2f} to {p.max():.2f}"] for n, p in powers.items()],
+    )
+
+
+def prepare_measured(tokens, deep, shallow):
+    WIRINGS = {
+        "attention": {},
+        "+ norm": {"norm": "post"},
+        "+ FFN": {"feed_forward": True},
+        "+ FFN + norm": {"feed_forward": True, "norm": "post"},
+    }
+    WIRINGS |= {
+        f"skip{ffn}{norm}": {
+            "skip": True,
+            "feed_forward": bool(ffn),
+            "norm": {"": "", " + Pre-LN": "pre", " + Post-LN": "post"}[norm],
+        }
+        for ffn in ("", " + FFN")
+        for norm in ("", " + Pre-LN", " + Post-LN")
+    }
+    measured = {
+        name: rc.residual_by_layer(tokens, deep if wiring.get("skip") else shallow, **wiring)
+        for name, wiring in WIRINGS.items()
+    }  # (seeds, layers + 1)
+    return measured
+
+
+def draw_what_rescues_it(measured):
+    fig, axes = plt.subplots(1, 2, figsize=(6.6, 4.5))
+    colors = {
+        "": figures.ORANGE,
+        " + norm": figures.PINK,
+        " + Pre-LN": figures.BLUE,
+        " + Post-LN": figures.PINK,
+    }
+    for name, r in measured.items():
+        ax = axes[int(name.startswith("skip"))]
+        norm = next((n for n in list(colors)[1:] if name.endswith(n[1:])), "")
+        ax.fill_between(range(r.shape[1]), r.min(0), r.max(0), color=colors[norm], alpha=0.2)
+        ax.semilogy(
+            np.exp(np.log(r).mean(0)),
+            color=colors[norm],
+            linestyle="--" if "FFN" in name else "-",
+            label=name,
+        )
+    axes[0].set(title="no skip path", xlabel="layers", ylabel="r")
+    axes[1].set(title="with a skip path", xlabel="layers", ylim=(1e-5, 2))
+    for ax in axes:
+        ax.legend(loc="lower left", fontsize=9)
+    figures.show(
+        fig,
+        alt="The token residual on a logarithmic axis, eight seeds with their range, for ten wirings. Left, "
+        "without a skip "
+        "path, all four curves fall off to the floor of rounding within four to six layers, whether there are norms or "
+        "feed-forward sublayers or not. Right, with a skip path, over 24 layers: the two Pre-LN curves "
+        "stay nearly level near "
+        "the top; the other four fall in about straight lines, lowest of all Post-LN with feed-forward.",
+    )
+
+
+def prove_ffn_no_rescue(measured, alone):
+    """Prove claims 05c-ffn-no-rescue, 05c-skip-rescues, 05c-norm-delays."""
+    no_skip = [r for name, r in measured.items() if "skip" not in name]
+    skip = [r for name, r in measured.items() if "skip" in name]
+    assert (measured["+ FFN"][:, 3] < alone[:, 3]).all()
+    assert max(r[:, 6].max() for r in no_skip) < 1e-13
+    reached = {  # layers until r < 1e-4, for each seed
+        name: np.argmax(measured[name] < 1e-4, axis=1) for name in ("attention", "+ norm", "+ FFN", "+ FFN + norm")
+    }
+    for plain, normed in (("attention", "+ norm"), ("+ FFN", "+ FFN + norm")):
+        delay = reached[normed] - reached[plain]
+        assert delay.min() >= 1
+        assert delay.max() <= 2
+    assert min((r[:, 1:] / r[:, :-1]).min() for r in skip) > 0.5
+    assert min(r[:, 6].min() for r in skip) > 0.1
+
+
+def prepare_last(measured):
+    last = {name: r[:, 24] for name, r in measured.items() if "skip" in name}
+    return last
+
+
+def tabulate_what_rescues_it(last):
+    table(
+        ["wiring", "r after 24 layers, 8 seeds"],
+        [[n, f"{r.min():.1g} to {r.max():.1g}"] for n, r in last.items()],
+    )
+
+
+def prove_pre_keeps(last, measured):
+    """Prove claims 05c-pre-keeps, 05c-post-loses, 05c-ffn-with-pre, 05c-halves."""
+    pre = [last["skip + Pre-LN"], last["skip + FFN + Pre-LN"]]
+    assert np.min(pre) > 0.2
+    assert (pre[1] > pre[0]).mean() >= 7 / 8
+    assert np.median(pre[1]) > 1.3 * np.median(pre[0])
+
+    falling = [name for name in last if "Pre-LN" not in name]
+    assert max(last[name].max() for name in falling) < 0.01
+    # layers in which r halves, from layer 12 to layer 24; predicted: 2
+    halves = np.array([12 / np.log2(measured[n][:, 12] / last[n]) for n in falling])
+    assert 1.5 < halves.min() < halves.max() < 3
+    assert (np.abs(halves.mean(axis=1) - 2) < 0.4).all()
+    say("halves_low", halves.min(), ".1f")
+    say("halves_high", halves.max(), ".1f")
+
+
+def prove_softmax_shift(x):
+    """Prove claim 05c-softmax-shift."""
+    assert np.allclose(sn.softmax(x + 100), sn.softmax(x), rtol=1e-12, atol=0)
+
+
+def prove_first_order(SEEDS, tokens, differs):
+    """Prove claim 05c-first-order."""
+    for seed in SEEDS:
+        w = rc.draw_layers(1, seed, num_heads=1)[0][0]["attention"]
+        wq, wk, wv = np.split(w["in_proj_weight"], 3)
+        W = wq.T @ wk / np.sqrt(64)  # the package stores transposed matrices
+        mean = tokens[seed].mean(axis=0)
+        R = 0.001 * differs(tokens[seed])
+        a, E = sn.softmax(mean @ W @ R.T), R @ W @ R.T  # (T,), (T, T)
+        D = a * (E - (a * E).sum(axis=1, keepdims=True))
+        formula = differs(D @ R @ wv.T @ w["out_proj.weight"].T)
+        layer = differs(sn.multi_head_attention(mean + R, w, 1))
+        assert np.linalg.norm(layer - formula) < 1e-4 * np.linalg.norm(layer)
+
+
+def prepare_exact(tokens, shallow):
+    exact = np.array([rc.exact_residuals(t, s) for t, s in zip(tokens, shallow, strict=True)])  # (seeds, layers + 1)
+    return exact
+
+
+def tabulate_seen_exactly(exact):
+    table(
+        ["layers", "r, seed 0"],
+        [[k, f"{r:.0e}"] for k, r in enumerate(exact[0])],
+    )
+
+
+def prove_exact_is_plain(exact, alone):
+    """Prove claim 05c-exact-is-plain."""
+    np.testing.assert_allclose(exact[:, :3], alone[:, :3], rtol=1e-9)
+    assert (exact[:, 3] / alone[:, 3]).max() < 1.001
+    assert (exact[:, 3] / alone[:, 3]).min() > 0.999
+
+
+def prove_doubly_exponential(exact):
+    """Prove claim 05c-doubly-exponential."""
+    before, after = np.log(exact[:, :-1]), np.log(exact[:, 1:])
+    small = before < np.log(0.1)
+    slopes = np.array([np.polyfit(b[s], a[s], 1)[0] for b, a, s in zip(before, after, small, strict=True)])
+    say("steps", small.sum(), ".0f")
+    say("slope_low", slopes.min(), ".2f")
+    say("slope_high", slopes.max(), ".2f")
+    assert np.abs(slopes - 3).max() < 0.05
+
+
+def draw_seen_exactly(exact):
+    layers = np.arange(2, 7)
+    fig, ax = plt.subplots()
+    ax.plot(
+        layers,
+        np.log(-np.log(exact[:, 2:])).T,
+        color=figures.ORANGE,
+        marker="o",
+        lw=0.8,
+        alpha=0.7,
+    )
+    level = np.log(-np.log(exact[:, 6])).mean()
+    ax.plot(
+        layers,
+        level + 0.5 + np.log(3) * (layers - 6),
+        label="slope ln 3",
+        **figures.LOOKS["theory"],
+    )
+    ax.set(xlabel="attention layers", ylabel="ln(−ln r)", xticks=layers)
+    ax.legend()
+    figures.show(
+        fig,
+        alt="The double logarithm of r against the number of attention layers, two to six, for eight seeds. "
+        "All eight rise in "
+        "almost straight lines, nearly parallel to a dotted guide of slope log three above them.",
+    )
+
+
+def prove_paths_sum(counts):
+    """Prove claim 05c-paths-sum."""
+    assert counts.tolist() == [1, 6, 12, 8]
+
+
+def tabulate_one_sum_over_paths(counts, by_length):
+    table(
+        ["heads on the path", "paths", "mean r, 8 seeds"],
+        [[k, counts[k], f"{r.min():.2f} to {r.max():.2f}"] for k, r in enumerate(by_length.T)],
+    )
+
+
+def prove_short_paths(by_length):
+    """Prove claim 05c-short-paths."""
+    assert (np.diff(by_length, axis=1) < 0).all()
+    assert by_length[:, 0].min() > 0.9
+    assert by_length[:, 3].max() < 0.3
+
+
+def tabulate_the_caveat_large_scores(needed):
+    table(
+        ["gain on queries and keys", "layers until r < 1e-6, 8 seeds"],
+        [[g, f"{n.min()} to {n.max()}"] for g, n in needed.items()],
+    )
+
+
+def prove_gain_postpones(needed):
+    """Prove claim 05c-gain-postpones."""
+    assert needed[1].max() < needed[2].min()
+    assert needed[2].max() < needed[4].min()
+    assert needed[8].min() > 0  # every seed got there
+
+
+def show_quick_checks(SEEDS, tokens, deep):
+    causal = np.tril(np.ones((16, 16), dtype=bool))
+    for seed in SEEDS:
+        x, r = tokens[seed], []
+        for layer in deep[seed][0]:
+            x = sn.multi_head_attention(x, layer["attention"], 4, mask=causal)
+            r.append(float(rc.token_residual(x)))
+        assert r[7] > 0.003  # without a mask: 3 to 4 layers until 1e-6
+        assert 1e-10 < r[23] < 1e-3
+
+
+def check_quick_checks():
+    for pair in ([[1.0, 0.0], [0.0, 1.0]], [[10.0, 0.0], [0.0, 1.0]]):
+        np.testing.assert_allclose(rc.token_residual(pair), np.sqrt(1 / 2))

@@ -1,0 +1,835 @@
+"""Figures and proofs of chapter 02, Residual connections."""
+
+from functools import cache, partial
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+
+import subnorm.torch as st
+from subnorm_lab import diagrams, figures, live, stories
+from subnorm_lab.experiments import degradation, gpt2_init, paths, signal
+from subnorm_lab.report import say, table
+
+
+def begin():
+    torch.set_num_threads(1)
+    figures.use_style()
+
+    model = stories.load()
+    texts = [np.array(text) for text in stories.texts(model)]
+
+    def would_say(text):  # probabilities of the next token, (6, T, 512)
+        scores = stories.logits(model, stories.stream(model, text)[::2])
+        odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return odds / odds.sum(axis=-1, keepdims=True)
+
+    return model, texts, would_say
+
+
+def draw_lens(texts, would_say, model):
+    text, places, she_reads = texts[0], range(32, 44), 35
+    said = would_say(text)  # (6, T, 512)
+    at_end = said[-1].argmax(axis=-1)
+
+    def word(token):  # as it looks on its own
+        piece = model.tokenizer.decode([token])
+        if piece.isspace():
+            return "␣"
+        return f"-{piece}" if piece[:1].isalpha() else piece.strip() or "(begin)"
+
+    def frame(blocks):
+        now = said[blocks]
+        row = [
+            (
+                word(text[at]),
+                word(now[at].argmax()),
+                now[at].max(),
+                now[at].argmax() == at_end[at],
+            )
+            for at in places
+        ]
+        best = np.argsort(-now[she_reads], kind="stable")[:5]
+        five = [("", word(k), now[she_reads, k], k == at_end[she_reads]) for k in best]
+        return (
+            f"After {blocks} of 5 blocks: “One day, she {word(best[0])}”."
+            f" At {sum(r[3] for r in row)} of 12 places the word is final (✓).",
+            [row, five],
+        )
+
+    live.chart(
+        "lens",
+        "A small trained model reads a sentence. Left, the word that it would say"
+        " next at every place; right, its five best after “One day, she”. “-ed”"
+        " continues a word",
+        [live.slider("blocks", "blocks", range(6), 0, play=True)],
+        [
+            live.Bars("read, and next", len(places)),
+            live.Bars("after “One day, she”", 5),
+        ],
+        frame,
+        alt="Two lists of words on bars of probability, before the first of five blocks. Left, at each of "
+        "twelve places of a sentence the most likely next word is the word just read, and none has a check "
+        "mark. Right, the most likely word after 'One day, she' is she itself, far ahead of four others.",
+        side=2,
+    )
+
+
+def draw_one_plus_sign():
+    figures.show(
+        diagrams.residual_block(),
+        alt="A line from x forks. The branch below goes through a box F; the skip path goes over it in an arc, "
+        "with nothing on it. Both meet at a plus sign, whose output is y = x + F(x).",
+    )
+
+
+def prove_one_plus_sign(first):
+    """Prove claim 02-one-plus-sign."""
+    L = 32  # blocks
+    plain, skip = (
+        signal.propagate(wiring, "torch", L).gradient[:, 0]  # (seeds,)
+        for wiring in ("plain", "residual")
+    )
+    say("plain_gradient", np.median(plain), ".1e")
+    say("skip_gradient", np.median(skip), ".0f")
+    say("skip_law", (1 + 1 / 6) ** (L / 2), ".0f")
+    assert plain.max() < 1e-12
+    assert 10 < skip.min() < skip.max() < 13
+    pasted = first.grad.norm()  # of the cell above, one draw
+    assert skip.min() / 2 < pasted < 2 * skip.max()
+
+
+def tabulate_the_branch_learns_the_correction(x, towards_the_mean, y_numpy):
+    rows = {"x": x, "F(x)": towards_the_mean(x), "y = x + F(x)": y_numpy}
+    table(
+        ["", "values"],
+        [[k, ", ".join(f"{v:.1f}" for v in row)] for k, row in rows.items()],
+    )
+
+
+def prove_branch_learns_the_correction(x, towards_the_mean, y_numpy):
+    """Prove claim 02-branch-learns-the-correction."""
+    # One function for both, a call and a +, with one rule: the branch keeps the
+    # shape. Without the rule, broadcasting would hide a wrong axis.
+    y_torch = st.residual(torch.from_numpy(x), towards_the_mean)
+
+    assert np.array_equal(y_numpy, y_torch.numpy())
+    assert np.allclose(y_numpy - x, towards_the_mean(x), rtol=0, atol=1e-15)
+
+
+def prove_silent_branch_is_identity():
+    """Prove claim 02-silent-branch-is-identity."""
+    torch.manual_seed(0)
+    block = st.TransformerBlock(d_model=16, num_heads=4, d_ff=64)
+
+    for last in (block.self_attn.out_proj, block.feed_forward.linear2):
+        torch.nn.init.zeros_(last.weight)
+        torch.nn.init.zeros_(last.bias)
+
+    tokens = torch.randn(2, 5, 16)  # (B, T, d)
+
+    assert torch.equal(block(tokens), tokens)
+    assert torch.equal(block.feed_forward(tokens), torch.zeros_like(tokens))
+
+
+def prepare_l():
+    L, depths = 32, [4, 8, 16, 24, 32]
+    wirings = {  # wiring, factor on the branch
+        "plain": ("plain", lambda depth: 1.0),
+        "residual": ("residual", lambda depth: 1.0),
+        "scaled": ("residual", lambda depth: 1 / np.sqrt(depth)),
+    }
+
+    @cache
+    def run(init, name, depth):
+        wiring, scale = wirings[name]
+        return signal.propagate(wiring, init, depth, scale(depth))
+
+    def gradient_law(init, name, depth):  # after 0, 1, ... blocks of its way
+        wiring, scale = wirings[name]
+        gain = scale(depth) ** 2 * signal.gain(init)
+        return np.sqrt(signal.expected_signal(wiring, depth, gain))
+
+    traces = {(init, name): run(init, name, L) for init in signal.INITS for name in wirings}
+    first = {key: trace.gradient[:, 0] for key, trace in traces.items()}  # (seeds,)
+    layers = np.arange(L + 1)
+    return L, depths, wirings, run, gradient_law, traces, first, layers
+
+
+def draw_theory(L, wirings, run, gradient_law, depths):
+    curves = {
+        "scaled": live.Curve("x + F(x)/√L", figures.PINK, "-."),
+        "residual": live.Curve("x + F(x)", **figures.LOOKS["residual"]),
+        "plain": live.Curve("F(x)", **figures.LOOKS["plain"]),
+        "theory": live.Curve("theory", figures.BLACK, marks="only"),
+    }
+
+    def frame(depth, init):
+        blocks = np.arange(0, depth + 1, max(1, depth // 16))
+        few, panel, laws, ends = blocks[::4], {}, [], {}
+        for name in wirings:
+            gradient = run(init, name, depth).gradient  # (seeds, depth + 1)
+            panel[name] = (blocks, gradient[:, blocks])
+            laws.append(gradient_law(init, name, depth)[depth - few])
+            ends[name] = live.number(np.median(gradient[:, 0]))
+        panel["theory"] = (np.tile(few, len(laws)), np.concatenate(laws))
+        return (
+            f"The gradient at the first of {depth} blocks: {ends['plain']} with"
+            f" F(x), {ends['residual']} with x + F(x), {ends['scaled']} with"
+            " x + F(x)/√L.",
+            [panel],
+        )
+
+    inits = {"He": "he", "Xavier": "xavier", "torch default": "torch"}
+    live.chart(
+        "gradient",
+        "The norm of the gradient, block by block: median and range of eight stacks",
+        [
+            live.slider("depth", "blocks L", depths, L),
+            live.choice("init", "init", inits, "he"),
+        ],
+        [
+            live.Lines(
+                live.Axis("block", limits=(0, L)),
+                live.Axis("norm of the gradient, last = 1", log=True),
+                curves,
+                height=340,
+            )
+        ],
+        frame,
+        "The norm of the gradient against the block on a logarithmic axis, for 32 blocks with He's init. "
+        "All three curves are at one at the last block. Towards the first block that of x + F(x) rises by "
+        "more than four powers of ten; those of F(x) and of x + F(x)/√L stay level. The dots of the theory "
+        "lie on every curve.",
+    )
+    return inits
+
+
+def interval(name, values, spec):
+    say(f"{name}_low", values.min(), spec)
+    say(f"{name}_high", values.max(), spec)
+
+
+def prove_residual_can_explode(first, gradient_law, L, depths, run):
+    """Prove claims 02-residual-can-explode, 02-small-branch-frees-the-init."""
+    interval("he_residual", first["he", "residual"] / 1e3, ".0f")
+    interval("he_scaled", first["he", "scaled"], ".2f")
+    interval("torch_residual", first["torch", "residual"], ".0f")
+
+    for key, arrived in first.items():
+        law = gradient_law(*key, L)[-1]
+        assert 0.75 < np.exp(np.log(arrived).mean()) / law < 1.2
+    assert first["torch", "plain"].max() < 1e-11
+    assert first["he", "residual"].min() > 1e4
+    say("gradient_law", gradient_law("he", "residual", L)[-1] / 1e3, ".0f")
+    assert gradient_law("he", "residual", L)[-1] == 2 ** (L / 2)
+    for init in signal.INITS:
+        for depth in depths:
+            arrived = run(init, "scaled", depth).gradient[:, 0]
+            assert 1 < arrived.min() < arrived.max() < 2
+
+
+def prove_slope_can_be_zero(slopes):
+    """Prove claim 02-slope-can-be-zero."""
+    assert slopes[-1.0] == 0
+
+
+def draw_slope(slope):
+    grid = np.linspace(-3, 3, 25)
+
+    def frame(w):
+        slopes = np.array([slope(w, at) for at in grid])
+        return (
+            f"w = {live.number(w)}: the slope at 0 is {live.number(slope(w))}."
+            f" It is below 1 at {(slopes < 1).sum()} of 25 points.",
+            [
+                {"y": (grid, grid + np.tanh(w * grid)), "x": (grid, grid)},
+                {"slope": (grid, slopes), "one": (grid, np.ones(25))},
+            ],
+        )
+
+    live.chart(
+        "slope",
+        "The smallest residual block, y = x + tanh(wx), and its slope",
+        [
+            live.slider(
+                "w",
+                "weight w",
+                {live.number(w): w for w in (-2, -1.5, -1, -0.5, 0.5, 1)},
+                -1,
+            )
+        ],
+        [
+            live.Lines(
+                live.Axis("x"),
+                live.Axis("y"),
+                {
+                    "y": live.Curve("x + tanh(wx)", figures.GREEN),
+                    "x": live.Curve("x", figures.GREY, ":"),
+                },
+                height=240,
+            ),
+            live.Lines(
+                live.Axis("x"),
+                live.Axis("dy/dx"),
+                {
+                    "slope": live.Curve("slope", figures.ORANGE),
+                    "one": live.Curve("always at least 1?", figures.GREY, ":"),
+                },
+                height=240,
+            ),
+        ],
+        frame,
+        alt="Two panels for the weight minus one. Left, y = x + tanh(wx) lies flat at the origin, and rises "
+        "like x far from it. Right, its slope falls from almost one at both ends to zero in the middle.",
+        side=2,
+    )
+
+
+def prove_directions_can_vanish(stretch):
+    """Prove claim 02-directions-can-vanish."""
+    say("sv_smallest", stretch["I + W"].min(axis=1).mean(), ".2f")
+    say("sv_below_1", 100 * (stretch["I + W"] < 1).mean(), ".0f")
+    say("sv_scaled_smallest", stretch["I + W/√32"].min(), ".2f")
+    below_1 = (stretch["I + W"] < 1).mean(axis=1)  # (seeds,)
+    assert 0.3 < below_1.min() < below_1.max() < 0.5
+    assert stretch["I + W"].min(axis=1).max() < 0.2
+    assert stretch["I + W/√32"].min() > 0.7
+
+
+def draw_directions(d, W):
+    ordered = np.arange(1, d + 1)
+    sizes = np.linalg.norm(W, ord=2, axis=(1, 2))  # (seeds,), the norm of W
+
+    def frame(n):
+        values = np.linalg.svd(np.eye(d) + W / np.sqrt(n), compute_uv=False)
+        bound = (1 - sizes / np.sqrt(n)).min()
+        worst = values.min()
+        promise = f"At least {live.number(bound)} is" if bound > 0 else "Nothing is"
+        return (
+            f"Branch divided by √{n}: the worst direction of all eight seeds"
+            f" keeps {live.number(worst)} of the gradient. {promise} guaranteed.",
+            [
+                {
+                    "map": (ordered[::3], values[:, ::3]),
+                    "one": (ordered[[0, -1]], np.ones(2)),
+                    "floor": (ordered[[0, -1]], np.full(2, max(bound, 0))),
+                }
+            ],
+        )
+
+    live.chart(
+        "directions",
+        "The 64 singular values of I + W/√n in falling order: the median of eight"
+        " seeds, and a band from the smallest to the largest",
+        [live.slider("n", "branch divided by √n", [1, 2, 4, 8, 16, 32, 64], 1)],
+        [
+            live.Lines(
+                live.Axis("singular value, in order"),
+                live.Axis("factor", limits=(0, 3)),
+                {
+                    "map": live.Curve("I + W/√n", figures.ORANGE),
+                    "one": live.Curve("unchanged", figures.GREY, ":"),
+                    "floor": live.Curve("guaranteed", figures.BLUE, "--"),
+                },
+                height=240,
+            )
+        ],
+        frame,
+        alt="The singular values of I + W in falling order, with the spread over eight seeds. They begin "
+        "between two and three, cross the line of one after rather more than half of them, and end near "
+        "zero. The line of what is guaranteed lies at zero.",
+    )
+
+
+def prove_small_branch_guarantee(stretch):
+    """Prove claim 02-small-branch-guarantee."""
+    bound = stretch["W"].max(axis=1) / np.sqrt(32)  # (seeds,), the norm of J
+    values = stretch["I + W/√32"]  # (seeds, d)
+
+    assert (bound < 1).all()
+    assert (values.min(axis=1) >= 1 - bound).all()
+    assert (values.max(axis=1) <= 1 + bound).all()
+
+
+def product(plain, J, L):
+    x = y = torch.ones((), dtype=torch.float64, requires_grad=True)
+    for _ in range(L):
+        y = J * y if plain else st.residual(y, lambda y: J * y)
+    return torch.autograd.grad(y, x)[0].item()
+
+
+def prepare_depths():
+    stacks = {  # plain or not, J at depth L
+        "plain, J = 0.9": (True, lambda L: 0.9),
+        "residual, J = 0.9": (False, lambda L: 0.9),
+        "residual, J = 0.1": (False, lambda L: 0.1),
+        "residual, J = −0.1": (False, lambda L: -0.1),
+        "residual, J = 1/L": (False, lambda L: 1 / L),
+    }
+    depths = (10, 50, 100)
+    products = {name: np.array([product(plain, J(L), L) for L in depths]) for name, (plain, J) in stacks.items()}
+    return depths, products
+
+
+def tabulate_a_product_of_l_factors(depths, products):
+    table(
+        ["", *(f"L = {L}" for L in depths)],
+        [[name, *(f"{p:.3g}" for p in row)] for name, row in products.items()],
+    )
+
+
+def prove_product_depends_on_the_branch(products):
+    """Prove claim 02-product-depends-on-the-branch."""
+    vanishing = products["plain, J = 0.9"]
+    assert np.allclose(products["residual, J = −0.1"], vanishing, rtol=1e-12, atol=0)
+    assert vanishing[-1] < 1e-4 < 1e4 < products["residual, J = 0.1"][-1]
+    assert products["residual, J = 1/L"].max() < np.e
+
+
+def draw_stream_growth(L, layers):
+    pre = {init: signal.propagate("pre", init, L).signal for init in signal.INITS}  # (seeds, L + 1)
+    live.sketch(
+        "stream-growth",
+        "The mean square of a Pre-LN stream, block by block",
+        live.Axis("block", limits=(0, 32)),
+        live.Axis("mean square", limits=(0, 100)),
+        (layers[::2], pre["he"][:, ::2]),
+        [0, 4, 8, 16, 24, 32],
+        "The mean square of the stream against the block. It rises as a straight line from one to about "
+        "one for each block; the eight stacks hardly differ.",
+    )
+    return pre
+
+
+def prove_stream_doubles(traces, L, layers, pre):
+    """Prove claims 02-stream-doubles, 02-stream-bounded, 02-stream-linear."""
+    for init in signal.INITS:
+        g = signal.gain(init)
+        residual, scaled = (traces[init, name].signal for name in ("residual", "scaled"))
+        per_block = np.exp(np.log(residual[:, -1]).mean() / L)
+        assert abs(per_block / (1 + g) - 1) < 0.03
+        for measured, law in (
+            (scaled, (1 + g / L) ** layers),
+            (pre[init], 1 + g * layers),
+        ):
+            np.testing.assert_allclose(measured.mean(axis=0), law, rtol=0.05)
+        if init == "he":
+            assert scaled.mean(axis=0).max() < np.e
+            say("residual_factor", per_block, ".2f")
+            say("pre_end", pre[init][:, -1].mean(), ".0f")
+            say("scaled_end", scaled[:, -1].mean(), ".1f")
+
+
+def draw_theory_2(pre, L, layers, traces, inits):
+    curves = {
+        "residual": live.Curve("x + F(x)", **figures.LOOKS["residual"]),
+        "pre": live.Curve("x + F(LN(x))", **figures.LOOKS["pre"]),
+        "scaled": live.Curve("x + F(x)/√L", figures.PINK, "-."),
+        "theory": live.Curve("theory", figures.BLACK, marks="only"),
+    }
+
+    def frame(init):
+        g, at, few = signal.gain(init), layers[::2], layers[::4]
+        grown = {  # measured (seeds, L + 1), expected (L + 1,)
+            "residual": (traces[init, "residual"].signal, (1 + g) ** layers),
+            "pre": (pre[init], 1 + g * layers),
+            "scaled": (traces[init, "scaled"].signal, (1 + g / L) ** layers),
+        }
+        panels = []
+        for top in (np.inf, 40):  # what leaves the right panel is not drawn
+            panel = {}
+            for name, (values, _) in grown.items():
+                inside = np.where(values.max(axis=0) < top, values, np.nan)
+                panel[name] = (at, inside[:, at])
+            laws = np.concatenate([law[few] for _, law in grown.values()])
+            laws[laws >= top] = np.nan
+            panel["theory"] = (np.tile(few, 3), laws)
+            panels.append(panel)
+        ends = [live.number(np.median(v[:, -1])) for v, _ in grown.values()]
+        return (
+            f"g = {live.number(g)}. The mean square after 32 blocks: {ends[0]}"
+            f" for x + F(x), {ends[1]} for Pre-LN, {ends[2]} for x + F(x)/√L.",
+            panels,
+        )
+
+    live.chart(
+        "stream",
+        "The mean square of the stream, block by block: the median of eight"
+        " stacks, and a band from the smallest to the largest",
+        [live.choice("init", "init", inits, "he")],
+        [
+            live.Lines(
+                live.Axis("block", limits=(0, L)),
+                live.Axis(label, log=log, limits=limits),
+                curves,
+                height=260,
+            )
+            for label, log, limits in (
+                ("mean square", True, (1, 1e10)),
+                ("the lower part, linear axis", False, (0, 40)),
+            )
+        ],
+        frame,
+        alt="Mean square of the stream against the block, with the spread of eight seeds. On a logarithmic "
+        "axis x + F(x) rises as a straight line over more than nine orders of magnitude. On a linear axis "
+        "Pre-LN rises as a straight line to about one for each block, and the scaled stack stays below "
+        "three. The dots of the theory lie on the curves.",
+        side=2,
+    )
+
+
+def prepare_written():
+    written = {  # (seeds,), mean square of x_L - x_0
+        (blocks, scaled): gpt2_init.written(blocks, scaled) for blocks in (4, 12, 24) for scaled in (False, True)
+    }
+    spans = {k: f"{w.min():.4f} to {w.max():.4f}" for k, w in written.items()}
+    return written, spans
+
+
+def tabulate_why_scale_residual_weights_if_we_normalise_anyway(spans):
+    table(
+        ["blocks L", "unscaled", "scaled by 1/√(2L)"],
+        [[L, spans[L, False], spans[L, True]] for L in (4, 12, 24)],
+    )
+
+
+def prove_gpt2_scale_fixes_the_size(written):
+    """Prove claims 02-gpt2-scale-fixes-the-size, 02-input-share."""
+    unscaled, scaled = (written[24, s].mean() / written[4, s].mean() for s in (False, True))
+    say("gpt2_unscaled", unscaled, ".1f")
+    say("gpt2_scaled", scaled, ".1f")
+    assert written[4, False].max() < 0.5 * written[12, False].min()
+    assert abs(unscaled - 24 / 4) < 0.6
+    assert abs(scaled - 1) < 0.1
+
+    small = 0.02**2 + 0.01**2  # GPT-2's embeddings of tokens and positions
+    wide = gpt2_init.written(2, True, d_model=768, seeds=range(3), input_std=np.sqrt(small))
+    share = small / (small + wide)  # of the input, in the stream at the end
+    assert 0.003 < share.min() < share.max() < 0.006
+    say("input_share", 100 * share.mean(), ".1f")
+
+
+def prove_relu_branch_breaks_the_law(rectified, mean, linear):
+    """Prove claims 02-relu-branch-breaks-the-law, 02-mean-drifts."""
+    interval("relu", rectified.signal[:, -1], ".0f")
+    interval("mean_first", mean[:, 1], ".2f")
+    interval("mean_last", mean[:, -1], ".1f")
+    assert rectified.signal[:, -1].min() > 20 * np.e
+    assert (np.diff(rectified.mean) > 0).all()  # with every block, every seed
+    assert np.abs(linear).max() < 0.15 < 2 < mean[:, -1].min()
+
+
+def draw_one_stream_and_every_sublayer_writes_to_it():
+    figures.show(
+        diagrams.residual_stream(),
+        alt="A straight line from x0 to x4 with four plus signs on it. Below it hang four boxes: attention, "
+        "feed-forward, attention, feed-forward. From the line an arrow marked read goes down into each "
+        "box, and an arrow marked add goes up from each box to the next plus sign.",
+    )
+
+
+def prepare_whole(model, texts, without_skip):
+    whole = np.array([stories.loss(model, text) for text in texts])
+
+    def losses(place):  # (10, texts)
+        cuts = [stories.altered(model, place=place, at=[k]) for k in range(10)]
+        return np.array([[stories.loss(cut, t) for t in texts] for cut in cuts])
+
+    cut, bare = losses(stories.leave_out), losses(without_skip)
+    return whole, cut, bare
+
+
+def draw_broken(model, whole, cut, without_skip, bare):
+    names = [f"{k} {n}" for n in range(1, 6) for k in ("attention", "feed-forward")]
+
+    def frame(gone):
+        place, losses = gone
+        rows = []
+        for k, loss in enumerate(losses.mean(axis=1)):
+            broken = stories.altered(model, place=place, at=[k])
+            story = stories.generate(broken, tokens=16).strip()[:20] + "…"
+            rows.append((names[k], story, loss, loss < np.log(512)))
+        low, high = (live.number(v) for v in np.sort(losses.mean(axis=1))[[0, -1]])
+        return (
+            f"The loss is {low} to {high} nats. The whole model has"
+            f" {live.number(whole.mean())}, and guessing {live.number(np.log(512))}.",
+            [rows],
+        )
+
+    live.chart(
+        "broken",
+        "How the story begins without one sublayer, or without one skip; the bars"
+        " are the loss, mean of twelve texts. ✓ better than guessing",
+        [
+            live.choice(
+                "gone",
+                "take away",
+                {
+                    "the sublayer": (stories.leave_out, cut),
+                    "its skip": (without_skip, bare),
+                },
+                (stories.leave_out, cut),
+            )
+        ],
+        [live.Bars("without …", 10, full=10)],
+        frame,
+        alt="Ten bars, the loss of the model without one sublayer each, with the first words that it then "
+        "says. All bars are short and have a check mark, and nearly all begin with once upon.",
+    )
+    return names
+
+
+def prove_trained_leave_one_out(whole, cut, bare, model):
+    """Prove claim 02-trained-leave-one-out."""
+    say("trained_whole", whole.mean(), ".2f")
+    say("cut_low", cut.mean(axis=1).min(), ".2f")
+    say("cut_high", cut.mean(axis=1).max(), ".2f")
+    say("bare_low", bare.mean(axis=1).min(), ".1f")
+    say("bare_high", bare.mean(axis=1).max(), ".1f")
+    assert (cut > whole).all()
+    assert cut.max() < np.log(512)  # better than guessing
+    stutters = stories.altered(model, place=stories.leave_out, at=[9])
+    assert "upon upon upon" in stories.generate(stutters, tokens=20)
+    assert (bare > 1.5 * cut).all()
+
+
+def network(x, matrices):
+    for w in matrices:  # (d, d)
+        x = st.residual(x, lambda x, w=w: w @ torch.relu(x))
+    return x
+
+
+def prove_paths_sum_to_the_jacobian(small, starts, products):
+    """Prove claim 02-paths-sum-to-the-jacobian."""
+    matrices = signal.weights("he", **small)  # (L, seeds, d, d)
+    for s, start in enumerate(torch.from_numpy(starts)):
+        direct = torch.autograd.functional.jacobian(partial(network, matrices=matrices[:, s]), start).numpy()
+        gap = np.abs(products[:, s].sum(axis=0) - direct).max()
+        assert gap < 1e-13 * np.abs(direct).max()
+
+
+def prepare_shares():
+    shares, binomials, mean_length = {}, {}, {}
+    return shares, binomials, mean_length
+
+
+def prove_short_paths(L, shares, mean_length, binomials):
+    """Prove claim 02-short-paths."""
+    cases = {
+        "He": ("he", 1.0),
+        "torch default": ("torch", 1.0),
+        "He, divided by $\\sqrt{L}$": ("he", 1 / np.sqrt(L)),
+    }
+    for name, (init, scale) in cases.items():
+        J, _ = paths.branch_jacobians(init, L, scale, d=64)
+        energy = np.square(paths.sum_by_length(J)).sum(axis=(-1, -2))
+        shares[name] = energy / energy.sum(axis=0)  # (L + 1, seeds)
+        mean_length[name] = (np.arange(L + 1) @ shares[name]).mean()
+
+        g = scale**2 * signal.gain(init)
+        binomials[name] = paths.binomial(L, g)
+        np.testing.assert_allclose(shares[name].mean(axis=1), binomials[name], atol=0.035)
+        assert abs(mean_length[name] - L * g / (1 + g)) < 0.5
+
+    say("length_he", mean_length["He"], ".0f")
+    say("length_torch", mean_length["torch default"], ".1f")
+    say("length_scaled", mean_length["He, divided by $\\sqrt{L}$"], ".1f")
+
+
+def draw_two_to_the_power_l_paths(shares, layers, binomials):
+    fig, ax = plt.subplots(figsize=(6.4, 3.0))
+    marks = [("s", figures.GREEN), ("^", figures.ORANGE), ("o", figures.PINK)]
+    for (name, share), (mark, color) in zip(shares.items(), marks, strict=True):
+        mean = share.mean(axis=1)
+        spread = np.stack([mean - share.min(axis=1), share.max(axis=1) - mean])
+        ax.errorbar(
+            layers,
+            mean,
+            spread,
+            fmt=mark,
+            color=color,
+            capsize=2,
+            linewidth=1,
+            label=name,
+        )
+        ax.plot(layers, binomials[name], **figures.LOOKS["theory"])
+    ax.lines[-1].set_label("binomial")
+    ax.set(xlabel="branches on the path", ylabel="share of the mean square")
+    ax.legend()
+    figures.show(
+        fig,
+        alt="Share of the gradient's mean square against path length, for three stacks of 32 blocks. Divided "
+        "by root L: nearly all at zero, one and two branches. Torch default: a hump around four or five. "
+        "He: a wide hump around sixteen. The dotted binomial distributions pass through the markers.",
+    )
+
+
+def span(values):
+    return f"{values.min():.2f} to {values.max():.2f}"
+
+
+def tabulate_leave_one_block_out():
+    lesions = {
+        (stack, depth): degradation.leave_one_out(stack, "he", depth)
+        for stack, depth in (("plain", 20), ("residual", 20), ("residual", 10))
+    }  # whole (seeds,), without each block (depth, seeds)
+
+    table(
+        ["stack", "whole", "without the median block", "without the worst"],
+        [
+            [f"{stack}, {depth} blocks"] + [span(v) for v in (whole, np.median(cut, axis=0), cut.max(axis=0))]
+            for (stack, depth), (whole, cut) in lesions.items()
+        ],
+    )
+    return lesions
+
+
+def prove_leave_one_out(lesions):
+    """Prove claim 02-leave-one-out."""
+    entire, lesioned = lesions["plain", 20]
+    assert entire.max() < 0.6
+    assert np.median(lesioned, axis=0).min() > 1
+    assert (lesioned > 1).mean() > 0.7
+    entire, lesioned = lesions["residual", 20]
+    assert lesioned.max() < 1
+    assert np.median(lesioned, axis=0).max() < 0.6
+    assert np.median(lesioned, axis=0).mean() < np.median(lesions["residual", 10][1], axis=0).mean()
+    say("lesion_whole", entire.mean(), ".2f", noise=1e-3)
+    say("lesion_cut", np.median(lesioned, axis=0).mean(), ".2f", noise=1e-3)
+
+
+def prove_lens_repeats_first(would_say, texts, whole):
+    """Prove claims 02-lens-repeats-first, 02-lens-comes-late."""
+    lens = [would_say(text) for text in texts]
+    early = np.array(  # loss, (texts, 6)
+        [-np.log(p[:, np.arange(len(t) - 1), t[1:]]).mean(axis=-1) for p, t in zip(lens, texts, strict=True)]
+    )
+    np.testing.assert_allclose(early[:, -1], whole, rtol=1e-12)
+    say("lens_0", early[:, 0].mean(), ".0f")
+    say("lens_1", early[:, 1].mean(), ".0f")
+    say("lens_3", early[:, 3].mean(), ".1f")
+    assert early[:, :2].min() > np.log(512) > early[:, 3:].max()
+    for p, t in zip(lens, texts, strict=True):
+        assert (p[0].argmax(axis=-1) == t).all()  # it repeats what it read
+    same = [(p.argmax(axis=-1) == p[-1].argmax(axis=-1)).mean(axis=-1) for p in lens]
+    agree = np.array(same)  # (texts, 6)
+    say("agree_3", 100 * agree[:, 3].mean(), ".0f")
+    say("agree_4", 100 * agree[:, 4].mean(), ".0f")
+    assert (np.diff(agree[:, 1:]) > 0).all()
+
+
+def prove_logits_add_up(texts, shares, model):
+    """Prove claim 02-logits-add-up."""
+    wrote = []  # (texts, 11): share of the logit that wins, mean over the tokens
+    for text in texts:
+        parts = shares(text)  # (11, T, 512)
+        scores = stories.logits(model, stories.stream(model, text)[-1])
+        assert np.abs(parts.sum(axis=0) - scores).max() < 1e-12
+        winner = scores.argmax(axis=-1)[None, :, None]
+        above = parts - parts.mean(axis=-1, keepdims=True)  # the mean of all 512
+        mean = np.take_along_axis(above, winner, axis=-1).mean(axis=(1, 2))
+        wrote.append(mean / mean.sum())
+        if text is texts[0]:
+            lily, she = (above[:, at, winner[0, at, 0]] for at in (13, 15))
+    wrote = np.array(wrote)
+    return wrote, lily, she
+
+
+def prove_share_is_not_need(wrote, cut, lily, she, model, texts):
+    """Prove claim 02-share-is-not-need."""
+    say("first_writes", 100 * wrote[:, 2].mean(), ".0f")
+    say("last_writes", 100 * wrote[:, 10].mean(), ".0f")
+    assert wrote[:, 10].min() > 2 * wrote[:, 2].max()
+    assert cut[1].mean() > cut[9].mean() > np.delete(cut, [1, 3, 9], 0).mean()
+    assert cut.mean(axis=1).argmax() == 1  # feed-forward 1 is missed most
+    say("lily_last", lily[-1], ".0f")
+    say("lily", lily.sum(), ".0f")
+    say("she_last", she[-1], ".1f")
+    assert model.tokenizer.decode(texts[0][[14, 16]]) == " Lily She"
+    assert sorted(np.argsort(she)[-3:]) == [1, 5, 9]  # attention 1, 3 and 5
+
+
+def draw_who_wrote_which_word(lily, she, names):
+    fig, ax = plt.subplots(figsize=(4.6, 3.6))
+    rows = np.arange(11)
+    for values, label, shift, color, hatch in (
+        (lily, "Lily", -0.2, figures.BLUE, ""),
+        (she, "She", 0.2, figures.ORANGE, "//"),
+    ):
+        ax.barh(
+            rows + shift,
+            values,
+            height=0.38,
+            color=color,
+            hatch=hatch,
+            edgecolor="white",
+            label=label,
+        )
+    ax.axvline(0, color=figures.BLACK, linewidth=0.8)
+    ax.set(xlabel="share in the logit")
+    ax.set_yticks(rows, ["embedding", *names])
+    ax.invert_yaxis()
+    ax.legend(loc="upper right")
+    figures.show(
+        fig,
+        alt="Shares in two logits, a row for the embedding and each of ten sublayers. Lily is written mostly "
+        "by feed-forward 5. She is written in similar parts by many, most by attention 1, 3 and 5, and "
+        "feed-forward 5 counts against it.",
+    )
+
+
+def draw_forgotten(runs):
+    steps = runs["plain", "torch"].shape[1]
+    ends = np.arange(20, steps + 1, 10)  # each the mean of the last 20 steps
+
+    def frame(init):
+        panel = {"zero": (ends[[0, -1]], np.ones(2))}
+        last = {}
+        for stack in ("plain", "residual"):
+            run = runs[stack, init]
+            smooth = [run[:, end - 20 : end].mean(axis=1) for end in ends]
+            panel[stack] = (ends, np.stack(smooth, axis=1))
+            last[stack] = f"{run[:, -50:].mean():.1f}"
+        return (
+            f"The loss of the last 50 steps: {last['plain']} forgotten, {last['residual']} as meant.",
+            [panel],
+        )
+
+    live.chart(
+        "forgotten",
+        "The loss of 20 blocks in training: median and range of five seeds",
+        [live.choice("init", "init", {"torch default": "torch", "He": "he"}, "torch")],
+        [
+            live.Lines(
+                live.Axis("step (mean of the last 20)"),
+                live.Axis("loss", limits=(0, 2)),
+                {
+                    "plain": live.Curve("forgotten", **figures.LOOKS["plain"]),
+                    "residual": live.Curve("as meant", **figures.LOOKS["residual"]),
+                    "zero": live.Curve("always answering 0", figures.BLACK),
+                },
+                height=260,
+            )
+        ],
+        frame,
+        alt="Loss during training of twenty blocks from torch's default init, five seeds each. The networks "
+        "with forgotten residual connections stay about the thin line of always answering zero, all seeds "
+        "alike. Those with residual connections start above the line and fall well below it.",
+    )
+    return steps
+
+
+def prove_forgotten_sticks(runs, steps):
+    """Prove claim 02-forgotten-sticks."""
+    forgotten = runs["plain", "torch"]
+    final = {stack: runs[stack, "torch"][:, -50:].mean(axis=1) for stack in ("plain", "residual")}
+    source = torch.Generator().manual_seed(0)  # the examples of the runs
+    targets = torch.stack([degradation.batch(source)[1] for _ in range(steps)])
+    zero = targets.square().mean(dim=(1, 2)).numpy()  # (steps,)
+
+    say("stuck", final["plain"].mean(), ".2f", noise=1e-4)
+    say("always_zero", zero[-50:].mean(), ".2f")
+    assert np.abs(forgotten - zero).max() < 0.05  # at every step
+    assert np.abs(final["plain"] - zero[-50:].mean()).max() < 0.01
+    assert final["residual"].max() < 0.6

@@ -1,0 +1,881 @@
+"""Figures and proofs of chapter 04, RMSNorm."""
+
+from dataclasses import replace
+from functools import partial
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+import subnorm.numpy as sn
+import subnorm.torch as st
+from subnorm import timing
+from subnorm_lab import figures, live, stories
+from subnorm_lab.experiments.equivalence import (
+    centre_writers,
+    mean_share,
+    random_model,
+    swap_norms,
+    tie_head,
+    untie_head,
+)
+from subnorm_lab.experiments.finite_differences import adjoint_gap, finite_difference
+from subnorm_lab.experiments.jacobian import singular_values
+from subnorm_lab.report import say, table
+from subnorm_lab.stories import altered
+from subnorm_lab.stories.torch import Stories
+
+
+def begin():
+    torch.set_num_threads(1)
+    figures.use_style()
+
+
+def draw_two_norms():
+    live.norms(
+        "two-norms",
+        "One token through LayerNorm and RMSNorm; hollow bars show it before the shift",
+        ["layer", "rms"],
+        shift=-3,
+        alt="Two rows of four groups of bars, hollow before and solid after 3 was "
+        "taken from all features. LayerNorm: the two differ for the token and "
+        "coincide from the centred bars on. RMSNorm: they differ everywhere; each "
+        "output has the sign of its feature.",
+    )
+
+
+def tabulate_one_subtraction_less(mean, var, by_layer, mean_square, by_rms):
+    def listed(values):
+        return ", ".join(f"{v:.3f}" for v in values)
+
+    table(
+        ["norm", "subtract", "divide by the root of", "result"],
+        [
+            ["LayerNorm", f"{mean:.0f}", f"{var:.0f}", listed(by_layer)],
+            ["RMSNorm", "nothing", f"{mean_square:.0f}", listed(by_rms)],
+        ],
+    )
+    return listed
+
+
+def prove_mean_square_splits(mean_square, mean, var):
+    """Prove claim 04-mean-square-splits."""
+    rows = np.random.default_rng(0).normal(3, 2, (100, 7))
+    assert mean_square == 50 == mean**2 + var
+    assert np.allclose((rows**2).mean(-1), rows.mean(-1) ** 2 + rows.var(-1), rtol=1e-12, atol=0)
+    return rows
+
+
+def prove_ln_is_rms():
+    """Prove claims 04-ln-is-rms, 04-not-without-beta."""
+    rng = np.random.default_rng(0)
+    x_batch = 5 + 3 * rng.standard_normal((2, 3, 8))  # 2 sequences, 3 tokens
+    gamma, beta = rng.standard_normal(8), rng.standard_normal(8)
+    layer = sn.layer_norm(x_batch, gamma)
+    centred = x_batch - x_batch.mean(axis=-1, keepdims=True)
+    assert np.abs(sn.rms_norm(centred, gamma) - layer).max() < 1e-12
+
+    # LayerNorm without beta is still LayerNorm; RMSNorm with beta is not one.
+    without_beta = np.abs(sn.rms_norm(x_batch, gamma) - layer).max()
+    with_beta = np.abs(sn.rms_norm(x_batch, gamma) + beta - sn.layer_norm(x_batch, gamma, beta)).max()
+    assert min(without_beta, with_beta) > 1
+    say("without_beta", without_beta, ".1f")
+    return x_batch, gamma
+
+
+def check_the_whole_norm_in_three_lines(x_batch, gamma, my_rms_norm):
+    x_torch, gamma_torch = torch.from_numpy(x_batch), torch.from_numpy(gamma)
+    module = st.RMSNorm(8).double()
+    module.load_state_dict({"weight": gamma_torch})
+
+    mine = my_rms_norm(x_batch, gamma)
+    others = {
+        "sn.rms_norm": sn.rms_norm(x_batch, gamma),
+        "st.RMSNorm": module(x_torch).detach().numpy(),
+        "F.rms_norm": F.rms_norm(x_torch, (8,), gamma_torch, eps=1e-5).numpy(),
+    }
+    for name, y in others.items():
+        gap = np.abs(y - mine).max()
+        assert gap < 1e-12
+        print(f"{name:12} agrees to 12 digits: {gap < 1e-12}")
+
+
+def draw_how_far_apart_the_two_norms_are(mean, x):
+    along_ones = 2 * mean / 4  # sqrt(d) * mean, at a quarter
+    across = np.linalg.norm(x - mean) / 4
+    shrink = 2 / np.hypot(along_ones, across)  # to radius sqrt(d) = 2
+
+    fig, ax = plt.subplots(figsize=(5.6, 4.2))
+    angle = np.linspace(0, np.pi / 2, 100)
+    ax.plot(2 * np.cos(angle), 2 * np.sin(angle), color=figures.GREY, linewidth=1)
+    ax.text(0.5, 1.5, "radius $\\sqrt{d}$", color=figures.GREY)
+    arrow = {"arrowstyle": "-|>", "linewidth": 2, "shrinkA": 0, "shrinkB": 0}
+    start = (along_ones, across)
+    rms_at, layer_at = (along_ones * shrink, across * shrink), (0, 2)
+    ax.annotate("", rms_at, start, arrowprops=arrow | {"color": figures.ORANGE})
+    ax.annotate("", (0, across), start, arrowprops=arrow | {"color": figures.BLUE})
+    ax.annotate("", layer_at, (0, across), arrowprops=arrow | {"color": figures.BLUE})
+    for point, text, shift in [
+        (start, "$x$", (0.08, 0.02)),
+        (rms_at, "RMSNorm", (-0.62, -0.06)),
+        (layer_at, "LayerNorm", (0.08, 0.08)),
+    ]:
+        ax.plot(*point, "o", color=figures.BLACK)
+        ax.text(point[0] + shift[0], point[1] + shift[1], text)
+    ax.set(
+        xlabel="along the ones: the mean",
+        ylabel="across: the deviations",
+        xlim=(-0.15, 3.4),
+        ylim=(0, 2.4),
+        aspect="equal",
+    )
+    figures.show(
+        fig,
+        alt="A plane with the mean direction to the right and the deviations upwards, and a quarter circle. "
+        "From the point "
+        "x, RMSNorm goes straight towards the origin until it meets the circle. LayerNorm goes left to the vertical "
+        "axis, which removes the mean, and then up along it to the same circle.",
+    )
+
+
+def prove_angle(x, rows, by_rms, by_layer):
+    """Prove claim 04-angle."""
+    share = mean_share(x)
+    y, z = sn.rms_norm(rows, eps=0), sn.layer_norm(rows, eps=0)
+    cosine = by_rms @ by_layer / 4  # both have length 2
+    assert np.isclose(cosine, np.sqrt(1 - share), rtol=1e-12, atol=0)
+    assert np.allclose((y * z).mean(-1), np.sqrt(1 - mean_share(rows)), rtol=1e-12, atol=0)
+    say("share_by_hand", share, ".2f")
+    say("angle_by_hand", np.degrees(np.arccos(cosine)), ".0f")
+
+
+def prepare_x():
+    d = 16
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((20, d)) + 0.5
+    order = rng.permutation(d)
+    turn, _ = np.linalg.qr(rng.standard_normal((d, d)))  # a random rotation
+
+    unchanged = ("the same", lambda y: y)
+    changes = {
+        "times 7": (7 * x, *unchanged),
+        "plus 5": (x + 5, *unchanged),
+        "times -1": (-x, "its negative", lambda y: -y),
+        "features in another order": (
+            x[:, order],
+            "in that order",
+            lambda y: y[:, order],
+        ),
+        "rotated": (x @ turn.T, "rotated as well", lambda y: y @ turn.T),
+    }
+    return x, changes
+
+
+def prove_scale(changes, x):
+    """Prove claims 04-scale, 04-shift, 04-rotation."""
+    answers, kept = [], {}
+    for change, (changed, expected, follow) in changes.items():
+        cells = []
+        for norm in (sn.layer_norm, sn.rms_norm):
+            gap = np.abs(norm(changed, eps=0) - follow(norm(x, eps=0))).max()
+            assert gap < 1e-12 or gap > 0.1  # nothing in between
+            cells.append(gap < 1e-12)
+        kept[change] = cells
+        yes_no = ("yes" if c else "no" for c in cells)
+        answers.append([change, expected, *yes_no])
+    table(["input", "output", "LayerNorm", "RMSNorm"], answers)
+    return kept
+
+
+def prove_scale_2(kept):
+    """Prove claims 04-scale, 04-shift, 04-rotation."""
+    assert kept["times 7"] == kept["times -1"] == [True, True]
+    assert kept["plus 5"] == [True, False]
+    assert kept["rotated"] == [False, True]
+
+
+def draw_share_by_width():
+    tokens = torch.randint(0, 50, (8, 16), generator=torch.Generator().manual_seed(0))
+    seeds, stream_dims = range(5), [16, 32, 64, 128, 256]
+    stream_share = np.empty((len(seeds), len(stream_dims)))
+    with torch.no_grad():
+        for i, seed in enumerate(seeds):
+            for j, d in enumerate(stream_dims):
+                stream = random_model("layer", 2, d, seed=seed).states(tokens)
+                stream_share[i, j] = mean_share(torch.stack(stream).numpy()).mean()
+
+    live.sketch(
+        "share-by-width",
+        "Share of the energy that the mean carries in an untrained stream",
+        live.Axis(
+            "number of features",
+            log=True,
+            limits=(14, 290),
+            ticks={d: str(d) for d in stream_dims},
+        ),
+        live.Axis(
+            "share of the mean",
+            log=True,
+            limits=(1e-3, 1),
+            ticks={1e-3: "0.001", 1e-2: "0.01", 0.1: "0.1", 1: "1"},
+        ),
+        (stream_dims, stream_share),
+        stream_dims,
+        alt="Share of the energy that the mean carries in the stream of an "
+        "untrained transformer, against the number of features, both axes "
+        "logarithmic. The measured line falls, by about half at each doubling.",
+    )
+    return tokens, seeds, stream_dims, stream_share
+
+
+def relu(z):  # a row of zeros has no energy to share out
+    return np.maximum(z, 0)[z.max(axis=-1) > 0]
+
+
+def draw_how_much_the_mean_carries(seeds, stream_dims, stream_share):
+    dims = 2 ** np.arange(2, 11)  # 4 ... 1024
+
+    def shares(make, seed):
+        """Mean share of 500 rows at each width."""
+        rng = np.random.default_rng(seed)
+        drawn = [make(rng.standard_normal((500, d))) for d in dims]
+        return [mean_share(x).mean() for x in drawn]
+
+    random_share = np.array([shares(lambda z: z, seed) for seed in seeds])
+    relu_share = np.array([shares(relu, seed) for seed in seeds])
+
+    fig, ax = plt.subplots()
+    curves = [
+        ("after a ReLU", dims, relu_share, figures.GREEN, "-."),
+        ("independent, mean 0", dims, random_share, figures.ORANGE, "-"),
+        ("stream, random weights", stream_dims, stream_share, figures.BLUE, "--"),
+    ]
+    for label, at, values, colour, style in curves:
+        ax.plot(at, values.mean(axis=0), style, color=colour, label=label)
+        ax.fill_between(at, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.25)
+    ax.plot(dims, 1 / dims, **figures.LOOKS["theory"], label="$1/d$")
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="number of features, $d$",
+        ylabel="share of the mean, $s$",
+        xticks=dims,
+        xticklabels=dims,
+    )
+    ax.minorticks_off()
+    ax.legend()
+    figures.show(
+        fig,
+        alt="Share of the energy that the mean carries, against the number of features, both axes logarithmic. "
+        "Independent "
+        "features follow the line one over d downwards, and the residual stream stays near it. After a ReLU the "
+        "share is almost flat, and far above. Bands show the range over five seeds.",
+    )
+    return dims, random_share, relu_share
+
+
+def prove_share_independent(random_share, dims, relu_share, stream_share, stream_dims):
+    """Prove claims 04-share-independent, 04-share-stream, 04-share-relu."""
+    say("share_512", random_share.mean(axis=0)[dims == 512][0], ".3f", noise=1e-4)
+    say("share_relu", relu_share.mean(axis=0)[dims == 512][0], ".2f", noise=1e-4)
+    times_d = stream_share * stream_dims
+    assert np.allclose(random_share.mean(axis=0) * dims, 1, rtol=0.1, atol=0)
+    assert 0.5 < times_d.min() < times_d.max() < 2
+    assert relu_share.min() > 0.25
+    assert np.allclose(relu_share[:, -1], 1 / np.pi, rtol=0.02, atol=0)
+
+
+def scores(body, head=None):
+    """A function of tokens: the scores of the next ones."""
+    return lambda t: stories.logits(head or body, stories.stream(body, t)[-1])
+
+
+def opening(model):
+    return stories.generate(model, tokens=90).split("\n")[0]
+
+
+def tabulate_in_a_trained_model(model, swapped):
+    texts = stories.texts(model)
+    story = np.array([1, *stories.continuation(model, [stories.BOS], 256)])
+
+    def losses(scores):
+        z = np.stack([scores(t[:-1]).astype(float) for t in texts])  # (12, T, V)
+        targets = np.array(texts)[:, 1:, None]
+        chosen = np.take_along_axis(z, targets, axis=-1)[..., 0]
+        return (np.logaddexp.reduce(z, axis=-1) - chosen).mean(axis=-1)  # (12,)
+
+    told = [opening(model).split(), opening(swapped).split()]
+    pairs = zip(*told, strict=False)
+    parted = next(k for k, (a, b) in enumerate(pairs) if a != b)
+    table(
+        ["norms", "story"],
+        [
+            ["both", " ".join(told[0][:parted]) + " …"],
+            ["RMSNorm", "… " + " ".join(told[0][parted:])],
+            ["LayerNorm", "… " + " ".join(told[1][parted:])],
+        ],
+    )
+    return texts, story, losses
+
+
+def prove_trained_swap(losses, swapped, model):
+    """Prove claim 04-trained-swap."""
+    swap_rise = losses(scores(swapped)) - losses(scores(model))
+    assert 0 < swap_rise.min() < swap_rise.max() < 0.25
+    say("trained_swap", swap_rise.mean(), ".2f")
+
+
+def prepare_ones(model):
+    readers = ("q", "k", "v", "gate", "up")
+    ones = np.ones_like(model.gains)
+
+    folded = tuple(
+        {n: w * gain if n in readers else w for n, w in weights.items()}
+        for weights, gain in zip(model.weights, model.gains[:-1], strict=True)
+    )
+    body = replace(model, weights=folded, gains=ones)
+    head = replace(body, embedding=model.embedding * model.gains[-1])  # a copy
+    return ones, body, head
+
+
+def prepare_same_for(story, model):
+    def same_for(scores):
+        return int(np.append(scores(story[:-1]).argmax(-1) != story[1:], 1).argmax())
+
+    def with_eps(eps):
+        return scores(altered(model, norm=partial(sn.rms_norm, eps=eps)))
+
+    return same_for, with_eps
+
+
+def narrow_first(norm, inputs, _y):
+    return norm.weight * st.rms_norm(*inputs)
+
+
+def prove_trained_fold(model, ones, head, body, with_eps, losses, same_for):
+    """Prove claims 04-trained-fold, 04-trained-eps, 04-trained-precision."""
+
+    def in_bfloat16(hook=None):
+        twin = Stories(model).to(torch.bfloat16)
+        for norm in twin.norms:
+            if hook:
+                norm.register_forward_hook(hook)
+        return lambda t: twin(torch.tensor(t)).detach().double().numpy()
+
+    one_each = replace(model, gains=model.gains.mean(-1, keepdims=True) * ones)
+    wide, bfloat16 = scores(model), in_bfloat16()
+    changes = {  # and where the loss hardly moves, by how much it may
+        "gains folded, head apart": (scores(body, head), 1e-12),
+        "gains folded, head tied": (scores(head), None),
+        "every gain 1": (scores(replace(model, gains=ones)), None),
+        "each norm's mean gain": (scores(one_each), None),
+        "eps = 1e-8": (with_eps(1e-8), 1e-3),
+        "eps = 0.001": (with_eps(1e-3), 2e-3),
+        "eps = 0.01": (with_eps(1e-2), None),
+        "eps = 0.1": (with_eps(0.1), None),
+        "eps = 1": (with_eps(1.0), None),
+        "float32": (scores(stories.load(np.float32)), 1e-5),
+        "float16": (scores(stories.load(np.float16)), 2e-3),
+        "bfloat16": (bfloat16, 0.02),
+        "bfloat16, narrowed before the gain": (in_bfloat16(narrow_first), 0.02),
+    }
+    trained = losses(wide)
+    rise, same, rows = {}, {}, []
+    for name, (other, bound) in changes.items():
+        rise[name] = losses(other) - trained
+        least, mean, most = (f(rise[name]) for f in (np.min, np.mean, np.max))
+        text = f"{mean:.2f} [{least:.2f}, {most:.2f}]"
+        if bound:
+            assert max(-least, most) < bound
+            text = f"less than {bound:g}"
+        same[name] = same_for(other)
+        # where bfloat16 leaves the story depends on the processor
+        kept = "not all" if name.startswith("bfloat16") else same[name]
+        assert (kept == same[name]) or same[name] < 256
+        rows.append([name, text, kept])
+    table(["change", "rise of the loss (nats)", "tokens the same"], rows)
+    return wide, trained, rise, same
+
+
+def prove_trained_share(model, texts, same, same_for, with_eps, losses, trained, rise, ones, wide, story):
+    """Prove claims 04-trained-share, 04-trained-gains, 04-trained-eps, 04-trained-precision, 04-trained-fold."""
+    streams = np.array([stories.stream(model, t) for t in texts])  # (12, 11, T, d)
+    share = 64 * mean_share(streams).mean(axis=-1)  # in units of 1/d
+    assert 0.4 < share.min() < share.max() < 1.3
+    say("trained_share_least", share.min(), ".1f")
+    say("trained_share_most", share.max(), ".1f")
+
+    for name in ("gains folded, head apart", "eps = 1e-8", "float32", "float16"):
+        assert same[name] == 256
+    for eps in (1e-7, 1e-6, 1e-4):
+        assert same_for(with_eps(eps)) == 256
+        assert np.abs(losses(with_eps(eps)) - trained).max() < 1e-3
+    assert rise["gains folded, head tied"].min() > 0.1
+    assert rise["eps = 1"].min() > 3
+    say("trained_loss", trained.mean(), ".2f")
+    say("smallest", (streams**2).mean(axis=-1).min(), ".2f")
+    say("largest", np.abs(streams).max(), ".0f")
+
+    silent = altered(model, norm=partial(sn.rms_norm, eps=1.0))
+    assert stories.generate(silent) == ""
+    stutter = stories.generate(replace(model, gains=ones), tokens=9)
+    assert stutter.startswith("Once upon upon upon")
+
+    first = model.gains.copy()
+    first[1] = 1
+    alone = losses(scores(replace(model, gains=first))) - trained
+    loudest = (streams**2).mean(axis=(0, 2)).argmax(axis=-1)[1::2]  # (5,)
+    assert (model.gains[1::2].argmin(axis=-1) == loudest).all()
+    assert rise["each norm's mean gain"].max() < rise["every gain 1"].min() / 3
+    say("gain_least", model.gains.min(), ".2f")
+    say("gain_most", model.gains.max(), ".1f")
+    say("gain_first", model.gains[1].mean(), ".2f")
+    say("first_alone", alone.mean(), ".1f")
+
+    half = np.ones(4096)  # a float16 sum would stop at 2048, a bfloat16 sum at 256
+    assert half.astype(np.float16) @ half.astype(np.float16) == 4096
+    assert torch.ones(4096).bfloat16() @ torch.ones(4096).bfloat16() == 4096
+    best = np.sort(wide(story[:-1]), axis=-1)[:, -2:]  # (256, 2)
+    step = torch.finfo(torch.bfloat16).eps * 16  # from 16 to 32
+    assert best[:, 1].max() < 32
+    say("step", step, ".3f")
+    say("close", (best[:, 1] - best[:, 0] < step).sum(), ".0f")
+
+
+def prepare_typical(tokens):
+    typical, gaps = [], {"naive": [], "centred": []}
+    with torch.no_grad():
+        for seed in range(5):
+            layer = random_model("layer", seed=seed)
+            logits = layer(tokens)  # (8, 16, 50)
+            swaps = {
+                "naive": swap_norms(layer),
+                "centred": swap_norms(centre_writers(layer)),
+            }
+            for name, swapped in swaps.items():
+                change = (swapped(tokens) - logits) / logits.std()
+                gaps[name].append(float(change.abs().max()))
+                if name == "naive":
+                    typical.append(float(change.square().mean().sqrt()))
+    return typical, gaps
+
+
+def span(values):
+    return f"{min(values):.2f} to {max(values):.2f}"
+
+
+def tabulate_who_reads_the_mean(gaps):
+    assert max(gaps["centred"]) < 1e-12
+    table(
+        ["norms swapped", "the worst logit moves by"],
+        [
+            ["as it is", span(gaps["naive"])],
+            ["centred first", "less than 1e-12"],
+        ],
+    )
+
+
+def prove_equivalent(gaps, typical):
+    """Prove claims 04-equivalent, 04-naive-swap."""
+    assert max(gaps["centred"]) < 1e-12
+    assert min(gaps["naive"]) > 0.8
+    assert min(typical) > np.sqrt(1 / 32)
+    say("naive_least", min(gaps["naive"]), ".1f", noise=1e-4)
+    say("typical_least", min(typical), ".2f", noise=1e-4)
+    say("typical_most", max(typical), ".2f", noise=1e-4)
+    say("root_of_share", np.sqrt(1 / 32), ".2f")
+
+
+def prepare_tied(tokens):
+    tied = {"tied": [], "untied first": []}
+    with torch.no_grad():
+        for seed in range(5):
+            model = tie_head(random_model("layer", seed=seed))
+            logits = model(tokens)
+            for name, start in (
+                ("tied", model),
+                ("untied first", untie_head(model)),
+            ):
+                change = swap_norms(centre_writers(start))(tokens) - logits
+                tied[name].append(float((change / logits.std()).abs().max()))
+    return tied
+
+
+def prove_untie_first(tied):
+    """Prove claim 04-untie-first."""
+    assert min(tied["tied"]) > 0.1
+    assert max(tied["untied first"]) < 1e-12
+    say("tied_least", min(tied["tied"]), ".1f", noise=1e-4)
+    say("tied_most", max(tied["tied"]), ".1f", noise=1e-4)
+
+
+def prove_fold(before, after):
+    """Prove claim 04-fold."""
+    assert np.abs(before - after).max() < 1e-12
+
+
+def draw_is_it_faster():
+    records = timing.read_records()
+    shown = ["layer_hand", "rms_hand", "layer_builtin", "rms_builtin"]
+    names = [timing.LABELS[key] for key in shown]
+    colour = [figures.BLUE, figures.ORANGE, figures.BLUE, figures.ORANGE]
+    marker = ["o", "o", "s", "s"]
+    for record in records:
+        small, *_, large = timing.shapes(record, "forward")
+        fig, axes = plt.subplots(1, 2, figsize=(7.6, 2.7), sharey=True)
+        for ax, shape in zip(axes, (large, small), strict=True):
+            measured = timing.rows(record, "forward", shape)
+            copies = [np.divide(measured[key].rounds, measured["copy"].rounds) for key in shown]
+            spans = [np.quantile(times, (0.25, 0.5, 0.75)) for times in copies]
+            for y, (q1, median, q3) in enumerate(spans):
+                ax.plot([q1, q3], [y, y], color=colour[y], linewidth=5)
+                ax.plot(median, y, marker[y], color=colour[y], markersize=8)
+            ax.axvline(1, color=figures.BLACK, linewidth=1, linestyle="--")
+            ax.set(
+                ylim=(3.5, -0.5),
+                title=f"{shape[0]} × {shape[1]}",
+                xlabel="time, in copies of the same bytes",
+                yticks=range(4),
+                yticklabels=names,
+                xlim=(0, None),
+            )
+        on_gpu = record["device"]["kind"] == "cuda"
+        device = "a GPU" if on_gpu else "one thread of a CPU"
+        figures.show(
+            fig,
+            alt=f"Times of four norms on {device}, as multiples of the time of a copy of the same bytes, with "
+            "quartiles, for "
+            "a large and a small array. The dashed line marks the copy. The numbers are in a table below.",
+        )
+    return records, shown, names
+
+
+def prove_by_hand(records):
+    """Prove claims 04-by-hand, 04-built-in."""
+    ours = "Intel(R) Xeon(R) Processor @ 2.50GHz"
+    cpu = next(r for r in records if r["device"]["name"] == ours)
+    largest = timing.shapes(cpu, "forward")[-1]
+    large = {key: np.array(row.rounds) for key, row in timing.rows(cpu, "forward", largest).items()}
+
+    by_hand = np.median(large["rms_hand"] / large["layer_hand"])
+    built_in = np.median(large["rms_builtin"] / large["layer_builtin"])
+
+    assert np.quantile(large["rms_hand"] / large["layer_hand"], 0.9) < 0.8
+    assert np.quantile(large["rms_builtin"] / large["layer_builtin"], 0.1) > 1.5
+    say("rms_of_layer_by_hand", by_hand, ".2f")
+    say("rms_of_layer_built_in", built_in, ".1f")
+    say("layer_of_copy", np.median(large["layer_builtin"] / large["copy"]), ".1f")
+    say("rms_of_copy", np.median(large["rms_builtin"] / large["copy"]), ".1f")
+    return by_hand, built_in
+
+
+def tabulate_the_four_versions_taken_apart_and_timed_on_your_machine(records, shown, names):
+    for record in records:
+        small, *_, large = timing.shapes(record, "forward")
+        columns = []
+        for shape in (large, small):
+            measured = timing.rows(record, "forward", shape)
+            spans = [
+                np.quantile(
+                    np.divide(measured[key].rounds, measured["copy"].rounds),
+                    (0.25, 0.5, 0.75),
+                )
+                for key in shown
+            ]
+            columns.append([f"{m:.2f} [{q1:.2f}, {q3:.2f}]" for q1, m, q3 in spans])
+        print(timing.heading(record))
+        table(
+            [
+                "time in copies",
+                f"{large[0]} × {large[1]}",
+                f"{small[0]} × {small[1]}",
+            ],
+            [list(row) for row in zip(names, *columns, strict=True)],
+        )
+    if not any(record["device"]["kind"] == "cuda" for record in records):
+        print("Not yet measured on a GPU: the package has no GPU record.")
+
+
+def tabulate_the_four_versions_taken_apart_and_timed_on_your_machine_2(made_of):
+    table(
+        ["version", "operations on tensors"],
+        [[timing.LABELS[key], ", ".join(ops)] for key, ops in made_of.items()],
+    )
+
+
+def check_the_four_versions_taken_apart_and_timed_on_your_machine(made_of):
+    assert made_of["layer_builtin"] == ["native_layer_norm"]
+    assert len(made_of["rms_builtin"]) > 1
+
+
+def check_the_backward_pass_rmsnorm_blocks_one_direction(dx, x):
+    assert np.allclose(dx * 50**1.5, [49, -2, -3, -6], rtol=1e-12, atol=0)  # r^3 (50 dy - x/2)
+    assert np.isclose(dx @ x, 0, rtol=0, atol=1e-12)
+    assert abs(dx.sum()) > 0.1
+
+
+def prepare_gaps(my_rms_norm):
+    def gaps(backward, seed):
+        """How far a backward pass is from each witness, on a random case."""
+        rng = np.random.default_rng(seed)
+        x, gamma = 5 + 3 * rng.standard_normal((2, 3, 8)), rng.standard_normal(8)
+        dy, v = rng.standard_normal((2, *x.shape))
+        dx, dgamma = backward(dy, x, gamma)[:2]
+
+        def forward(x):
+            return my_rms_norm(x, gamma)
+
+        leaves = [torch.tensor(a, requires_grad=True) for a in (x, gamma)]
+        y = F.rms_norm(leaves[0], (8,), leaves[1], eps=1e-5)
+        y.backward(torch.from_numpy(dy))
+        dx_autograd, dgamma_autograd = (leaf.grad.numpy() for leaf in leaves)
+        return [
+            np.abs(dx - finite_difference(forward, x, dy)).max(),
+            np.abs(dx - dx_autograd).max(),
+            adjoint_gap(forward, x, v, dy, dx),
+            np.abs(dgamma - dgamma_autograd).max(),
+        ]
+
+    return gaps
+
+
+def prove_backward(gaps, my_rms_norm_backward):
+    """Prove claim 04-backward."""
+    right = np.array([gaps(my_rms_norm_backward, seed) for seed in range(5)])
+    assert (right < [1e-7, 1e-12, 1e-7, 1e-12]).all()
+
+
+def check_prove_it_three_ways(gaps):
+    wrong = np.array([gaps(sn.layer_norm_backward, seed) for seed in range(5)])
+    assert (wrong[:, :3] > 1e-3).all()
+
+
+def prove_rank(rank, d):
+    """Prove claim 04-rank."""
+    assert rank == {"layer": {d - 2}, "rms": {d - 1}}
+
+
+def draw_singular_values(d, drawn):
+    floor, index = 1e-12, np.arange(1, d + 1)  # below the floor it is rounding
+    looks = {"layer": ("LayerNorm", -0.18), "rms": ("RMSNorm", 0.18)}
+    as_token = {
+        "as drawn": lambda x: x,
+        "10 added": lambda x: x + 10,
+        "divided by 1000": lambda x: x / 1000,
+    }
+    sizes = ("0", "1e-8", "1e-6", "1e-5", "1e-4", "1e-2", "1", "100")
+
+    def frame(eps, change):
+        says, dots = [], {}
+        for norm, (name, aside) in looks.items():
+            cases = [singular_values(norm, change(x), eps) for x in drawn]
+            relative = [np.maximum(v / v[0], floor) for v in cases]
+            (blocked,) = {int((v == floor).sum()) for v in relative}  # in all five
+            assert blocked == (norm == "layer") + (eps == 0)
+            dots[norm] = (index + aside, relative[0])
+            weakest = relative[0][d - blocked - 1]
+            rest = f"the weakest of the rest has {live.number(weakest)} of the"
+            rest = "the rest pass alike" if weakest > 0.999 else f"{rest} strongest"
+            says.append(f"{name} blocks {blocked}, {rest}.")
+        return f"Of {d} directions: " + " ".join(says), [dots]
+
+    live.chart(
+        "singular-values",
+        "Singular values of the two Jacobians, relative to the largest",
+        [
+            live.slider("eps", "eps", {e: float(e) for e in sizes}, 1e-5),
+            live.choice("change", "token", as_token, as_token["as drawn"]),
+        ],
+        [
+            live.Lines(
+                live.Axis(
+                    "index of the singular value",
+                    ticks={k: str(k) for k in (1, 4, 8, 12, 16)},
+                ),
+                live.Axis(
+                    "relative to the largest; 0 is rounding",
+                    log=True,
+                    limits=(2e-13, 5),
+                    ticks={floor: "0", 1e-8: "10⁻⁸", 1e-4: "10⁻⁴", 1: "1"},
+                ),
+                {
+                    norm: live.Curve(name, figures.LOOKS[norm]["color"], marks="only")
+                    for norm, (name, _aside) in looks.items()
+                },
+            )
+        ],
+        frame,
+        alt="Singular values of two Jacobians with 16 features, relative to the "
+        "largest, on a logarithmic axis. For LayerNorm fourteen are equal, the "
+        "fifteenth is smaller by orders of magnitude, and the last is zero. For "
+        "RMSNorm fifteen are equal and only the last is small, but not zero.",
+    )
+
+
+def prove_crack(drawn):
+    """Prove claim 04-crack."""
+    eps = 1e-5
+    for x in drawn:
+        m, var = (x**2).mean(), x.var()
+        rms, layer = (singular_values(n, x, eps) for n in ("rms", "layer"))
+        assert np.isclose(rms[-1] / rms[0], eps / (m + eps), rtol=1e-6, atol=0)
+        assert np.isclose(layer[-2] / layer[0], eps / (var + eps), rtol=1e-6, atol=0)
+        assert layer[-1] < 1e-12
+
+
+def tabulate_when_is_the_upcast_done_in_rmsnorm(listed, naive, x_half):
+    table(
+        ["", "values"],
+        [
+            ["squared in float16", listed(naive.tolist())],
+            ["squared in float32", listed(st.rms_norm(x_half).tolist())],
+        ],
+    )
+
+
+def prove_overflow(mean_square, naive, x_half, by_rms):
+    """Prove claim 04-overflow."""
+    assert torch.isinf(mean_square)
+    assert (naive == 0).all()
+    assert torch.allclose(st.rms_norm(x_half).double(), torch.from_numpy(by_rms), rtol=1e-3, atol=0)
+
+
+def relative_error(y, exact):
+    return float(((y.double() - exact) / exact).square().mean().sqrt())
+
+
+def prove_one_rounding():
+    """Prove claim 04-one-rounding."""
+    errors, differ, steps = [], [], []
+    for seed in range(5):
+        draw = torch.Generator().manual_seed(seed)
+        x16 = torch.randn(200, 512, generator=draw).bfloat16()
+        w16 = (1 + 0.2 * torch.randn(512, generator=draw)).bfloat16()
+        wide = st.rms_norm(x16.float())  # xhat in float32
+        llama = w16 * wide.bfloat16()
+        gemma = (w16.float() * wide).bfloat16()
+        by_torch = F.rms_norm(x16, (512,), w16, eps=1e-5)
+        for same in (by_torch, st.rms_norm(x16, w16)):
+            assert (gemma == same).double().mean() > 0.999
+        differ.append((llama != gemma).double().mean())
+        apart = llama.view(torch.int16) - gemma.view(torch.int16)
+        steps.append(int(apart.abs().max()))  # between neighbours: 1
+        exact = w16.double() * st.rms_norm(x16.double())
+        errors.append([relative_error(y, exact) for y in (llama, gemma)])
+    return errors, differ, steps
+
+
+def prove_one_rounding_2(errors, steps, differ):
+    """Prove claim 04-one-rounding."""
+    before_gain, after_gain = np.array(errors).T  # (seeds,) each
+    ratio = before_gain / after_gain
+    assert ((ratio > 1.35) & (ratio < 1.5)).all()
+    assert steps == [1] * 5
+    say("rounding", ratio.mean(), ".1f", noise=1e-3)
+    say("differ", np.mean(differ), ".2f", noise=1e-3)
+
+
+def prove_wide_gain(by_rms):
+    """Prove claims 04-wide-gain, 04-stored-less-one, 04-eps-default."""
+    eps_of_torch = torch.finfo(torch.float32).eps
+    row = torch.from_numpy(by_rms).float()  # root mean square 1
+    sizes = []
+    for size in (1.0, 1e-2, 1e-3, 1e-4):
+        here = st.RMSNorm(4)(size * row).detach().square().mean().sqrt()
+        there = torch.nn.RMSNorm(4)(size * row).detach().square().mean().sqrt()
+        closed = [size / np.sqrt(size**2 + e) for e in (1e-5, eps_of_torch)]
+        assert np.allclose([here, there], closed, rtol=1e-4, atol=0)
+        sizes.append([f"{size:g}", f"{here:.2f}", f"{there:.2f}"])
+    table(["rms of the input", "eps = 1e-5", "torch's default"], sizes)
+    return eps_of_torch
+
+
+def prove_wide_gain_2(eps_of_torch):
+    """Prove claims 04-wide-gain, 04-stored-less-one, 04-eps-default."""
+    narrow = torch.ones(4, dtype=torch.bfloat16)
+    assert (torch.ones(4) * narrow).dtype == torch.float32  # a wide gain wins
+    gain = 1.001
+    assert torch.tensor(gain).bfloat16() == 1  # the gain is lost, w is not
+    assert abs(1 + float(torch.tensor(gain - 1).bfloat16()) - gain) < 1e-5
+    narrow_types = (torch.float32, torch.bfloat16, torch.float16)
+    for dtype in (torch.float64, *narrow_types):
+        tiny = torch.full((1, 4), 1e-3, dtype=dtype)
+        y = torch.nn.RMSNorm(4, dtype=dtype)(tiny).detach()
+        found = (tiny.double() / y.double()).square() - tiny.double().square()
+        computed_in = torch.float32 if dtype in narrow_types else dtype
+        expected = torch.full_like(found, torch.finfo(computed_in).eps)
+        assert torch.allclose(found, expected, rtol=0.1, atol=0)
+    say("eps_of_torch", eps_of_torch, ".1e")
+
+
+CPU = "record:subnorm/timing/records/cpu-*.json"
+
+
+def mark(claim):
+    return f"<!-- claim: {claim} -->"
+
+
+def tabulate_both_norms_in_one_table_and_who_uses_which(rank, by_hand, built_in):
+    parameters = [
+        sum(p.numel() for p in norm(d_model).parameters())
+        for norm in (torch.nn.LayerNorm, torch.nn.RMSNorm)
+        for d_model in [512]
+    ]
+
+    table(
+        ["", "LayerNorm", "RMSNorm", "claim"],
+        [
+            [
+                "subtracts",
+                "the mean",
+                "nothing",
+                mark("04-t-step claim:04-ln-is-rms"),
+            ],
+            [
+                "parameters",
+                *parameters,
+                mark("04-parameters"),
+            ],
+            ["positive scale of x", "ignored", "ignored", mark("04-scale")],
+            ["shift of x", "ignored", "felt", mark("04-shift")],
+            [
+                "rotation of x",
+                "not kept",
+                "kept",
+                mark("04-rotation"),
+            ],
+            [
+                "rank",
+                *rank["layer"],
+                *rank["rms"],
+                mark("04-t-rank claim:04-rank"),
+            ],
+            [
+                "centred x",
+                "the same",
+                "the same",
+                mark("04-t-same claim:04-ln-is-rms"),
+            ],
+            ["time by hand", "1", f"{by_hand:.2f}", mark(f"04-by-hand {CPU}")],
+            ["time built in", "1", f"{built_in:.1f}", mark(f"04-built-in {CPU}")],
+            [
+                "loss after 130 steps",
+                "reference",
+                "within 0.02<!-- chosen --> nats",
+                mark("04-t-parity claim:04a-parity"),
+            ],
+        ],
+    )
+    return parameters
+
+
+def prove_parameters(parameters):
+    """Prove claim 04-parameters."""
+    assert parameters == [2 * 512, 512]
+
+
+def check_quick_checks():
+    threes = np.full(4, 3.0)
+    np.testing.assert_array_equal(sn.layer_norm(threes), 0)
+    np.testing.assert_allclose(sn.rms_norm(threes), 1, atol=1e-6)

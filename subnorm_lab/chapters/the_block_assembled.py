@@ -1,0 +1,841 @@
+"""Figures and proofs of chapter 06, The block, assembled."""
+
+import math
+from functools import partial
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import subnorm.numpy as sn
+import subnorm.torch as st
+from subnorm_lab import diagrams, figures, live, stories
+from subnorm_lab.experiments import learning_to_write, parameters
+from subnorm_lab.experiments.language_model import Characters
+from subnorm_lab.experiments.stack import causal_mask, draw_weights
+from subnorm_lab.report import say, table
+from subnorm_lab.stories import files as story_files
+
+
+def begin():
+    torch.set_num_threads(1)
+    figures.use_style()
+
+    def generator(seed):
+        return torch.Generator().manual_seed(seed)
+
+    def random(*shape, seed):
+        return torch.randn(*shape, generator=generator(seed), dtype=torch.float64)
+
+    return generator, random
+
+
+def draw_writes():
+    task = Characters()
+    record = learning_to_write.recorded()
+    READ = set(task.text.decode(task.text.train).split())
+    BEGINNINGS = {word[:k] for word in READ for k in range(len(word) + 1)}
+
+    def known_share(word):
+        """How much of a word, from its first letter, begins a word of the text."""
+        lengths = range(len(word), -1, -1)
+        return next(k for k in lengths if word[:k] in BEGINNINGS) / len(word)
+
+    def writes(step):
+        stage = record["runs"][0][record["steps"].index(step)]
+        words = stage["text"].split()
+        rows = [
+            ("", word[:20], known_share(word), word in READ)
+            for word in words[1:6]  # the first one was given
+        ]
+        return f"Step {step}: “{' '.join(words)[:120].strip()} …”", [rows]
+
+    live.chart(
+        "writes",
+        "Three small blocks write while they learn from the Constitution, letter by letter",
+        [live.slider("step", "steps of training", record["steps"], 100, play=True)],
+        [live.Bars("How much of each word is real", 5)],
+        writes,
+        "Five bars, one for each of the first words that a small model writes after 100 steps of training: "
+        "orathem, the, "
+        "Mest, ongr, al. Only the second one is a word of the text that it reads: its bar is full, green "
+        "and has a check mark.",
+    )
+    return task, record, READ
+
+
+def draw_two_lines():
+    figures.show(
+        diagrams.assembled_block(),
+        alt="A Pre-LN block from the bottom up: x, then norm, attention, dropout and a plus sign, then norm, "
+        "feed-forward, "
+        "dropout and a second plus, then y. A green skip path leaves the main line before each norm and "
+        "ends at the plus. "
+        "Beside attention: each token reads the others. Beside the norms and feed-forward: each token on its own.",
+        dpi=92,
+    )
+
+
+def relu(h):
+    return np.maximum(h, 0)
+
+
+def norm(h):
+    return sn.layer_norm(h, eps=0)
+
+
+def prepare_tokens(pre_ln_block, post_ln_block):
+    tokens = np.array([[2.0, 4.0, 6.0, 12.0], [12.0, 6.0, 4.0, 2.0]])  # (T, d)
+    equal_shares = np.array([[1.0, 0.0], [0.5, 0.5]])  # (T, T)
+
+    def attention(h):
+        return equal_shares @ h
+
+    pre_middle = tokens + attention(norm(tokens))
+    post_middle = norm(tokens + attention(tokens))
+    pre = pre_ln_block(tokens, attention, relu, norm, norm)
+    post = post_ln_block(tokens, attention, relu, norm, norm)
+    return tokens, attention, pre_middle, post_middle, pre, post
+
+
+def prove_worked_trace(attention, tokens, post_middle, pre):
+    """Prove claim 06-worked-trace."""
+    root = math.sqrt(14)
+    np.testing.assert_allclose(attention(norm(tokens))[1] * root, [1, -1, -1, 1])
+    np.testing.assert_allclose(post_middle[0] * root, [-4, -2, 0, 6], atol=1e-12)
+    np.testing.assert_allclose(post_middle[1] * math.sqrt(17), [7, -1, -3, -3], atol=1e-12)
+    edits = pre - tokens  # both lines of Pre-LN together
+    assert np.linalg.norm(edits) < np.linalg.norm(tokens) / 4
+
+
+def row(name, value):
+    words = (", ".join(f"{v:.2f}" for v in token) for token in value)
+    return [name, *words]
+
+
+def tabulate_two_tokens_through_both_placements(tokens, attention, pre_middle, pre, post_middle, post):
+    table(
+        ["after", "token 1", "token 2"],
+        [
+            row("input", tokens),
+            row("Pre-LN: attention's edit", attention(norm(tokens))),
+            row("Pre-LN, line 1", pre_middle),
+            row("Pre-LN, line 2", pre),
+            row("Post-LN, line 1", post_middle),
+            row("Post-LN, line 2", post),
+        ],
+    )
+
+
+def check_two_tokens_through_both_placements(post):
+    assert np.abs(post.mean(1)).max() < 1e-12
+    np.testing.assert_allclose((post**2).mean(1), 1)
+
+
+def ours(kind, theirs, placement):
+    """Our block with the weights of theirs: two names get a prefix."""
+    net = kind(16, 4, 64, placement).double()
+    state = theirs.state_dict().items()
+    net.load_state_dict({k.replace("linear", "feed_forward.linear"): v for k, v in state})
+    return net
+
+
+def prepare_layer(generator):
+    def layer(kind, placement, seed=3):
+        """One of torch.nn's layers, every parameter random."""
+        net = kind(
+            d_model=16,
+            nhead=4,
+            dim_feedforward=64,
+            dropout=0,
+            batch_first=True,
+            norm_first=placement == "pre",
+            dtype=torch.float64,
+        )
+        g = generator(seed)
+        for p in net.parameters():
+            nn.init.normal_(p, std=0.5, generator=g)
+        return net
+
+    return layer
+
+
+def prove_block_is_torch_encoder_layer(random, pre_ln_block, post_ln_block, layer):
+    """Prove claim 06-block-is-torch-encoder-layer."""
+    source = random(2, 7, 16, seed=4)  # (B, S, d)
+    two_lines = {"pre": pre_ln_block, "post": post_ln_block}
+    for placement, lines in two_lines.items():
+        theirs = layer(nn.TransformerEncoderLayer, placement)
+        mine = ours(st.TransformerBlock, theirs, placement)
+        modules = (mine.self_attn, mine.feed_forward, mine.norm1, mine.norm2)
+        with torch.no_grad():
+            expected = theirs(source)
+            for y in (lines(source, *modules), mine(source)):
+                assert (y - expected).abs().max() < 1e-12
+        y = sn.transformer_block(source, mine.state_dict(), 4, placement)
+        assert np.abs(y - expected.numpy()).max() < 1e-12
+        print(f"{placement}: same as torch.nn.TransformerEncoderLayer")
+    return source
+
+
+def prepare_t(generator, random):
+    T, D, HEADS = 5, 6, 2
+    block = st.TransformerBlock(D, HEADS, 4 * D).double()
+    draw_weights(block, generator(0))
+    see = causal_mask(T)
+    x = random(T, D, seed=1)
+
+    @torch.no_grad()
+    def moves(touched, mask):
+        """By how much each number behind each part moves."""
+        parts = {
+            "norm": block.norm1,
+            "feed-forward": block.feed_forward,
+            "attention": lambda h: block.self_attn(h, mask),
+            "block": lambda h: block(h, mask),
+        }
+        return {name: (part(touched) - part(x)).abs().numpy() for name, part in parts.items()}  # (T, d) each
+
+    return T, D, HEADS, block, see, x, moves
+
+
+PARTS = ("norm", "feed-forward", "attention", "block")
+
+
+def draw_feature(T, x, moves):
+    rows = [str(t + 1) for t in range(T)]
+    GRIDS = [live.Heat(name, live.Axis("feature"), rows, list("123456"), (0, 1), height=150) for name in PARTS]
+
+    def named(hit):
+        return "all" if hit == rows else ", ".join(hit) or "none"
+
+    def frame(token, see, change):
+        touched = x.clone()
+        touched[token, slice(None) if change == "all" else 1] += 1
+        found = moves(touched, causal_mask(T) if see == "causal" else None)
+        hits = {name: [rows[t] for t in range(T) if by[t].max() > 1e-9] for name, by in found.items()}
+        own, later = [rows[token]], rows[token:] if see == "causal" else rows
+        norm, block = ([], own) if change == "all" else (own, later)
+        assert list(hits.values()) == [norm, own, later, block]
+        words = [f"{name}: {named(hit)}" for name, hit in hits.items()]
+        # half the shade for any movement, the rest for how far
+        shades = [np.where(by > 1e-9, 0.5 + 0.5 * by / max(by.max(), 1e-9), 0) for by in found.values()]
+        return f"Rows that move. {'; '.join(words).capitalize()}.", shades
+
+    live.chart(
+        "touched",
+        "One token is touched: what moves behind each part of an untrained block",
+        [
+            live.slider("token", "token touched", {r: t for t, r in enumerate(rows)}, 2),
+            live.choice("see", "mask", ["causal", "none"], "causal"),
+            live.choice(
+                "change",
+                "add 1 to",
+                {"feature 2": "one", "all features": "all"},
+                "one",
+            ),
+        ],
+        GRIDS,
+        frame,
+        "Four grids of five tokens by six features; the third token was touched. Behind the norm and "
+        "behind feed-forward "
+        "the whole third row is filled and nothing else. Behind attention and behind the block, rows "
+        "three, four and five are filled.",
+        side=4,
+    )
+
+
+def prove_only_attention_mixes(x, moves, see, T, D):
+    """Prove claim 06-only-attention-mixes."""
+    touched = x.clone()
+    touched[2, 1] += 1
+    moved = {name: by > 1e-9 for name, by in moves(touched, see).items()}
+    own_row = np.repeat(np.arange(T)[:, None] == 2, D, axis=1)
+    from_here_on = np.repeat(np.arange(T)[:, None] >= 2, D, axis=1)
+    np.testing.assert_array_equal(moved["norm"], own_row)
+    np.testing.assert_array_equal(moved["feed-forward"], own_row)
+    np.testing.assert_array_equal(moved["attention"], from_here_on)
+    assert np.array_equal(moved["block"], from_here_on)
+    touched = x.clone()
+    touched[2] += 1  # all features alike
+    shifted = moves(touched, see)
+    assert shifted["norm"].max() < 1e-9
+    np.testing.assert_array_equal(shifted["block"] > 1e-9, own_row)
+
+
+def prepare_params(block):
+    params = {name: p.numpy() for name, p in block.self_attn.state_dict().items()}
+    return params
+
+
+def prove_future_changes_nothing(x, params, HEADS, T):
+    """Prove claim 06-future-changes-nothing."""
+    a = x.numpy()
+    other_future = a.copy()
+    other_future[3:] = 1000.0
+    before = sn.multi_head_attention(a, params, HEADS, np.tri(T, dtype=bool))
+    after = sn.multi_head_attention(other_future, params, HEADS, np.tri(T, dtype=bool))
+    assert np.array_equal(before[:3], after[:3])
+    assert not np.allclose(before[3:], after[3:], rtol=1e-12, atol=0)
+
+
+def prove_ffn_per_token(gap):
+    """Prove claim 06-ffn-per-token."""
+    assert gap.abs().max() < 1e-12
+
+
+def prove_dropout_on_the_branch(branch, gained):
+    """Prove claims 06-dropout-on-the-branch, 06-pytorch-drops-twice-more."""
+    branch, gained = branch.numpy(), gained.numpy()
+    dropped = np.abs(gained) < 1e-12
+    assert 0 < dropped.sum() < dropped.size
+    np.testing.assert_allclose(gained[~dropped], 2 * branch[~dropped])
+
+    builtin = nn.TransformerEncoderLayer(16, 4, dropout=0.25)
+    drops = [name for name, part in builtin.named_modules() if "drop" in name]
+    assert drops == ["dropout", "dropout1", "dropout2"]  # hidden, two branches
+    assert builtin.self_attn.dropout == 0.25  # the attention weights
+
+
+def prove_counts_gpt2(gpt2):
+    """Prove claim 06-counts-gpt2."""
+    published = parameters.Sizes(12, 768, 3072, 50257, 1024)
+    parts = parameters.gpt2(published)
+    in_blocks = sum(p.numel() for p in gpt2["blocks"].parameters())
+    assert sum(p.numel() for p in gpt2.parameters()) == sum(parts.values())
+    assert sum(parts.values()) == 124_439_808
+    assert all(p.is_meta for p in gpt2.parameters())
+    say("gpt2_blocks", 100 * in_blocks / sum(parts.values()), ".0f")
+
+
+def prepare_tinylanguagemodel(language_model, task, generator):
+    class TinyLanguageModel(nn.Module):
+        def __init__(self, vocabulary, length, d, num_blocks):
+            super().__init__()
+            self.tokens = nn.Embedding(vocabulary, d)
+            self.positions = nn.Embedding(length, d)
+            self.blocks = nn.ModuleList(st.TransformerBlock(d, 4, 4 * d) for _ in range(num_blocks))
+            self.final_norm = st.LayerNorm(d)
+            self.head = nn.Linear(d, vocabulary)
+
+        def forward(self, ids):
+            return language_model(self, ids)
+
+    V, D = task.vocabulary, 32
+    ids, targets = task.batch(4, generator(7))  # (B, T) each
+    HEADS_TRIED = {"0.02": 0.02, "1/√d": D**-0.5, "1": 1.0}
+
+    def untrained(num_blocks, seed, head_std):
+        net = TinyLanguageModel(V, task.length, D, num_blocks)
+        g = generator(seed)
+        draw_weights(net.double(), g)
+        for part, std in (
+            (net.tokens, 1),
+            (net.positions, 1),
+            (net.head, head_std),
+        ):
+            nn.init.normal_(part.weight, std=std, generator=g)
+        return net
+
+    def loss_of(net, ids, targets):
+        return F.cross_entropy(net(ids).flatten(0, 1), targets.flatten())
+
+    with torch.no_grad():
+        above = {
+            name: np.array([loss_of(untrained(2, seed, std), ids, targets).item() for seed in range(20)]) - math.log(V)
+            for name, std in HEADS_TRIED.items()
+        }
+    small, unit, large = above.values()
+    return TinyLanguageModel, ids, V, D, targets, HEADS_TRIED, untrained, loss_of, above, small, unit, large
+
+
+def prove_loss_at_start(small, unit, large, V):
+    """Prove claim 06-loss-at-start."""
+    assert np.abs(small).max() < 0.1
+    assert abs(unit.mean() - 0.5) < 0.15
+    assert large.min() > 5
+    assert large.max() < 12
+    say("vocabulary", V, ".0f")
+    say("ln_v", math.log(V), ".2f")
+    say("loss_at_start", small.mean() + math.log(V), ".2f")
+    say("large_low", large.min(), ".0f", noise=1e-4)
+    say("large_high", large.max(), ".0f", noise=1e-4)
+
+
+def interval(values, spec=".2f"):
+    return f"{values.min():{spec}} to {values.max():{spec}}"
+
+
+def tabulate_the_formula_for_the_loss_at_the_start(D, HEADS_TRIED, above):
+    table(
+        ["spread of the head", "formula", "mean", "20 seeds"],
+        [
+            [
+                name,
+                f"{D * HEADS_TRIED[name] ** 2 / 2:.1f}",
+                f"{values.mean():.1f}",
+                interval(values),
+            ]
+            for name, values in above.items()
+        ],
+    )
+
+
+DEPTHS = (1, 2, 4, 8, 16)
+
+
+def prepare_with_norm(untrained, D, loss_of, ids, targets, V):
+    @torch.no_grad()
+    def above_ln_v(depth, seed):
+        """With the final norm, and the same model without it."""
+        net = untrained(depth, seed, D**-0.5)
+        losses = [loss_of(net, ids, targets).item()]
+        net.final_norm = nn.Identity()
+        losses.append(loss_of(net, ids, targets).item())
+        return np.array(losses) - math.log(V)
+
+    starts = np.array([[above_ln_v(depth, seed) for depth in DEPTHS] for seed in range(6)])  # (seeds, depths, 2)
+    with_norm, without_norm = starts[..., 0], starts[..., 1]
+    return with_norm, without_norm
+
+
+WITHOUT = {"color": figures.PINK, "linestyle": "-."}
+
+
+def draw_why_is_there_one_more_norm_at_the_end(without_norm, with_norm):
+    fig, ax = plt.subplots()
+    for losses, look, name in (
+        (without_norm, WITHOUT, "without the final norm"),
+        (with_norm, figures.LOOKS["pre"], "with it"),
+    ):
+        ax.plot(DEPTHS, losses.T, linewidth=0.7, alpha=0.5, **look)
+        ax.plot(DEPTHS, losses.mean(0), label=name, **look)
+    ax.axhline(0.5, label="formula: one half", **figures.LOOKS["theory"])
+    ax.set(xlabel="blocks", ylabel="loss above ln V (nats)", xticks=DEPTHS, ylim=0)
+    ax.legend()
+    figures.show(
+        fig,
+        alt="How far an untrained Pre-LN language model's loss lies above ln V, against the number of blocks, "
+        "six seeds. "
+        "With the final norm the curve stays close to a dotted line at one half. Without it the curve "
+        "starts higher and "
+        "rises steadily with depth.",
+    )
+
+
+def prove_final_norm_and_depth(with_norm, without_norm):
+    """Prove claim 06-final-norm-and-depth."""
+    assert np.abs(with_norm.mean(0) - 0.5).max() < 0.2
+    assert (without_norm[:, -1] - without_norm[:, 0]).min() > 1
+    say("start_without", without_norm[:, -1].mean(), ".0f", noise=1e-4)
+
+
+def draw_a_decoder_block_has_three_sublayers():
+    figures.show(
+        diagrams.encoder_decoder(),
+        alt="Two blocks from the bottom up. Left the encoder: attention, plus, norm, feed-forward, plus, norm. "
+        "Right the "
+        "decoder: masked attention, plus, norm, cross-attention, plus, norm, feed-forward, plus, norm. "
+        "Every sublayer has a "
+        "skip path to its plus. An arrow named memory, keys and values, leads from the top of the encoder into "
+        "the decoder's cross-attention.",
+    )
+
+
+def prove_decoder_is_torch_decoder_layer(random, pre_ln_decoder, post_ln_decoder, layer, source):
+    """Prove claim 06-decoder-is-torch-decoder-layer."""
+    target = random(2, 4, 16, seed=5)  # (B, T, d)
+    causal = causal_mask(4)
+    three_lines = {"pre": pre_ln_decoder, "post": post_ln_decoder}
+    for placement, lines in three_lines.items():
+        theirs = layer(nn.TransformerDecoderLayer, placement)
+        mine = ours(st.DecoderBlock, theirs, placement)
+        with torch.no_grad():
+            expected = theirs(target, source, tgt_mask=~causal)  # True blocks
+            by_hand = lines(
+                target,
+                source,
+                lambda h, m=mine: m.self_attn(h, causal),
+                lambda h, memory, m=mine: m.multihead_attn(h, memory=memory),
+                mine.feed_forward,
+                [mine.norm1, mine.norm2, mine.norm3],
+            )
+            for y in (by_hand, mine(target, source, causal)):
+                assert (y - expected).abs().max() < 1e-12
+        params = mine.state_dict()
+        y = sn.decoder_block(target, source, params, 4, placement, mask=causal)
+        assert np.abs(y - expected.numpy()).max() < 1e-12
+        print(f"{placement}: same as torch.nn.TransformerDecoderLayer")
+    return target, causal
+
+
+def prepare_translate(layer, causal):
+    encoder = [layer(nn.TransformerEncoderLayer, "pre", s) for s in (6, 7)]
+    decoder = [layer(nn.TransformerDecoderLayer, "pre", s) for s in (8, 9)]
+    encoder = [ours(st.TransformerBlock, net, "pre") for net in encoder]
+    decoder = [ours(st.DecoderBlock, net, "pre") for net in decoder]
+    encoder_norm, decoder_norm = (st.LayerNorm(16).double() for _ in range(2))
+
+    @torch.no_grad()
+    def translate(source, target):
+        memory = source
+        for block in encoder:
+            memory = block(memory)
+        memory = encoder_norm(memory)
+        x = target
+        for block in decoder:
+            x = block(x, memory, causal)
+        return decoder_norm(x)
+
+    return translate
+
+
+def prepare_by_source(translate, source, target):
+    def outputs_moved(which):
+        """Row: the token changed. Column: 1 where that output moved."""
+        before = translate(source, target)
+        rows = []
+        for token in range(which.shape[1]):
+            other = which.clone()
+            other[:, token, 0] += 1
+            new = translate(other, target) if which is source else translate(source, other)
+            rows.append((new != before).any(-1).all(0).tolist())
+        return np.array(rows, dtype=int)
+
+    by_source, by_target = outputs_moved(source), outputs_moved(target)
+    print("source token changed:", *by_source, sep="\n")
+    print("target token changed:", *by_target, sep="\n")
+    return by_source, by_target
+
+
+def prove_decoder_sees_all_source(by_source, by_target):
+    """Prove claims 06-decoder-sees-all-source, 06-decoder-sees-no-future."""
+    assert by_source.all()
+    assert np.array_equal(by_target, np.triu(np.ones((4, 4))))
+
+
+def norms_in(net):
+    return sum(isinstance(part, nn.LayerNorm) for part in net.modules())
+
+
+def prove_norm_counts(layer):
+    """Prove claim 06-norm-counts."""
+
+    def encoder_stack(num_blocks, norm=None):
+        return nn.TransformerEncoder(
+            layer(nn.TransformerEncoderLayer, "pre"),
+            num_blocks,
+            norm=norm,
+            enable_nested_tensor=False,
+        )
+
+    def decoder_stack(num_blocks, norm=None):
+        net = layer(nn.TransformerDecoderLayer, "pre")
+        return nn.TransformerDecoder(net, num_blocks, norm=norm)
+
+    for num_blocks in (1, 2, 6):
+        assert norms_in(encoder_stack(num_blocks)) == 2 * num_blocks
+        assert norms_in(decoder_stack(num_blocks)) == 3 * num_blocks
+        final = nn.LayerNorm(16)
+        assert norms_in(encoder_stack(num_blocks, final)) == 2 * num_blocks + 1
+        assert norms_in(decoder_stack(num_blocks, final)) == 3 * num_blocks + 1
+    assert encoder_stack(2).norm is None
+
+
+def prove_post_ln_needs_no_final_norm(source):
+    """Prove claim 06-post-ln-needs-no-final-norm."""
+    whole = nn.Transformer(16, 4, 2, 2, 64, dropout=0, batch_first=True, dtype=torch.float64)
+    assert not whole.encoder.layers[0].norm_first
+    assert norms_in(whole.encoder) == 2 * 2 + 1
+    assert norms_in(whole.decoder) == 3 * 2 + 1
+    with torch.no_grad():
+        with_it = whole.encoder(source)
+        whole.encoder.norm = None
+        gap = (whole.encoder(source) - with_it).abs().max()
+    assert gap < 1e-4
+
+
+def draw_train_it(untrained, generator, training_step, task, V):
+    STEPS = 30
+
+    def train(seed):
+        net = untrained(2, seed, head_std=0.02)
+        data = generator(100 + seed)
+        return [training_step(net, *task.batch(8, data)) for _ in range(STEPS)]
+
+    curves = np.array([train(seed) for seed in range(5)])  # (seeds, steps)
+    end = curves[:, -5:].mean(1)
+
+    fig, ax = plt.subplots()
+    ax.plot(curves.T, linewidth=0.7, alpha=0.5, **figures.LOOKS["pre"])
+    ax.plot(curves.mean(0), label="mean of 5 seeds", **figures.LOOKS["pre"])
+    for step, height, words in (
+        (24, math.log(V), "ln V"),
+        (0, task.chance, "frequencies only"),
+    ):
+        ax.axhline(height, **figures.LOOKS["theory"])
+        ax.text(step, height - 0.03, words, va="top")
+    ax.set(xlabel="training step", ylabel="training loss (nats)")
+    ax.legend(loc="lower left")
+    figures.show(
+        fig,
+        alt="Training loss of the tiny language model against the step, five seeds and their mean. All start "
+        "at the dotted "
+        "line at ln V, fall quickly, cross the second dotted line, the loss of character frequencies, "
+        "within about 20 steps, and go on falling.",
+    )
+    return curves, end
+
+
+def prove_tiny_model_learns(curves, V, end, task):
+    """Prove claim 06-tiny-model-learns."""
+    assert np.abs(curves[:, 0] - math.log(V)).max() < 0.1
+    assert end.max() < task.chance - 0.1
+    say("end_low", end.min(), ".1f")
+    say("end_high", end.max(), ".1f")
+
+
+def draw_held_back(record):
+    live.sketch(
+        "held-back",
+        "The loss on text that the model never reads",
+        live.Axis(
+            "step of training",
+            ticks={k: str(step) for k, step in enumerate(record["steps"])},
+        ),
+        live.Axis("held-back loss (nats)", limits=(0, 5)),
+        (range(len(record["steps"])), record["held_back"]),
+        range(len(record["steps"])),
+        "The held-back loss against the step of training, two runs. It falls quickly, then slowly, is "
+        "lowest at step 3000, "
+        "and is higher again at step 6000.",
+    )
+
+
+def of_both(losses):
+    return ", ".join(sorted({f"{loss:.1f}" for loss in losses}))
+
+
+def tabulate_what_a_loss_reads_like(record, beginning):
+    table(
+        ["step", "loss", "held back", "what it writes"],
+        [
+            [
+                step,
+                of_both(record["training"][:, k]),
+                of_both(record["held_back"][:, k]),
+                " ".join(record["runs"][0][k]["text"].split())[:60].strip(),
+            ]
+            for k, step in enumerate(record["steps"])
+            if k >= len(beginning)
+        ],
+    )
+
+
+def prove_loss_as_text(record, beginning, READ, V):
+    """Prove claims 06-loss-as-text, 06-learns-by-heart."""
+    # the record is the run that this page has just begun
+    for now, then in zip(beginning, record["runs"][0], strict=False):
+        assert now["text"] == then["text"]
+        assert abs(now["training"] - then["training"]) < 1e-3
+        assert abs(now["held_back"] - then["held_back"]) < 1e-3
+    words = np.array(
+        [[np.mean([w in READ for w in s["text"].split()]) for s in stages] for stages in record["runs"]]
+    )  # (seeds, steps)
+    assert (np.diff(record["training"]) < 0).all()
+    assert (words[:, -1] > words[:, 1] + 0.2).all()
+    held_back = record["held_back"]
+    assert (held_back.argmin(1) == record["steps"].index(3000)).all()
+    assert (held_back[:, -1] > held_back.min(1) + 0.1).all()
+    say("words_30", 100 * words[:, 1].mean(), ".0f")
+    say("words_6000", 100 * words[:, -1].mean(), ".0f")
+    say("training_end", record["training"][:, -1].mean(), ".1f")
+    say("held_back_least", held_back.min(1).mean(), ".1f")
+    say("held_back_end", held_back[:, -1].mean(), ".1f")
+    assert abs(beginning[0]["training"] - math.log(V) - 0.5) < 0.1
+
+
+def prepare_stacks(pre_ln_block, normed_skip, first_norm_twice, layer, generator, source):
+    STACKS = {  # a block, and whether a final norm follows the stack
+        "right": (pre_ln_block, True),
+        "norm on the skip path": (normed_skip, True),
+        "first norm twice": (first_norm_twice, True),
+        "no final norm": (pre_ln_block, False),
+    }
+
+    def stack_of_two(lines, final, random_weights):
+        """The stack as a function, and PyTorch's with the same weights."""
+        net = layer(nn.TransformerEncoderLayer, "pre")
+        theirs = nn.TransformerEncoder(net, 2, norm=nn.LayerNorm(16).double(), enable_nested_tensor=False)
+        g = generator(10)
+        for part in theirs.modules():
+            if isinstance(part, nn.LayerNorm) and not random_weights:
+                part.reset_parameters()
+            elif random_weights:
+                for p in part.parameters(recurse=False):
+                    nn.init.normal_(p, generator=g)
+        blocks = nn.ModuleList(ours(st.TransformerBlock, part, "pre") for part in theirs.layers)
+        last = theirs.norm if final else nn.Identity()
+
+        def run(x):
+            for b in blocks:
+                x = lines(x, b.self_attn, b.feed_forward, b.norm1, b.norm2)
+            return last(x)
+
+        return run, theirs, nn.ModuleList([blocks, last])
+
+    def agrees(lines, final, random_weights):
+        run, theirs, _ = stack_of_two(lines, final, random_weights)
+        with torch.no_grad():
+            return bool((run(source) - theirs(source)).abs().max() < 1e-9)
+
+    return STACKS, stack_of_two, agrees
+
+
+def prepare_verdicts(source, stack_of_two, random, agrees, STACKS):
+    def silent_is_identity(lines):
+        def silent(h):
+            return 0 * h
+
+        norms = [nn.LayerNorm(16).double() for _ in range(2)]
+        out = lines(source, silent, silent, *norms)
+        return bool((out - source).abs().max() < 1e-9)
+
+    def all_get_gradients(lines, final):
+        run, _, parameters = stack_of_two(lines, final, True)
+        y = run(source)
+        (y * random(*y.shape, seed=11)).sum().backward()
+        return all(p.grad is not None for p in parameters.parameters())
+
+    verdicts = {
+        name: [
+            agrees(lines, final, random_weights=False),
+            agrees(lines, final, random_weights=True),
+            silent_is_identity(lines),
+            all_get_gradients(lines, final),
+        ]
+        for name, (lines, final) in STACKS.items()
+    }
+    return verdicts
+
+
+WORDS = {  # by whether the stack is right, and whether it passes
+    (True, True): "passes",
+    (True, False): "false alarm",
+    (False, True): "missed",
+    (False, False): "**caught**",
+}
+
+
+def tabulate_three_mistakes_from_public_code(verdicts):
+    table(
+        [
+            "",
+            "norms fresh",
+            "norms random",
+            "silent",
+            "gradient",
+        ],
+        [[name, *(WORDS[name == "right", v] for v in row)] for name, row in verdicts.items()],
+    )
+
+
+def prove_fresh_weights_hide(verdicts):
+    """Prove claim 06-fresh-weights-hide."""
+    assert verdicts == {
+        "right": [True, True, True, True],
+        "norm on the skip path": [False, False, False, True],
+        "first norm twice": [True, False, True, False],
+        "no final norm": [False, False, True, True],
+    }
+
+
+def swiglu(h, w):
+    gate = h @ w["gate"].T  # (T, 172)
+    return (gate / (1 + np.exp(-gate)) * (h @ w["up"].T)) @ w["down"].T
+
+
+def rotary(x):  # (heads, T, 8), pairs of features as complex numbers
+    angle = np.arange(x.shape[1])[:, None] / 10000 ** (np.arange(4) / 4)
+    pair = (x[..., ::2] + 1j * x[..., 1::2]) * np.exp(1j * angle)
+    return np.stack([pair.real, pair.imag], axis=-1).reshape(x.shape)
+
+
+def self_attention(h, w):
+    split = [(h @ w[name].T).reshape(len(h), -1, 8) for name in "qkv"]
+    q, k, v = (np.swapaxes(part, 0, 1) for part in split)  # 8, 4, 4 heads
+    k, v = (np.repeat(part, 2, axis=0) for part in (rotary(k), v))
+    y = sn.attention(rotary(q), k, v, np.tri(len(h), dtype=bool))
+    return np.swapaxes(y, 0, 1).reshape(h.shape) @ w["o"].T
+
+
+def prepare_model(pre_ln_block):
+    model = stories.load()
+
+    def scores(tokens, lines=pre_ln_block, final=True):
+        y = model.embedding[tokens]  # (T, d)
+        for k in range(0, 10, 2):
+            branches = zip((self_attention, swiglu), model.weights[k:], strict=False)
+            attend, feed = (partial(branch, w=w) for branch, w in branches)
+            norms = (partial(sn.rms_norm, gamma=g) for g in model.gains[k : k + 2])
+            y = lines(y, attend, feed, *norms)
+        y = sn.rms_norm(y, model.gains[10]) if final else y
+        return y @ model.embedding.T  # (T, V)
+
+    return model, scores
+
+
+def prepare_texts(scores, model, STACKS):
+    def nats(tokens, *stack):
+        z = torch.from_numpy(scores(tokens[:-1], *stack))
+        return F.cross_entropy(z, torch.tensor(tokens[1:])).item()
+
+    texts = stories.texts(model)
+    found = {name: np.array([nats(text, *stack) for text in texts]) for name, stack in STACKS.items()}
+    return texts, found
+
+
+def tabulate_in_a_trained_model(tell, STACKS, found):
+    table(
+        ["", "loss (nats)", "its story begins"],
+        [
+            [
+                name,
+                f"{losses.mean():.1f}",
+                " ".join(tell(24, *STACKS[name]).split())[:64].strip(),
+            ]
+            for name, losses in found.items()
+        ],
+    )
+
+
+def prove_tells_the_story(story, found, model, texts, tell, pre_ln_block):
+    """Prove claims 06-tells-the-story, 06-trained-mistakes."""
+    assert len(story) > 300
+    assert story_files.published()[0].startswith(story)
+    right, on_skip, twice, no_final = found.values()
+    trained = [stories.loss(model, text) for text in texts]
+    np.testing.assert_allclose(right, trained, rtol=1e-9)
+    assert min(on_skip.mean(), twice.mean()) > 6
+    assert (no_final > right).all()
+    assert (no_final < right + 0.3).all()
+    other = tell(48, pre_ln_block, False).split()
+    same = [a == b for a, b in zip(story.split(), other, strict=False)]
+    assert 10 < same.index(False) < len(other) - 1  # a whole word
+    say("same_words", same.index(False), ".0f")
+    say("guessing", math.log(512), ".1f")
+
+
+def prepare_short(x, block):
+    long = torch.cat([x, torch.zeros(100, x.shape[1], dtype=torch.float64)])
+    with torch.no_grad():
+        short, padded = (block(h, causal_mask(len(h))) for h in (x, long))
+    return short, padded
+
+
+def check_quick_checks(TinyLanguageModel, V, task, D, padded, x, short):
+    six = TinyLanguageModel(V, task.length, D, 6)
+    assert sum(isinstance(m, st.LayerNorm) for m in six.modules()) == 13
+    assert (padded[: len(x)] - short).abs().max() < 1e-12

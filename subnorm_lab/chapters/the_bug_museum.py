@@ -1,0 +1,122 @@
+"""Figures and proofs of deep dive 09a, The bug museum."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from subnorm.numpy import layer_norm
+from subnorm_lab import figures, museum, stories
+from subnorm_lab.report import say
+from subnorm_lab.stories import altered
+
+
+def begin():
+    figures.use_style()
+
+
+def prove_tests_tell():
+    """Prove claim 09a-tests-tell."""
+    with np.errstate(all="ignore"):
+        for exhibit in museum.EXHIBITS:
+            assert not exhibit.test(exhibit.bug)
+            assert exhibit.test(exhibit.fixed)
+    say("exhibits", len(museum.EXHIBITS), ".0f")
+    years = [exhibit.year for exhibit in museum.EXHIBITS]
+    assert (min(years), max(years)) == (2017, 2026)
+
+
+def over_tokens(x, gamma):
+    return gamma * museum.token_norm.bug(x[None], 1e-5)[0]
+
+
+def divided(x, gamma):
+    return gamma * museum.unit_rms.bug(x, 1e-5)
+
+
+def prepare_model():
+    model = stories.load()
+    texts = [text[:60] for text in stories.texts(model)]  # 12 texts
+
+    def reads(norm):
+        return altered(model, norm=lambda x, gamma: norm(x, gamma, 1e-5))
+
+    bugs = {
+        "d - 1 in the variance": reads(museum.affine_norm.bug),
+        "eps outside the root": reads(museum.rms_norm.bug),
+        "RMS by the variance": reads(museum.root_mean_square.bug),
+        "no final norm": altered(model, norm=lambda x, gamma: x, at=[10]),
+        "divided by rstd": altered(model, norm=divided),
+        "normalised skip": altered(model, place=museum.norm_first.bug),
+        "gain read as 1 + w": reads(museum.gemma_norm.fixed),
+        "over the sentence": altered(model, norm=over_tokens),
+    }
+    return model, texts, bugs
+
+
+def draw_what_a_trained_model_says_with_them(bugs, model, texts):
+    well = dict.fromkeys(bugs, model)
+    well["d - 1 in the variance"] = altered(model, norm=layer_norm)
+    rises = {
+        name: np.array([stories.loss(sick, t) - stories.loss(well[name], t) for t in texts])
+        for name, sick in bugs.items()
+    }
+    fig, ax = plt.subplots(figsize=(6.4, 3.2))
+    for y, found in enumerate(rises.values()):
+        ax.plot(found, np.full(12, y), "o", color=figures.BLUE, alpha=0.5)
+    ax.set(
+        xlabel="rise of the loss (nats), a mark for each of 12 texts",
+        yticks=range(len(rises)),
+        yticklabels=rises,
+    )
+    ax.invert_yaxis()
+    figures.show(
+        fig,
+        alt="The rise of the loss for eight bugs, with twelve marks each. Three lie on zero and the missing final norm "
+        "just beside it. The division by rstd, the normalised skip, the gain read as one plus w, and the norm "
+        "over the sentence lie far to the right, beyond three nats.",
+    )
+    return well, rises
+
+
+def prepare_first(bugs):
+    FIRST, LONG = 14, 256
+    for name, sick in bugs.items():
+        said = stories.generate(sick, tokens=FIRST)
+        print(f"{name:22} {said or '(nothing)'}")
+    return FIRST, LONG
+
+
+def prove_quiet(bugs, model, FIRST, rises, LONG, well):
+    """Prove claims 09a-quiet, 09a-loud, 09a-no-final-norm."""
+    quiet = list(bugs)[:3]
+    loud = list(bugs)[4:]
+    usual = stories.generate(model, tokens=FIRST)
+    for name in quiet:
+        assert np.abs(rises[name]).max() < 0.03
+    assert 0 < rises["no final norm"].min() < rises["no final norm"].max() < 0.4
+    for name in (*quiet, "no final norm"):
+        assert stories.generate(bugs[name], tokens=FIRST) == usual
+    for name in loud:
+        assert rises[name].min() > 3
+        assert stories.generate(bugs[name], tokens=FIRST) != usual
+
+    def first_other_word(sick, sound):
+        """Of two long stories, counted from 1; None if they are the same."""
+        both = [stories.generate(m, tokens=LONG).split() for m in (sick, sound)]
+        if both[0] == both[1]:
+            return None
+        return next(k for k, (a, b) in enumerate(zip(*both, strict=False), 1) if a != b)
+
+    others = {name: first_other_word(bugs[name], well[name]) for name in (*quiet, "no final norm")}
+    same = [name for name, word in others.items() if word is None]
+    assert same == ["eps outside the root"]
+    undivided = altered(model, norm=lambda x, gamma: gamma * x, at=[10])
+    assert first_other_word(undivided, model) is None
+    say("first", FIRST, ".0f")
+    say("long", LONG, ".0f")
+    for key, name in (
+        ("d_word", "d - 1 in the variance"),
+        ("rms_word", "RMS by the variance"),
+        ("final_word", "no final norm"),
+    ):
+        say(key, others[name], ".0f")
+    say("no_final_norm", rises["no final norm"].mean(), ".2f")

@@ -1,0 +1,127 @@
+"""Figures and proofs of deep dive 09b, The convention map."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from subnorm_lab import live
+from subnorm_lab.experiments import conventions
+from subnorm_lab.experiments.conventions import CONVENTIONS, norm
+from subnorm_lab.report import say, table
+
+
+def begin():
+    torch.set_num_threads(1)
+
+
+def prove_one_norm(x, gain, pytorch, rms, annotated, gemma):
+    """Prove claim 09b-one-norm."""
+    t, g = torch.from_numpy(x), torch.from_numpy(gain)
+    by_std = g * (t - t.mean(-1, True)) / (t.std(-1, keepdim=True) + 1e-6)
+    grouped = norm(x, groups=(2, "blocks"))
+    theirs = {
+        "PyTorch": (pytorch, F.layer_norm(t, (8,), g)),
+        "RMSNorm": (rms, F.rms_norm(t, (8,), g, eps=1e-5)),
+        "Annotated Transformer": (annotated, by_std),
+        "Gemma": (gemma, F.rms_norm(t, (8,), g, eps=1e-6)),
+        "groups": (grouped, F.group_norm(t, 2)),
+    }
+    for name, (ours, reference) in theirs.items():
+        assert np.abs(ours - reference.numpy()).max() < 1e-12, name
+
+
+def source(convention):
+    name = convention.file.split(": ")[1].rpartition("/")[2]
+    return f"{convention.library}, in [{name}]({convention.address})"
+
+
+def span(found):
+    least, most = (live.number(f(found)) for f in (min, max))
+    return least if least == most else f"{least} to {most}"
+
+
+def tabulate_what_each_choice_changes():
+    differences = {
+        name: [conventions.difference(convention, seed) for seed in range(5)]
+        for name, convention in CONVENTIONS.items()
+    }
+
+    table(
+        ["the choice", "found in", "the question", "difference, five seeds"],
+        [[name, source(c), c.question, span(differences[name])] for name, c in CONVENTIONS.items()],
+    )
+    return differences
+
+
+def prove_differ(differences):
+    """Prove claims 09b-differ, 09b-least."""
+    assert len(CONVENTIONS) >= 14
+    least = {name: min(found) for name, found in differences.items()}
+    assert min(least, key=least.get) == "rounded before the gain"
+    assert least.pop("rounded before the gain") > 0.005
+    assert min(least.values()) > 0.1
+    assert least["a gain stored less 1"] > 5
+    assert max(differences["rounded before the gain"]) < 0.03
+    norms = {c.function for c in CONVENTIONS.values()}
+    say("conventions", len(CONVENTIONS), ".0f")
+    say("norms", len(norms), ".0f")
+
+
+def closest(found):
+    return min(found, key=lambda pair: max(found[pair]))
+
+
+def tabulate_compare_them_with_one_another():
+    apart = {}  # by input and pair: the difference, for each seed
+    for name, draw in conventions.SAME_INPUTS.items():
+        runs = [conventions.pairs(draw, seed) for seed in range(5)]
+        apart[name] = {pair: [run[pair] for run in runs] for pair in runs[0]}
+
+    table(
+        [
+            "rows",
+            "pairs that agree to 0.0002 %",
+            "to 1 %",
+            "the closest pair",
+            "apart",
+        ],
+        [
+            [
+                name,
+                *(sum(max(d) < limit for d in found.values()) for limit in (2e-6, 0.01)),
+                " / ".join(closest(found)),
+                span(found[closest(found)]),
+            ]
+            for name, found in apart.items()
+        ],
+    )
+    return apart
+
+
+def prove_pairs(apart):
+    """Prove claims 09b-pairs, 09b-alike."""
+    names = apart["of size 1"].keys()
+    assert len(names) == len(CONVENTIONS) * (len(CONVENTIONS) - 1) // 2
+    # the input that shows a pair best, in the draw that shows it least
+    best = {pair: max(min(found[pair]) for found in apart.values()) for pair in names}
+    hardest = min(best, key=best.get)
+    assert hardest == ("eps outside, in RMSNorm", "a least length")
+    assert best.pop(hardest) > 0.004
+    assert min(best.values()) > 0.3
+    same = {pair for pair, found in apart["of size 1"].items() if max(found) < 2e-6}
+    only_eps = ("eps outside, in RMSNorm", "the machine's eps", "a least length")
+    assert {name for pair in same for name in pair} == set(only_eps)
+    assert len(same) == 3
+    assert max(max(apart["of mean 1000"][pair]) for pair in same) < 1e-10
+    most = max(max(found[hardest]) for found in apart.values())
+    assert most < 0.01
+    say("pairs", len(names), ".0f")
+    say("alike", len(same), ".0f")
+    say("hardest", 100 * most, ".1f")
+
+
+def tabulate_the_lines_that_show_it():
+    table(
+        ["the choice", "the line"],
+        [[name, f"`{c.quote}`"] for name, c in CONVENTIONS.items()],
+    )

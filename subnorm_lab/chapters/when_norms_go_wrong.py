@@ -1,0 +1,344 @@
+"""Figures and proofs of chapter 09, When norms go wrong."""
+
+import textwrap
+from functools import partial
+
+import numpy as np
+import torch
+
+import subnorm.numpy as sn
+import subnorm.torch as st
+from subnorm_lab import figures, live, museum, stories
+from subnorm_lab.experiments import accuracy, conventions, precision
+from subnorm_lab.experiments.conventions import CONVENTIONS, norm
+from subnorm_lab.experiments.precision import FORMATS, VARIANCES, treated
+from subnorm_lab.report import say, table
+
+PATIENTS = {
+    "float32": (precision.rms_norm_inside, "float32"),
+    "bfloat16": (precision.rms_norm_inside, "bfloat16"),
+    "float16, widened": (precision.rms_norm_widened, "float16"),
+    "float16": (precision.rms_norm_inside, "float16"),
+}
+
+
+def begin():
+    torch.set_num_threads(1)
+    figures.use_style()
+
+    model = stories.load()
+    texts = [text[:60] for text in stories.texts(model)]  # 12 texts
+
+    def patient(name, size):
+        how, fmt = PATIENTS[name]
+        return treated(model, how, FORMATS[fmt], size)
+
+    def losses(model, texts=texts):
+        with np.errstate(invalid="ignore"):  # infinite scores
+            return np.array([stories.loss(model, text) for text in texts])
+
+    return model, texts, patient, losses
+
+
+def opening(model, tokens=14):
+    with np.errstate(invalid="ignore"):
+        return stories.generate(model, tokens=tokens)
+
+
+def draw_sizes(losses, texts, patient):
+    RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+    SIZES = {f"2{str(k).translate(RAISED)}": 2.0**k for k in (-8, -6, 0, 4, 5, 6, 8, 12, 13)}
+
+    measured = {
+        (name, size): (losses(p, texts[:4]), opening(p))
+        for name in PATIENTS
+        for size in SIZES.values()
+        for p in [patient(name, size)]
+    }
+
+    def frame(size):
+        rows = []
+        for name in PATIENTS:
+            loss, said = measured[name, size]
+            right = float(np.nan_to_num(np.exp(-loss.mean())))
+            short = textwrap.shorten(said, 22, placeholder=" …") or "(nothing)"
+            text = "NaN" if np.isnan(loss).any() else short
+            rows.append((name, text, right, said == usual))
+        well = [row[0] for row in rows if row[3]]
+        return f"The usual story: {'; '.join(well) or 'nobody'}.", [rows]
+
+    usual = measured["float32", 1.0][1]
+    live.chart(
+        "sizes",
+        "The same model with a stream of another size, in four number formats",
+        [live.slider("size", "size of the stream, times", SIZES, 2.0**8)],
+        [live.Bars("what it says; bar: chance of the right token", 4)],
+        frame,
+        alt="Four rows at size two to the eighth. float32, bfloat16 and float16 with widened norms begin with "
+        "Once upon a time, "
+        "with equal bars. float16 says nothing, and its bar is almost empty.",
+    )
+    return SIZES, measured, usual
+
+
+def prove_eps_everywhere(losses, patient, model, y, mean_square, texts, broken, found, SIZES, measured, usual):
+    """Prove claims 09-eps-everywhere, 09-zeros, 09-widen, 09-stream, 09-victim, 09-bfloat16-range."""
+    guess = np.log(512)
+    tiny, zero, silent, full = (2.0**k for k in (-8, 0, 8, 13))
+    for name in PATIENTS:
+        assert losses(patient(name, tiny)).min() > 4
+        assert (losses(patient(name, zero)) - losses(model) < 0.02).all()
+    assert (y == 0).all()
+    assert np.isinf(mean_square)
+    squares = torch.full((4096,), 5.0).half().square()
+    assert squares.isfinite().all()
+    assert squares.sum().isinf()
+    assert np.allclose(losses(patient("float16", silent)), guess, atol=1e-12, rtol=0)
+    good = stories.stream(patient("float32", silent), texts[0])
+    assert 0 < np.abs(good).max() < 4000 < 65504
+    widened = losses(patient("float16, widened", 2.0**12))
+    assert np.abs(widened - losses(model)).max() < 0.02
+    assert np.isnan(losses(broken)).all()
+    assert found == {("sublayer 10", "token 0", "infinite")}
+    for size in SIZES.values():
+        wide, short = (measured[name, size][1] for name in ("float32", "bfloat16"))
+        assert (short == usual) == (wide == usual)
+        if size >= silent:
+            assert measured["float16", size][1] == "" != usual
+    for name in ("float32", "bfloat16"):
+        assert np.isfinite(losses(patient(name, full))).all()
+        assert measured[name, full][1] == usual
+    sizes = np.abs(stories.stream(model, texts[0])).max(axis=-1)  # (11, T)
+    say("first_over_rest", sizes[-1, 0] / np.median(sizes[-1, 1:]), ".0f")
+
+
+def prove_hooks(where, twin, texts):
+    """Prove claim 09-hooks."""
+    assert where == {"output of branches.9", "input of norms.10"}
+    with torch.no_grad():
+        assert twin(torch.tensor(texts[0]))[0].isnan().all()
+    layer = torch.nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
+    encoder = torch.nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)
+    ones = torch.ones(2, 5, 16)
+    assert st.first_non_finite(encoder, ones) is None
+    with torch.no_grad():
+        encoder.layers[1].linear1.weight[0, 0] = torch.nan
+    assert st.first_non_finite(encoder, ones) == "output of layers.1.linear1"
+
+
+def draw_one_pass():
+    means = np.array([1.0, 10.0, 100.0, 1e3, 1e4, 1e5])
+    float32 = FORMATS["float32"]
+    errors = {
+        way: np.array(
+            [
+                np.median(
+                    np.abs(precision.variance_errors(way, float32, means, s)),
+                    axis=1,
+                )
+                for s in range(5)
+            ]
+        )
+        for way in VARIANCES
+    }
+    live.sketch(
+        "one-pass",
+        "Relative error of the one-pass variance in float32",
+        live.Axis(
+            "mean of the features, in standard deviations",
+            log=True,
+            limits=(1, 1e5),
+        ),
+        live.Axis("relative error", log=True, limits=(1e-8, 1e4)),
+        (means, errors["one pass"]),
+        list(means),
+        alt="Relative error against the mean, both axes logarithmic. The measured line rises by two powers of "
+        "ten for each power of "
+        "ten of the mean, and passes 1 between a thousand and ten thousand.",
+    )
+    return float32, errors
+
+
+SHIFTS = (0.0, 1.0, 10.0, 100.0, 1000.0, 10_000.0)
+
+
+def cell(loss):
+    return "NaN" if np.isnan(loss).any() else f"{loss.mean():.2f}"
+
+
+def tabulate_a_small_variance_between_two_large_numbers(losses, model, float32, texts):
+    shifted = {}
+    for way in VARIANCES:
+        layer = partial(precision.layer_norm_by, way)
+        shifted[way] = [losses(treated(model, layer, float32, shift=shift), texts[:3]) for shift in SHIFTS]
+
+    table(
+        ["shifted by", *(f"{s:.0f}" for s in SHIFTS)],
+        [[way, *map(cell, found)] for way, found in shifted.items()],
+    )
+    return shifted
+
+
+def prove_one_pass(errors, float32, shifted):
+    """Prove claims 09-one-pass, 09-two-pass, 09-shift."""
+    one, two, running = errors.values()  # (seeds, means)
+    growth = one[:, 2:5] / one[:, 1:4]
+    assert ((growth > 30) & (growth < 300)).all()
+    assert (one[:, -1] > 1).all()
+    assert two.max() < 1e-4
+    assert running.max() < 1e-2
+    signs = precision.variance_errors("one pass", float32, [1e5], 0)
+    assert (signs < -1).any()
+
+    fails = [np.isnan(loss).any() for loss in shifted["one pass"]]
+    assert fails == [False] * 4 + [True] * 2
+    assert np.isnan(shifted["one pass"][4]).all()
+    say("one_pass_fails", SHIFTS[fails.index(True)], ".0f")
+    for way in ("two passes", "Welford"):
+        moved = np.array(shifted[way]) - shifted[way][0]
+        assert np.abs(moved).max() < 0.05
+
+
+def prove_eps_lost(half, row, float32):
+    """Prove claims 09-eps-lost, 09-rms-immune."""
+    least = 2.0**-24  # of float16's positive numbers
+    assert half(least) == least
+    assert half(least / 2) == 0 == half(1e-12)
+    one_row = torch.zeros(1, 4, dtype=torch.float16)
+    eps16 = torch.tensor(1e-12).half()
+    by_hand = one_row * torch.rsqrt((one_row * one_row).mean(-1) + eps16)
+    assert torch.isnan(by_hand).all()
+    for eps, lost in [(1e-12, True), (1e-8, True), (1e-7, False), (1e-5, False)]:
+        y = precision.rms_norm_inside(row, np.ones(4), half, eps)
+        assert np.isnan(y).all() == lost
+        assert (precision.rms_norm_widened(row, np.ones(4), half, eps) == 0).all()
+    big = np.random.default_rng(0).normal(1e4, 1, (9, 64))
+    exact = sn.rms_norm(big, eps=0)
+    narrow = precision.rms_norm_inside(float32(big), np.ones(64), float32, 0.0)
+    assert np.abs(narrow - exact).max() < 1e-6
+
+
+ORDERS = {
+    "gain, then round": precision.rms_norm_widened,
+    "round, then gain": precision.rms_norm_narrowed_first,
+    "round every step": precision.rms_norm_inside,
+}
+
+
+def prepare_change(losses, model, texts):
+    bfloat16 = FORMATS["bfloat16"]
+    change = {name: losses(treated(model, order, bfloat16)) - losses(model) for name, order in ORDERS.items()}
+    states = [stories.stream(model, text)[:-1] for text in texts]  # (10, T, d)
+    gains = model.gains[:-1, None, :]  # (10, 1, d)
+
+    def differ(name):
+        "The share of outputs that differ from those rounded once, by text."
+        once = ORDERS["gain, then round"]
+        return [(ORDERS[name](x, gains, bfloat16) != once(x, gains, bfloat16)).mean() for x in map(bfloat16, states)]
+
+    shares = {name: differ(name) for name in ORDERS}
+    return change, shares
+
+
+def prove_orders(change, shares):
+    """Prove claim 09-orders."""
+    for name in ORDERS:
+        assert np.abs(change[name]).max() < 0.02
+    for share in shares["round, then gain"]:
+        assert 0.1 < share < 0.4
+    say("orders_differ", 100 * np.mean(shares["round, then gain"]), ".0f", 1e-3)
+
+
+def prove_conventions(theirs, copied):
+    """Prove claims 09-conventions, 09-ddof."""
+    assert np.isclose(theirs[0] / copied[0], np.sqrt(4 / 3), rtol=1e-12, atol=0)
+    wide = np.random.default_rng(0).standard_normal(512)
+    ratio = norm(wide, eps=0.0)[0] / norm(wide, eps=0.0, ddof=1)[0]
+    assert 1 < ratio < 1.001
+    apart = {name: min(conventions.difference(c, seed) for seed in range(5)) for name, c in CONVENTIONS.items()}
+    assert min(apart.values()) > 0.005
+    say("conventions", len(CONVENTIONS), ".0f")
+    say("over_copied", theirs[0] / copied[0], ".2f")
+
+
+def prove_silent_branch(norm_first):
+    """Prove claim 09-silent-branch."""
+    x = np.random.default_rng(0).normal(0, 10, (4, 6))
+    out = norm_first(x, lambda h: 0 * h, sn.rms_norm)
+    assert out.shape == x.shape
+    assert np.isfinite(out).all()
+    assert not np.allclose(out, x, rtol=0.1, atol=0.1)
+    assert np.array_equal(sn.pre_ln(x, lambda h: 0 * h, sn.rms_norm), x)
+    assert not museum.norm_first(norm_first)
+    say("exhibits", len(museum.EXHIBITS), ".0f")
+
+
+def tabulate_what_the_formats_are():
+    table(
+        [
+            "",
+            "digits",
+            "largest",
+            "least normal",
+            "least",
+            "1 + ... is more than 1",
+        ],
+        [
+            [
+                name,
+                fmt.digits,
+                f"{fmt.largest:.1e}",
+                f"{2.0**fmt.least:.1e}",
+                f"{2.0 ** (fmt.least - fmt.digits + 1):.1e}",
+                f"{2.0 ** (1 - fmt.digits):.1e}",
+            ]
+            for name, fmt in FORMATS.items()
+            if name != "float64"
+        ],
+    )
+
+
+def tabulate_what_the_formats_are_2():
+    rows = []
+    for name in ("float32", "bfloat16", "float16"):
+        for way in VARIANCES:
+            found = [precision.variance_errors(way, FORMATS[name], [1.0, 10.0, 100.0], s) for s in range(5)]
+            typical = np.median(np.abs(found), axis=(0, 2))  # (means,)
+            rows.append(
+                [
+                    name,
+                    way,
+                    *("under 5 %" if t < 0.05 else "over 100 %" if t > 1 else "5 to 100 %" for t in typical),
+                ]
+            )
+    table(["format", "variance", "mean 1", "mean 10", "mean 100"], rows)
+    return rows
+
+
+def prove_half_sums(rows):
+    """Prove claim 09-half-sums."""
+    told = {(name, way): cells for name, way, *cells in rows}
+    assert told["float32", "one pass"] == ["under 5 %"] * 3
+    assert told["bfloat16", "one pass"][1] == "over 100 %"
+    assert told["bfloat16", "two passes"][2] == "over 100 %"
+    assert told["bfloat16", "Welford"] == ["under 5 %"] * 3
+
+
+def tabulate_the_mean_is_rounded_too():
+    record = accuracy.recorded()
+    table(
+        ["error, in units of the last digit", "mean 0", "mean 1000", "mean 10⁶"],
+        [[name, *(f"{e:,.0f}" if e > 10 else f"{e:.1f}" for e in errors)] for name, errors in record["errors"].items()],
+    )
+    return record
+
+
+def prove_exact_norms(record):
+    """Prove claim 09-exact-norms."""
+    recorded = {name: errors[-1] for name, errors in record["errors"].items()}
+    assert all(recorded[name] < 4 for name in ("sn.layer_norm", "st.layer_norm"))
+    assert all(recorded[name] > 1e4 for name in set(recorded) - {"sn.layer_norm", "st.layer_norm"})
+    again = {name: accuracy.error(norm, accuracy.rows(accuracy.MEANS[-1])) for name, norm in accuracy.here().items()}
+    assert again["sn.layer_norm"] < 4
+    assert again["st.layer_norm"] < 4
+    assert again["F.layer_norm"] > 1e4

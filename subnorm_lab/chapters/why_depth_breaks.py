@@ -1,0 +1,590 @@
+"""Figures and proofs of chapter 01, Why depth breaks."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+
+from subnorm_lab import diagrams, figures, live, stories
+from subnorm_lab.experiments import degradation, drift, journey, signal
+from subnorm_lab.experiments.parity import paired_interval
+from subnorm_lab.report import say, table
+
+
+def begin():
+    torch.set_num_threads(1)
+    figures.use_style()
+
+
+GAINS = {  # mean square out, for each unit of mean square in
+    "1/6, torch": 1 / 6,
+    "1/2, Xavier": 1 / 2,
+    "1, He": 1.0,
+    "2, twice He": 2.0,
+}
+
+
+def draw_token():
+    wirings = {
+        "plain": "plain: F(x)",
+        "residual": "skip: x + F(x)",
+        "pre": "both: x + F(norm(x))",
+    }
+
+    def frame(blocks, gain):
+        cells, sizes = [], []
+        for wiring in wirings:
+            token = journey.travel(wiring, gain)[0]  # (128, 25)
+            rms = np.sqrt((token**2).mean(axis=0))
+            sizes.append(live.number(rms[blocks] / rms[0]))
+            x = token[5::11] / rms[0]  # (12, 25)
+            tens = np.log10(np.clip(np.abs(x), 1e-3, 1e3))  # -3 to 3
+            shades = np.sign(x) * np.maximum(1, np.round((tens + 3) / 0.3))
+            cells.append(np.where(np.arange(25) <= blocks, shades, 0))
+        plain, skip, both = sizes
+        says = (
+            f"After {blocks} of 24 blocks, size 1 has become {plain} in the plain stack, {skip} with a skip, "
+            f"and {both} with skip and norm."
+        )
+        return says, cells
+
+    live.chart(
+        "token",
+        "One token on its way through three stacks of the same random matrices: 12 of its 128 features, "
+        "blue above 0, orange below. The stronger the colour, the larger the number: pale is a thousandth, "
+        "full a thousand",
+        [
+            live.slider(
+                "blocks",
+                "Blocks passed",
+                [0, 1, 2, 4, 8, 12, 16, 20, 24],
+                4,
+                play=True,
+            ),
+            live.slider("gain", "Gain", GAINS, 1 / 2),
+        ],
+        [
+            live.Heat(
+                title,
+                live.Axis("after block"),
+                [""] * 12,
+                [str(k) if k % 8 == 0 else "" for k in range(25)],
+                limits=(-20, 20),
+                colors=(figures.BLUE, figures.ORANGE),
+                height=160,
+            )
+            for title in wirings.values()
+        ],
+        frame,
+        alt="Three pictures of one token, after four of 24 blocks: a row for each of twelve features, a column "
+        "for the input and for each block passed, blue or orange by sign. In all three the first five "
+        "columns have colours of middle strength. The rest is empty.",
+        side=3,
+    )
+    return wirings
+
+
+def prepare_weak_to_strong(wirings):
+    weak_to_strong = np.array([1 / 6, 1 / 4, 8**-0.5, 1 / 2, 2**-0.5, 1, 2**0.5, 2])
+    sizes = {}  # after the last block, with 1 at the input
+    for wiring in wirings:
+        stacks = [journey.travel(wiring, gain) for gain in weak_to_strong]
+        rms = np.sqrt((np.array(stacks) ** 2).mean(axis=2))  # (gains, seeds, 25)
+        sizes[wiring] = rms[..., -1] / rms[..., 0]
+    tokens = journey.travel("plain", 1.0)  # at gain 1 it holds its size
+    alike = [np.corrcoef(token[:, 0], token[:, -1])[0, 1] for token in tokens]
+
+    # for the code below
+    torch.manual_seed(0)
+    x = torch.randn(128, dtype=torch.float64, requires_grad=True)
+    matrices = torch.randn(24, 128, 128, dtype=torch.float64) / 128**0.5
+
+    def norm(x):
+        return (x - x.mean()) / x.std(correction=0)
+
+    return weak_to_strong, sizes, alike, x, matrices, norm
+
+
+def prove_skip_and_norm_hold(sizes, weak_to_strong, alike):
+    """Prove claim 01-skip-and-norm-hold."""
+    say("both_low", sizes["pre"].min(), ".1f")
+    say("both_high", sizes["pre"].max(), ".1f")
+    assert 1 < sizes["pre"].min() < sizes["pre"].max() < 10
+    root = np.sqrt(1 + 24 * weak_to_strong)[:, None]
+    assert (sizes["pre"] / root).min() > 0.75
+    assert (sizes["pre"] / root).max() < 1.35
+    fades = weak_to_strong <= 0.5
+    assert sizes["plain"][fades].max() < 0.001
+    assert sizes["plain"][-1].min() > 1000
+    assert sizes["residual"][~fades].min() > 100
+    assert sizes["residual"].min() > 1
+    xavier = {wiring: size[weak_to_strong == 0.5] for wiring, size in sizes.items()}
+    assert 70 < xavier["residual"].min() < xavier["residual"].max() < 150
+    assert 3 < xavier["pre"].min() < xavier["pre"].max() < 4.5
+    say("alike", np.abs(alike).max(), ".2f")
+    assert np.abs(alike).max() < 0.2
+
+
+def brief(v):
+    return f"{v:.4f}" if v < 1 else f"{v:.1f}"
+
+
+def tabulate_opening(plain, skip, both, x):
+    rows = []
+    for name, end in {"plain": plain, "skip": skip, "both": both}.items():
+        share = end.sum() / 128**0.5  # its gradient starts with norm 1
+        (gradient,) = torch.autograd.grad(share, x, retain_graph=True)
+        size = end.square().mean().sqrt() / x.square().mean().sqrt()
+        rows.append([name, brief(size.item()), brief(gradient.norm().item())])
+    table(["stack", "size after block 24", "gradient at the input"], rows)
+
+
+def draw_a_stack_is_a_product():
+    figures.show(
+        diagrams.plain_stack(),
+        alt="Four boxes in a row, F1, F2, dots, FL. Black arrows lead from x0 to the right through every box "
+        "to the loss. Orange arrows lead from the loss back to the left, through every box.",
+    )
+
+
+def tabulate_a_stack_is_a_product(layers):
+    table(
+        ["after layer", "values", "mean square"],
+        [[n, ", ".join(f"{v:.0f}" for v in h), f"{np.mean(h**2):.0f}"] for n, h in enumerate(layers)],
+    )
+
+
+def prove_trace_keeps_size(layers, x, W):
+    """Prove claim 01-trace-keeps-size."""
+    assert layers[1].tolist() == [12, -4, -6, 2]
+    assert np.array_equal(layers[2], x)
+    assert np.array_equal(W.T @ W, np.eye(4))  # so no x changes its size
+
+
+def prove_product_of_factors(x, W):
+    """Prove claim 01-product-of-factors."""
+
+    def size(row):
+        return np.sqrt(np.mean(row**2))
+
+    start = np.array([1.0, 0.0, 0.0, 0.0])  # some gradient, at the top
+    h, dh = x, start
+    for layer in range(1, 101):
+        h = 0.9 * W @ h  # forward
+        dh = 0.9 * W.T @ dh  # and back
+        if layer in (10, 50, 100):
+            left = size(h) / size(x)
+            assert np.isclose(left, 0.9**layer, rtol=1e-12, atol=0)
+            assert np.isclose(size(dh) / size(start), left, rtol=1e-12, atol=0)
+            say(f"left_{layer}", left, ".6f" if layer == 100 else ".4f")
+
+
+def draw_a_stack_is_a_product_2():
+    fig, ax = plt.subplots()
+    depth = np.arange(101)
+    looks = {
+        1.1: (figures.ORANGE, "--"),
+        1.01: (figures.ORANGE, "-"),
+        1.0: (figures.BLACK, "-"),
+        0.99: (figures.BLUE, "-"),
+        0.9: (figures.BLUE, "--"),
+        0.5: (figures.BLUE, ":"),
+    }
+    for factor, (color, line) in looks.items():
+        ax.plot(depth, factor**depth, line, color=color, label=f"{factor:g}")
+    ax.set(
+        yscale="log",
+        ylim=(1e-6, 1e6),
+        xlabel="layers",
+        ylabel="product of the factors",
+    )
+    ax.legend(title="factor of a layer", loc="center left", bbox_to_anchor=(1, 0.5))
+    figures.show(
+        fig,
+        alt="The product of equal factors against the number of layers, up to 100, on a logarithmic axis, for "
+        "six factors. A factor of one is a level line. The two that are a hundredth away from it leave it "
+        "slowly, by less than a power of ten over the whole range. The two that are a tenth away fall to "
+        "less than a ten-thousandth and rise to more than ten thousand. A half leaves the picture after 20 "
+        "layers.",
+    )
+
+
+def prepare_inits():
+    inits = {  # init of the experiment, factor on its weights
+        "twice He": ("he", np.sqrt(2)),
+        "He": ("he", 1.0),
+        "Xavier": ("xavier", 1.0),
+        "torch default": ("torch", 1.0),
+    }
+    gains = {k: s**2 * signal.gain(init) for k, (init, s) in inits.items()}
+    variances = ["4/d", "2/d", "1/d", "1/(3d)"]
+    return inits, gains, variances
+
+
+def tabulate_one_number_decides(gains, variances):
+    table(
+        ["init", "variance of a weight", "branch gain g"],
+        [[name, v, f"{g:.2f}"] for (name, g), v in zip(gains.items(), variances, strict=True)],
+    )
+
+
+def prove_inits_and_gains(gains):
+    """Prove claim 01-inits-and-gains."""
+    drawn = torch.nn.Linear(1000, 1000).weight.var().item()
+    assert abs(1000 * drawn - 1 / 3) < 0.01  # what torch really draws
+    assert np.allclose(list(gains.values()), [2, 1, 1 / 2, 1 / 6], rtol=1e-12, atol=0)
+
+
+def prepare_l():
+    L = 32
+    return L
+
+
+def prove_init_decides(L, inits, gains):
+    """Prove claim 01-init-decides."""
+    traces = {name: signal.propagate("plain", init, L, scale) for name, (init, scale) in inits.items()}
+    orders = {  # powers of ten, over the whole stack, for each seed
+        name: (np.log10(t.signal[:, -1]), np.log10(t.gradient[:, 0])) for name, t in traces.items()
+    }
+    for name, (forward, back) in orders.items():
+        assert abs(forward.mean() - L * np.log10(gains[name])) < 0.6
+        assert abs(back.mean() - L / 2 * np.log10(gains[name])) < 0.2
+        if name != "He":
+            short = name.split()[0].lower()
+            say(f"{short}_signal", forward.mean(), "+.0f")
+            say(f"{short}_gradient", back.mean(), "+.1f")
+
+
+def inside(values):  # what leaves the picture is not drawn
+    size = np.log10(np.median(np.atleast_2d(values), axis=0))
+    return np.where(np.abs(size) < 13, values, np.nan)
+
+
+def draw_theory():
+    names = {"1": " (He)", "2": " (twice He)", "1/2": " (Xavier)"}
+    names["1/6"] = " (torch default)"
+
+    def frame(f, depth):
+        layer = np.arange(0, depth + 1, max(1, depth // 16))
+        few = layer[::4]
+        signals, gradients, laws, ends = {}, {}, ([], []), {}
+        for curve, g in (("large", f), ("small", 1 / f)):
+            trace = signal.propagate("plain", "he", depth, np.sqrt(g))
+            signals[curve] = (layer, inside(trace.signal[:, layer]))
+            gradients[curve] = (layer, inside(trace.gradient[:, layer]))
+            laws[0].append(float(g) ** few)
+            laws[1].append(np.sqrt(g) ** (depth - few))
+            label = f"{f:g}" if g >= 1 else f"1/{f:g}"
+            end, first = (live.number(np.median(values)) for values in (trace.signal[:, -1], trace.gradient[:, 0]))
+            ends[label] = f"g = {label}{names.get(label, '')}: the signal times {end}, the gradient times {first}."
+        for panel, law in zip((signals, gradients), laws, strict=True):
+            panel["theory"] = (np.tile(few, 2), inside(np.concatenate(law)))
+        return " ".join([f"{depth} layers.", *ends.values()]), [signals, gradients]
+
+    curves = {
+        "large": live.Curve("g = f", figures.ORANGE, "--"),
+        "small": live.Curve("g = 1/f", figures.BLUE),
+        "theory": live.Curve("theory", figures.BLACK, marks="only"),
+    }
+    live.chart(
+        "gain",
+        "A plain stack of branch gain f and one of 1/f: the median of eight seeds,"
+        " and a band from the smallest to the largest",
+        [
+            live.slider("f", "factor f", [1, 1.1, 1.25, 1.5, 2, 6], 2),
+            live.choice("depth", "layers", [8, 16, 32], 32),
+        ],
+        [
+            live.Lines(
+                live.Axis("layer", limits=(0, 32)),
+                live.Axis(label, log=True, limits=(1e-13, 1e13)),
+                curves,
+            )
+            for label in ("mean square of the signal", "norm of the gradient")
+        ],
+        frame,
+        "Two panels on logarithmic axes, with two stacks of 32 layers, the gain of one 2, that of the "
+        "other its inverse. Left, the mean square of the signal by layer: both start at one; the first "
+        "rises by more than nine powers of ten, the second falls by as many. Right, the norm of the "
+        "gradient: both are at one in the last layer; towards the first layer one rises and the other "
+        "falls, by half as many powers of ten. The dots of the theory lie on all four curves, or close to "
+        "them.",
+        side=2,
+    )
+
+
+def tabulate_hes_init_keeps_the_average_not_your_stack(L):
+    widths, ends, rows = (8, 32, 128), {}, []
+    for d in widths:
+        end = signal.propagate("plain", "he", L, d=d, tokens=16, seeds=range(16)).signal[:, -1]
+        ends[d] = np.sort(end)
+        low, high = ends[d][2], ends[d][-3]  # all but two at either end
+        rows.append([d, f"{(end == 0).sum()} of 16", f"{low:.0e}", f"{high:.0e}"])
+    table(["features", "silent stacks", "third smallest", "third largest"], rows)
+    ratio = [ends[d][-3] / ends[d][2] for d in widths]
+    return ends, ratio
+
+
+def prove_width_holds_the_product(ends, ratio):
+    """Prove claim 01-width-holds-the-product."""
+    assert ends[8][0] == 0 < ends[32][0]
+    assert ratio[0] > 100 * ratio[1] > 300 * ratio[2]
+
+
+def train(stack, blocks, seeds=range(5)):
+    losses = degradation.train(stack, "he", blocks, seeds=seeds)
+    return losses  # (seeds, steps)
+
+
+def prepare_runs():
+    runs = {
+        (stack, blocks): train(stack, blocks, range(10 if blocks == 2 else 5))
+        for blocks in (2, 8, 50)
+        for stack in ("plain", "residual")
+    }
+    for stack in ("plain", "batch"):
+        runs[stack, 20] = train(stack, 20)
+    final = {key: losses[:, -50:].mean(axis=1) for key, losses in runs.items()}
+    return runs, final
+
+
+def draw_loss_by_depth(final):
+    depths = (2, 8, 20, 50)
+    ends = np.array([final["plain", b][:5] for b in depths]).T  # (seeds, depths)
+    live.sketch(
+        "loss-by-depth",
+        "Training loss of plain networks over the number of layers",
+        live.Axis("layers", log=True, limits=(1.8, 56), ticks={b: str(b) for b in depths}),
+        live.Axis("training loss after 250 steps", limits=(0, 1)),
+        (depths, ends.round(3)),
+        depths,
+        "A curve over the number of layers, on a logarithmic axis, with a band over five seeds. From two "
+        "to eight layers the training loss is level, a little above a third. From eight to fifty layers it "
+        "rises to about a half, and the band widens.",
+    )
+
+
+def draw_deeper_and_worse(final):
+    fig, ax = plt.subplots(figsize=(5.6, 3.5))
+    for stack, shift in (("plain", 0.96), ("residual", 1.04)):
+        look = figures.LOOKS[stack]
+        blocks = [b for s, b in sorted(final) if s == stack]
+        mean = [final[stack, b].mean() for b in blocks]
+        label = {"plain": "replaces: plain", "residual": "adds"}[stack]
+        ax.plot(shift * np.array(blocks), mean, label=label, **look)
+        for b in blocks:
+            at = np.full(len(final[stack, b]), shift * b)
+            ax.plot(at, final[stack, b], "o", color=look["color"], ms=4)
+    ax.axhline(1, color=figures.BLACK, linewidth=0.8, label="always 0")
+    ax.set(xscale="log", xlabel="layers", ylabel="training loss", ylim=(0, 1.1))
+    ax.set_xticks([2, 8, 20, 50], ["2", "8", "20", "50"])
+    ax.minorticks_off()
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    figures.show(
+        fig,
+        alt="Loss after training against the number of layers, with a dot for each seed. The networks that "
+        "replace end lower than those that add at two layers; at eight the two groups overlap; from eight "
+        "to fifty layers those that replace end higher and higher, those that add lower. All stay below "
+        "the line of always answering zero.",
+    )
+
+
+def report(name, values):
+    say(f"{name}_low", values.min(), ".2f", noise=1e-4)
+    say(f"{name}_high", values.max(), ".2f", noise=1e-4)
+
+
+def prove_degradation(final):
+    """Prove claims 01-degradation, 01-shallow-plain-can-win, 01-twenty-plain-layers-train,
+    01-batch-norm-plain-sticks.
+    """
+    plain = {b: final["plain", b] for b in (2, 8, 20, 50)}
+    residual = {b: final["residual", b] for b in (2, 8, 50)}
+    report("plain_50", plain[50])
+    report("residual_50", residual[50])
+    report("plain_20", plain[20])
+    assert (plain[50] > plain[8] + 0.05).all()  # rises, in every seed
+    assert (residual[50] < residual[8] - 0.01).all()  # falls, in every seed
+    assert residual[50].max() < plain[50].min()
+    assert plain[8].min() < residual[8].max()  # at 8 they overlap
+
+    gap, half = paired_interval(residual[2], plain[2])  # the same seeds
+    assert gap + half < 0  # at 2 the plain ones are better
+    assert plain[20].max() < 0.6  # 20 plain layers train
+    assert final["batch", 20].min() > plain[20].max() + 0.2
+    assert np.abs(final["batch", 20] - 1).max() < 0.1
+
+
+def draw_beyond_20_layers_nothing_trains(runs):
+    fig, ax = plt.subplots(figsize=(5.6, 3.3))
+    batch_look = {"color": figures.ORANGE, "linestyle": "--"}
+    for stack, look in (
+        ("plain", figures.LOOKS["plain"]),
+        ("batch", {**batch_look, "label": "plain, with BatchNorm"}),
+    ):
+        smooth = np.apply_along_axis(np.convolve, 1, runs[stack, 20], np.ones(20) / 20, "valid")
+        low, high = smooth.min(axis=0), smooth.max(axis=0)
+        step = range(20, 251)
+        ax.fill_between(step, low, high, color=look["color"], alpha=0.25)
+        ax.plot(step, smooth.mean(axis=0), **look)
+    ax.axhline(1, color=figures.BLACK, linewidth=0.8, label="always 0")
+    ax.set(xlabel="step (mean of the last 20)", ylabel="loss", ylim=(0, 1.6))
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    figures.show(
+        fig,
+        alt="Loss during training of two kinds of plain networks with twenty layers, with the range over five "
+        "seeds. One falls to about four tenths; the one with BatchNorm stays near the line of always "
+        "answering zero.",
+    )
+
+
+def prove_batch_norm_gradient_explodes():
+    """Prove claim 01-batch-norm-gradient-explodes."""
+    trace = signal.propagate("batch", "he", 50)
+    first = trace.gradient[:, 0]  # (seeds,); the last is 1
+    per_layer = first ** (1 / 50)
+    law = np.sqrt(np.pi / (np.pi - 1))
+
+    say("bn_low", first.min() / 1000, ".0f")
+    say("bn_high", first.max() / 1000, ".0f")
+    say("bn_factor", per_layer.mean(), ".2f")
+    say("bn_law", law, ".2f")
+    assert np.allclose(trace.signal[:, 1:], 1, rtol=1e-3, atol=0)
+    assert np.abs(per_layer - law).max() < 0.03
+
+
+def tabulate_the_activations_drift():
+    nets = {  # activation, variance of a weight times d
+        "linear, 4/d": ("linear", 4),
+        "tanh, 1/d": ("tanh", 1),
+        "ReLU, 2/d (He)": ("relu", 2),
+        "ReLU, 8/d": ("relu", 8),
+    }
+    drifts = {name: drift.follow(*net) for name, net in nets.items()}
+    rows = []
+    for name, net in drifts.items():
+        std = net.std.mean(axis=0)  # over the seeds
+        share = (net.mean / net.std).mean(axis=0)
+        cells = [f"{std[k]:.1f}" for k in (1, 10)]
+        cells += [f"{share[k]:z.2f}" for k in (1, 10)]
+        rows.append([name, *cells])
+    table(["stack", "std, layer 1", "10", "mean / std, layer 1", "10"], rows)
+    return nets, drifts
+
+
+def prepare_fixed(drifts):
+    fixed = 1 / np.sqrt(np.pi - 1)
+    ratio = {name: net.mean / net.std for name, net in drifts.items()}
+
+    common = {name: net.common for name, net in drifts.items()}
+    first, tenth, last = common["ReLU, 2/d (He)"][:, [1, 10, 50]].T
+    return fixed, ratio, common, first, tenth, last
+
+
+def prove_mean_does_not_drift(fixed, nets, ratio, common, first, tenth, last):
+    """Prove claims 01-mean-does-not-drift, 01-examples-grow-alike."""
+    say("relu_ratio", fixed, ".2f")
+    for name, (activation, _) in nets.items():
+        measured = ratio[name][:, 1:]  # (seeds, layers)
+        if activation == "relu":
+            assert 0.5 < measured.min() < measured.max() < 0.9
+            assert abs(measured.mean() - fixed) < 0.05
+        else:
+            assert np.abs(measured).max() < 0.05
+    for depth in (1, 10, 50):
+        alike = common["ReLU, 2/d (He)"][:, depth]
+        say(f"common_{depth}", 100 * alike.mean(), ".0f")
+    assert first.max() < 0.4 < 0.7 < tenth.min() < 0.9 < last.min()
+    assert common["linear, 4/d"].max() < 0.2
+    assert common["tanh, 1/d"].max() < 0.2
+
+
+def draw_the_activations_drift(ratio, common, fixed):
+    fig, axes = plt.subplots(1, 2, figsize=(7.6, 3.4))
+    looks = {
+        "linear, 4/d": (figures.ORANGE, "--"),
+        "tanh, 1/d": (figures.PINK, "-."),
+        "ReLU, 2/d (He)": (figures.BLUE, "-"),
+    }
+    for name, (color, line) in looks.items():
+        for ax, values in ((axes[0], ratio[name]), (axes[1], common[name])):
+            low, high = values.min(axis=0), values.max(axis=0)
+            ax.fill_between(range(51), low, high, color=color, alpha=0.25)
+            ax.plot(values.mean(axis=0), line, color=color, label=name)
+    theory = axes[0].axhline(fixed, **figures.LOOKS["theory"])
+    theory.set_label("$1/\\sqrt{\\pi-1}$")
+    axes[0].set(xlabel="layer", title="mean / std", ylim=(-0.1, 1.05))
+    axes[1].set(xlabel="layer", title="share in common", ylim=(-0.1, 1.05))
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figures.show(
+        fig,
+        alt="Two panels against the layer, up to 50, with the spread of eight seeds. Left, mean over standard "
+        "deviation: the linear and the tanh stack stay at zero, the ReLU stack jumps to about two thirds "
+        "in its first layer and stays there, close to a dotted line. Right, the share that all examples "
+        "have in common: near zero throughout for the linear and the tanh stack; in the ReLU stack it "
+        "rises from a third in the first layer to more than nine tenths.",
+    )
+
+
+def draw_what_breaks_is_the_token_not_its_size(trained, models):
+    def rms(x):
+        return np.sqrt((x**2).mean(axis=-1))
+
+    def alike(x, y):
+        x, y = (v - v.mean(axis=-1, keepdims=True) for v in (x, y))
+        return (x * y).mean(axis=-1) / (rms(x) * rms(y))
+
+    texts = stories.texts(trained)
+    sizes, likeness, losses = {}, {}, {}
+    for name, model in models.items():
+        streams = np.stack([stories.stream(model, text) for text in texts])
+        tokens = streams[:, :, 1:]  # (texts, 11, 119, 64)
+        sizes[name] = rms(tokens.reshape(len(texts), 11, -1))
+        likeness[name] = alike(tokens, tokens[:, :1]).mean(axis=-1)
+        losses[name] = np.array([stories.loss(model, text) for text in texts])
+        if model is trained:
+            outlier = rms(streams[0, :, 0]) / sizes[name].mean(axis=0)  # (11,)
+
+    fig, axes = plt.subplots(1, 2, figsize=(7.6, 3.3))
+    labels = ("RMS of the stream", "correlation with the embedding")
+    for ax, values, label in zip(axes, (sizes, likeness), labels, strict=True):
+        for name, look in (("with its skips", "residual"), ("without", "plain")):
+            low, high = values[name].min(axis=0), values[name].max(axis=0)
+            color = figures.LOOKS[look]["color"]
+            ax.fill_between(range(11), low, high, color=color, alpha=0.25)
+            mean = values[name].mean(axis=0)
+            ax.plot(mean, label=name, **figures.LOOKS[look])
+        ax.set(xlabel="sublayers", title=label)
+    axes[0].legend()
+    figures.show(
+        fig,
+        alt="Two panels against the number of sublayers, with narrow bands over twelve texts. Left, the root "
+        "mean square of the stream: with its skips it rises from a quarter to 1.6, steeper and steeper; "
+        "without them it zigzags between 0.15 and 1. Right, the correlation of a token with its embedding: "
+        "with skips it falls slowly from 1 to about a fifth; without, it is at zero after two sublayers.",
+    )
+    return sizes, likeness, losses, outlier
+
+
+def prove_trained_needs_its_skips(losses, sizes, likeness, outlier):
+    """Prove claims 01-trained-needs-its-skips, 01-trained-stream-grows."""
+    bare, whole = losses["without"], losses["with its skips"]
+    say("trained_loss", whole.mean(), ".2f")
+    say("bare_loss", bare.mean(), ".1f")
+    say("guessing", np.log(512), ".2f")
+    assert bare.min() > np.log(512) > whole.max()
+    assert 0.1 < sizes["without"].min() < sizes["without"].max() < 1.5
+    gone = np.abs(likeness["without"][:, 2:])
+    say("bare_alike", gone.max(), ".2f")
+    assert gone.max() < 0.15
+    assert likeness["with its skips"].min() > 0.15
+
+    size = sizes["with its skips"]
+    growth = size[:, -1] / size[:, 0]
+    say("growth_low", growth.min(), ".1f")
+    say("growth_high", growth.max(), ".1f")
+    assert (np.diff(size) > 0).all()
+    added = np.diff(size[:, ::2] ** 2)  # (texts, 5): by each block
+    assert (added.min(axis=0)[1:] > added.max(axis=0)[:-1]).all()
+    say("outlier", outlier.max(), ".1f")
+    assert outlier.argmax() == 2  # after the first block
+    assert (outlier > 1).all()
