@@ -19,6 +19,8 @@ sys.path.insert(0, str(ROOT / "book"))
 from subnorm_book import notebook_text  # noqa: E402, it lies in the book's folder
 from subnorm_book.evidence.chapter_code import ChapterCode  # noqa: E402
 
+from tools.refresh import notebooks  # noqa: E402
+
 STORED = ROOT / "tests" / "book" / "reviewed.json"
 
 HEADING = re.compile(r"^#{1,4} (.*)$", flags=re.MULTILINE)
@@ -35,7 +37,7 @@ NUMBERS = re.compile(r"\b(?:none|one|two|three|four|five|six|seven|eight|nine|te
 
 def pages():
     """{name of a page: its Markdown, and the code cells by their claims}"""
-    for path in sorted([*ROOT.glob("book/*.md"), *ROOT.glob("notebooks/**/[0-9e]*.ipynb")]):
+    for path in sorted([*ROOT.glob("book/*.md"), *notebooks()]):
         if path.suffix == ".md":
             yield path, path.read_text("utf-8"), []
         else:
