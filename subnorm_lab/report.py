@@ -44,6 +44,11 @@ def said(output: Mapping[str, Any]) -> dict[str, str]:
     return numbers
 
 
+def interval(values: Any, spec: str = ".2f") -> str:
+    """The smallest and the largest of some numbers, "0.12 to 0.34", each in the format ``spec``."""
+    return f"{min(values):{spec}} to {max(values):{spec}}"
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Show a table, as Markdown where the page can render it and as plain text elsewhere.
 

@@ -8,7 +8,7 @@ import subnorm.numpy as sn
 from subnorm_lab import figures
 from subnorm_lab.experiments import ablation, language_model, stack
 from subnorm_lab.experiments.parity import paired_interval
-from subnorm_lab.report import say, table
+from subnorm_lab.report import interval, say, table
 
 LOOKS = {
     "neither": {"color": figures.GREY, "linestyle": ":", "marker": "x"},
@@ -17,10 +17,6 @@ LOOKS = {
     "both": {"color": figures.BLUE, "linestyle": "-", "marker": "o"},
     "scaled": {"color": figures.PINK, "linestyle": "-", "marker": "^"},
 }
-
-
-def interval(values, spec=".2f"):
-    return f"{min(values):{spec}} to {max(values):{spec}}"
 
 
 def begin():

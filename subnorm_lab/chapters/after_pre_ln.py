@@ -12,13 +12,9 @@ from subnorm_lab import diagrams, figures, live
 from subnorm_lab.experiments import after_pre_ln
 from subnorm_lab.experiments.after_pre_ln import Movable, at_start, untrained
 from subnorm_lab.experiments.stack import random_tokens
-from subnorm_lab.report import say, table
+from subnorm_lab.report import interval, say, table
 
 DEPTHS = (3, 6, 12, 24)
-
-
-def interval(values, spec=".2g"):
-    return f"{np.min(values):{spec}} to {np.max(values):{spec}}"
 
 
 def begin():

@@ -9,13 +9,9 @@ from subnorm_lab import diagrams, figures
 from subnorm_lab.experiments import amplification, deepnorm, gradients
 from subnorm_lab.experiments.block_backward import gradient_sizes, post_ln_back, pre_ln_back
 from subnorm_lab.experiments.finite_differences import adjoint_gap, finite_difference
-from subnorm_lab.report import say, table
+from subnorm_lab.report import interval, say, table
 
 NAMES = {"post": "Post-LN", "pre": "Pre-LN", "deepnorm": "DeepNorm"}
-
-
-def interval(values, spec=".2f"):
-    return f"{values.min():{spec}} to {values.max():{spec}}"
 
 
 def begin():

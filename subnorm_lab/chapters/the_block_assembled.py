@@ -15,7 +15,7 @@ from subnorm_lab import diagrams, figures, live, stories
 from subnorm_lab.experiments import learning_to_write, parameters
 from subnorm_lab.experiments.language_model import Characters
 from subnorm_lab.experiments.stack import causal_mask, draw_weights
-from subnorm_lab.report import say, table
+from subnorm_lab.report import interval, say, table
 from subnorm_lab.stories import files as story_files
 
 
@@ -362,10 +362,6 @@ def prove_loss_at_start(small, unit, large, V):
     say("loss_at_start", small.mean() + math.log(V), ".2f")
     say("large_low", large.min(), ".0f", noise=1e-4)
     say("large_high", large.max(), ".0f", noise=1e-4)
-
-
-def interval(values, spec=".2f"):
-    return f"{values.min():{spec}} to {values.max():{spec}}"
 
 
 def tabulate_the_formula_for_the_loss_at_the_start(D, HEADS_TRIED, above):
