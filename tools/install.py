@@ -1,8 +1,8 @@
 """Install the pinned packages into .venv. Standard library only.
 
-Each command of course.py needs some of the requirement files; .venv grows with what is asked of it. A record in .venv
-says what is in it, and has no "home" while an install runs: so an install that was cut off is begun again in an empty
-.venv, and one that failed before it changed anything costs nothing.
+Each command of course.py needs some of the requirement files; .venv gets only what the commands that you call need. A
+record in .venv says what is in it, and has no "home" while an install runs: so an install that was cut off is begun
+again in an empty .venv, and one that failed before it changed anything costs nothing.
 """
 
 import hashlib

@@ -21,7 +21,7 @@ class Assignment:
 
     @property
     def question(self) -> Question:
-        """What the sandbox is told of it."""
+        """What the sandbox gets to know about it."""
         return Question(self.exercise.name, self.exercise.way, self.cases)
 
 

@@ -30,7 +30,7 @@ class NotebookLost(Refusal):
 
 @dataclass(frozen=True)
 class Question:
-    """What a sandbox is told of an exercise: nothing by which an answer could be judged.
+    """What a sandbox gets to know about an exercise: nothing that helps to judge an answer.
 
     Args:
         name: the name of the function that the student writes.

@@ -1,7 +1,7 @@
 """Variants of the students' own: some exercises ask each student for another one, drawn from the release's seed.
 
 A variant follows from the seed, the student's line in the class list and the exercise, by a keyed hash. The grader
-draws it again: a student's file cannot change what is asked for.
+draws it again: a student's file cannot change the task.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """The code behind a cell: a figure or a proof is one call, and its code is a function of the chapter's module.
 
 A notebook has `from subnorm_lab.chapters import rmsnorm as chapter`, and its cells have calls such as
-`chapter.prove_scale(x)`. Whoever reads the code of a cell asks here for the functions, too. Nothing is imported.
+`chapter.prove_scale(x)`. Code that analyses a cell gets these functions here, too. Nothing is imported.
 """
 
 import ast
