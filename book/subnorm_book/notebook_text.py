@@ -52,12 +52,19 @@ roles and directives in place of these forms:
     </details>
 
 The first use of each term of the glossary becomes a link by itself.
+
+A paragraph right above a cell tagged `turn:depth` says what to change in it, and what to watch:
+
+    **Try:** set `depth` to 128. Which of the two gradients is left?
+
+The page has it only where the cell has a button, tagged `try-it`, too.
 """
 
 import json
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pybtex.database
@@ -96,6 +103,7 @@ FOLD = re.compile(r"( *)<details><summary>(.*?)</summary>(.*)")
 ITEM = re.compile(r"(\d+)\. +(.*)")
 CLASSES = {"Often said": "warning", "Predict": "predict"}
 RIGHT = "**Right.** "
+TURN = re.compile(r"(?:^|\n\n)\*\*Try:\*\* (?:(?!\n\n)[\s\S])*\Z")
 
 # Terms are looked up in prose: not in headings, formulas, code, roles, titles of boxes, addresses, quotations and
 # comments, the generated line of an exercise, or the options of a quick check, which are labels.
@@ -442,6 +450,9 @@ def read(app, docname, source):
 
 def read_cells(notebook, reader):
     """Read a notebook in place, the first use of a term below its title and objectives as a link."""
+    for cell, below in pairwise(notebook["cells"]):
+        if cell["cell_type"] == "markdown" and not turns_in_page(below):
+            cell["source"] = TURN.sub("", "".join(cell["source"]))
     texts = [cell for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
     read = [reader.text("".join(cell["source"])) for cell in texts]
     for cell, text in zip(texts, [*read[:1], *reader.link_terms(read[1:])], strict=True):
@@ -450,6 +461,12 @@ def read_cells(notebook, reader):
         for output in cell.get("outputs", []):
             if "text/markdown" in output.get("data", {}):
                 output["data"]["text/markdown"] = reader.text("".join(output["data"]["text/markdown"]))
+
+
+def turns_in_page(cell):
+    """Whether a page keeps what the text right above a cell asks for: a turn needs a button."""
+    tags = cell["metadata"].get("tags", [])
+    return "try-it" in tags or not any(tag.startswith("turn:") for tag in tags)
 
 
 def reader_of(root, papers=("book/references.bib",), opened=lambda path: None):

@@ -136,8 +136,16 @@ def test_the_first_use_of_a_term_is_linked(text, linked):
 
 
 def test_a_notebook_is_read_below_its_title():
-    markdown = [{"cell_type": "markdown", "source": [text]} for text in ("# LayerNorm\n", "A LayerNorm.", "LayerNorm.")]
-    table = {"cell_type": "code", "source": "", "outputs": [{"data": {"text/markdown": ["| 2<!-- chosen --> |"]}}]}
+    markdown = [
+        {"cell_type": "markdown", "source": [text], "metadata": {}}
+        for text in ("# LayerNorm\n", "A LayerNorm.", "LayerNorm.")
+    ]
+    table = {
+        "cell_type": "code",
+        "source": "",
+        "metadata": {},
+        "outputs": [{"data": {"text/markdown": ["| 2<!-- chosen --> |"]}}],
+    }
     notebook = {"cells": [*markdown, table]}
     read_cells(notebook, reader())
     assert [cell["source"] for cell in notebook["cells"]] == ["# LayerNorm\n", "A {term}`LayerNorm`.", "LayerNorm.", ""]
@@ -147,3 +155,14 @@ def test_a_notebook_is_read_below_its_title():
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 def test_a_notebook_has_no_fault(path):
     assert read_file(path)["cells"]
+
+
+@pytest.mark.parametrize(("tags", "kept"), [(["turn:n"], False), (["turn:n", "try-it"], True), ([], True)])
+def test_a_page_asks_to_change_a_number_only_where_it_can_be_changed(tags, kept):
+    above = "It grows.\n\n**Try:** set `n`\nto 3."
+    cells = [
+        {"cell_type": "markdown", "source": [above], "metadata": {}},
+        {"cell_type": "code", "source": ["n = 2  # try 3"], "metadata": {"tags": tags}, "outputs": []},
+    ]
+    read_cells({"cells": cells}, reader())
+    assert cells[0]["source"] == (above if kept else "It grows.")
