@@ -10,13 +10,23 @@ from subnorm_classroom.grading.sandbox import COURSE
 IMPORT = re.compile(r"\b(?:import|from)[ \t]([^\n#]*)")  # linear in the length of a line
 
 WATCHED = "os sys io inspect socket subprocess ctypes gc importlib builtins pathlib shutil signal threading pickle"
+WATCHED += " traceback"
+
+#: A norm of PyTorch or of the course by any of its names: F.layer_norm, torch.native_layer_norm, nn.GroupNorm.
+NORM = r"(?i:layer|rms|group|batch|instance)_?(?i:norm)"
+#: From PyTorch under another name. The brackets are taken to their end, so that a text is read once.
+FROM_TORCH = re.compile(r"\bfrom\s+torch[\w.]*\s+import\s*(\([^)]*|[^\n#]*)")
 
 FLAGS = {
-    "imports more of subnorm than checks": r"\b(?:from|import)\s+subnorm(?:\.|\s+import\s+)(?!checks\b)",
+    "imports more of subnorm than checks": r"\b(?:from|import)\s+subnorm(?:_\w+)?(?:\.|\s+import\s+)(?!\s|checks\b)",
     "uses eval, exec or __import__": r"\b(?:eval|exec|__import__)\s*\(",
     "opens files": r"(?<![\w.])open\s*\(",
-    "takes a function apart": r"__closure__|__code__|__globals__|__dict__|cell_contents|\bvars\s*\(",
-    "uses a ready-made norm": r"\b(?:F|functional|nn)\.(?:layer_norm|rms_norm|LayerNorm|RMSNorm)\b",
+    "takes a function apart": r"__(?:closure|code|globals|dict|self|func|wrapped|subclasses|getattribute|traceback)__"
+    r"|\b(?:tb_frame|tb_next|f_back|f_locals|f_globals|f_builtins|gi_frame|cr_frame|ag_frame)\b"
+    r"|cell_contents|\bvars\s*\(",
+    "computes the name of an attribute": r"\bgetattr\s*\((?![^,()\n]{0,80},\s*(?:\"\w+\"|'\w+')\s*[,)])",
+    "uses a ready-made norm": rf"(?<!\bchecks)(?<!\bself)\.\s*\w*{NORM}"
+    rf"|\b(?:getattr|attrgetter|methodcaller)\s*\([^\"'\n]{{0,80}}[\"']\w*{NORM}",
 }
 
 
@@ -65,8 +75,11 @@ def flags_of(cells: Sequence[Cell]) -> list[str]:
     """Flags for a person to review; they change no mark."""
     source = "\n".join(cell.source for cell in cells)
     imported = {word for line in IMPORT.findall(source) for word in re.findall(r"\w+", line)}
-    found = [f"imports {name}" for name in WATCHED.split() if name in imported]
-    return sorted(found + [flag for flag, pattern in FLAGS.items() if re.search(pattern, source)])
+    found = {f"imports {name}" for name in WATCHED.split() if name in imported}
+    found |= {flag for flag, pattern in FLAGS.items() if re.search(pattern, source)}
+    if any(re.search(rf"{NORM}|^\s*\(?\s*\*", names) for names in FROM_TORCH.findall(source)):
+        found.add("uses a ready-made norm")
+    return sorted(found)
 
 
 def solution_of(set_name: str) -> list[Cell] | None:

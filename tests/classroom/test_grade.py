@@ -33,9 +33,10 @@ from subnorm_classroom.files import write
 from subnorm_classroom.grading import grade, judging, submissions
 from subnorm_classroom.grading import sandbox as sandboxes
 from subnorm_classroom.grading.assignments import draw
-from subnorm_classroom.grading.cells import BrokenNotebook, Cell, cells_of, flags_of
+from subnorm_classroom.grading.cells import BrokenNotebook, Cell, cells_of, flags_of, solution_of
 from subnorm_classroom.grading.submissions import NoSubmissions, clean, file_names, read_all
 from subnorm_classroom.grading.verdict import verdict
+from subnorm_lab.checks import SETS
 from subnorm_lab.checks.collect import Case, Outcome
 from subnorm_lab.checks.exercise import Exercise
 
@@ -587,10 +588,61 @@ def test_every_diagnosis_has_words_without_a_value():
         ("y = F.layer_norm(x, (8,))", ["uses a ready-made norm"]),
         ("eval('1'); open('x')", ["opens files", "uses eval, exec or __import__"]),
         ("x = pos + cosine(import_os)", []),
+        ("from subnorm_lab import checks\nfrom subnorm_lab.checks.collect import Device", []),
+        ("from subnorm import  checks", []),
+        ("from subnorm_lab.stories import load", ["imports more of subnorm than checks"]),
+        ("name = 'layer' + '_norm'\ny = getattr(F, name)", ["computes the name of an attribute"]),
+        ("try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    frame = e.__traceback__", ["takes a function apart"]),
+        ("frame = error.with_traceback(None).tb_frame.f_back", ["takes a function apart"]),
+        ("frame = (0 for _ in ()).gi_frame", ["takes a function apart"]),
+        ("import traceback", ["imports traceback"]),
+        ("kind = getattr(x, 'dtype', None) or getattr(y, \"dtype\")", []),
     ],
 )
 def test_flags(source, flags):
     assert flags_of([Cell(1, (), source)]) == flags
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "y = torch.layer_norm(x, (8,))",
+        "from torch.nn.functional import layer_norm as ln",
+        "from torch.nn.functional import (\n    relu,\n    rms_norm as ln,\n)",
+        "from torch.nn.functional import *",
+        "from torch import nn as n\nnorm = n.LayerNorm(8)",
+        "y = F.group_norm(x, 2)",
+        "y = torch.native_layer_norm(x, (8,), None, None, 0.0)[0]",
+        "y = torch.ops.aten.native_layer_norm(x, (8,), None, None, 0.0)[0]",
+        "from torch.nn.modules.normalization import RMSNorm as R",
+        "norm = torch.nn.InstanceNorm1d(8)",
+        "y = F.batch_norm(x, None, None, training=True)",
+        "y = getattr(F, 'layer_norm')(x, (8,))",
+        "y = attrgetter('functional.layer_norm')(nn)(x, (8,))",
+        "import subnorm\ny = subnorm.layer_norm(x)",
+    ],
+)
+def test_a_ready_made_norm_is_flagged_by_any_name(source):
+    assert "uses a ready-made norm" in flags_of([Cell(1, (), source)])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def layer_norm(x):\n    return x\nchecks.layer_norm(layer_norm)",
+        "class LayerNorm(torch.nn.Module):\n    def forward(self, x):\n        return self.rms_norm(x)",
+        "from torch import nn\nprint('layer_norm is done')",
+        "from torch.nn import functional as F  # not layer_norm\nnorm = group_norm(x, 2)",
+    ],
+)
+def test_a_norm_of_ones_own_is_not_flagged(source):
+    assert flags_of([Cell(1, (), source)]) == []
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_sheet_has_nothing_that_a_flag_is_for(name):
+    """What the sheet itself has is flagged for nobody, so the flag would be lost."""
+    assert flags_of(solution_of(name)) == []
 
 
 @pytest.mark.slow
