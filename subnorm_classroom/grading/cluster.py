@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import distributed
+from distributed.comm import CommClosedError
 
 from subnorm_classroom.errors import Refusal
 from subnorm_classroom.grading import canary, running
@@ -106,7 +107,8 @@ class Cluster(RemoteWorkers):
         except Refusal:
             raise
         except (Exception, CancelledError) as error:  # of Dask, or a worker's that came later and cannot run `perform`
-            if self.client.status == "running" and not isinstance(error, CancelledError):
+            # The client can still be "running" when it has lost the scheduler.
+            if self.client.status == "running" and not isinstance(error, CancelledError | CommClosedError):
                 raise Refusal(f"a worker cannot grade: {fault(error)}. {KEPT}") from error
             raise Refusal(f"the scheduler at {self.address} was cut off. Start it again. {KEPT}") from error
         if "refused" in answer:

@@ -211,6 +211,18 @@ def test_when_the_scheduler_is_cut_off_the_next_call_goes_on(local, room, here, 
     assert 0 < len(judged) <= len(list(room.glob("*.ipynb"))) - kept
 
 
+def test_a_lost_connection_is_no_fault_of_a_worker_even_before_the_client_has_noticed():
+    comm, clusters = (pytest.importorskip(name) for name in ("distributed.comm", "subnorm_classroom.grading.cluster"))
+
+    def lost(*_, **__):
+        raise comm.CommClosedError("in ConnectionPool.gather: reset by peer")
+
+    cluster = clusters.Cluster("tcp://127.0.0.1:1")
+    cluster.client = SimpleNamespace(status="running", submit=lost)
+    with pytest.raises(Refusal, match="was cut off"):
+        cluster.work([], [])
+
+
 # Workers that cannot grade.
 
 HALTED = "import sys\nsys.modules['subnorm'] = None\n"
