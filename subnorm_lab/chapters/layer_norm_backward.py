@@ -17,22 +17,18 @@ def begin():
     figures.use_style()
 
 
-def draw_four_numbers_backwards():
-    x = np.array([2.0, 4.0, 6.0, 12.0])
-    xhat = (x - 6) / np.sqrt(14)  # (4,)
+def four_numbers_backwards():
+    """The gradient of the first output for the token (2, 4, 6, 12), term by term; the last is dx."""
+    xhat = np.array([-4.0, -2.0, 0.0, 6.0]) / np.sqrt(14)  # (4,)
     dxhat = np.array([1.0, 0.0, 0.0, 0.0])
     no_shift = dxhat - dxhat.mean()
     no_stretch = no_shift - xhat * (xhat * dxhat).mean()
-    dx = no_stretch / np.sqrt(14)
+    return {"arrives": dxhat, "no shift": no_shift, "no stretch": no_stretch, "scaled": no_stretch / np.sqrt(14)}
 
+
+def draw_four_numbers_backwards():
     fig, axes = plt.subplots(1, 4, figsize=(7.6, 2.8))
-    steps = [
-        ("arrives", dxhat),
-        ("no shift", no_shift),
-        ("no stretch", no_stretch),
-        ("scaled", dx),
-    ]
-    for ax, (title, values) in zip(axes, steps, strict=True):
+    for ax, (title, values) in zip(axes, four_numbers_backwards().items(), strict=True):
         ax.bar(range(1, 5), values, color=figures.BLUE, width=0.6)
         ax.axhline(0, color=figures.BLACK, linewidth=0.8)
         ax.set(title=title, xticks=range(1, 5), xlabel="feature", ylim=(-0.5, 1.1))
@@ -45,88 +41,79 @@ def draw_four_numbers_backwards():
         "lower still, the "
         "second is most negative and the last is above zero. Scaled, all bars keep their form and are much shorter.",
     )
-    return x, dxhat, dx
 
 
-def prove_by_hand(whole, by_code, dx, x):
+def prove_by_hand(whole, by_code):
     """Prove claim 03a-by-hand."""
+    x, dx = np.array([2.0, 4.0, 6.0, 12.0]), four_numbers_backwards()["scaled"]
     assert np.allclose(whole, [26, -22, -14, 10], rtol=1e-12, atol=0)
     assert np.allclose(by_code, dx, rtol=1e-12, atol=0)
     assert np.isclose(by_code.sum(), 0, rtol=0, atol=1e-12)
     assert np.isclose(by_code @ (x - 6), 0, rtol=0, atol=1e-12)
 
 
-def prepare_gradients(layer_norm, layer_norm_backward):
-    def gradients(dy, x, gamma, eps=1e-5):
-        """dx, dgamma and dbeta, by the two functions to copy."""
-        _y, xhat, rstd = layer_norm(x, gamma, 0, eps)
-        return layer_norm_backward(dy, xhat, rstd, gamma)
+def random_case(seed):
+    """A batch (B, T, d), gain and shift (d,), and two random directions."""
+    rng = np.random.default_rng(seed)
+    batch = 5 + 3 * rng.standard_normal((2, 3, 8))
+    return batch, *rng.standard_normal((2, 8)), *rng.standard_normal((2, 2, 3, 8))
 
-    def draw(seed):
-        """A batch (B, T, d), gain and shift (d,), and two random directions."""
-        rng = np.random.default_rng(seed)
-        batch = 5 + 3 * rng.standard_normal((2, 3, 8))
-        return (
-            batch,
-            *rng.standard_normal((2, 8)),
-            *rng.standard_normal((2, 2, 3, 8)),
-        )
 
-    def by_autograd(dy, batch, gamma, beta):
-        leaves = [torch.tensor(a, requires_grad=True) for a in (batch, gamma, beta)]
-        F.layer_norm(leaves[0], (8,), *leaves[1:]).backward(torch.from_numpy(dy))
-        return [leaf.grad.numpy() for leaf in leaves]  # dx, dgamma, dbeta
+def by_autograd(dy, batch, gamma, beta):
+    leaves = [torch.tensor(a, requires_grad=True) for a in (batch, gamma, beta)]
+    F.layer_norm(leaves[0], (8,), *leaves[1:]).backward(torch.from_numpy(dy))
+    return [leaf.grad.numpy() for leaf in leaves]  # dx, dgamma, dbeta
 
-    def gaps(seed, candidates):
-        """For each candidate for dx: how far it is from each witness."""
-        batch, gamma, beta, dy, v = draw(seed)
 
-        def forward(x):
-            return sn.layer_norm(x, gamma, beta)
+def faulty_gradients(dy, x, gamma):
+    """dx by four backward passes, each with a fault that is easy to make."""
+    rstd = 1 / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)
+    xhat, dxhat = sn.layer_norm(x), dy * gamma
+    shift = dxhat.mean(axis=-1, keepdims=True)
+    along = xhat * (xhat * dxhat).mean(axis=-1, keepdims=True)
+    return {
+        "mean taken as constant": rstd * (dxhat - along),
+        "variance taken as constant": rstd * (dxhat - shift),
+        "gamma forgotten": sn.layer_norm_backward(dy, x)[0],
+        "a wrong sign": rstd * (dxhat - shift + along),
+    }
 
-        nudged = finite_difference(forward, batch, dy)
-        autograd = by_autograd(dy, batch, gamma, beta)[0]
-        return {
-            name: {
-                "finite differences": np.abs(nudged - dx).max(),
-                "autograd": np.abs(autograd - dx).max(),
-                "the adjoint test": adjoint_gap(forward, batch, v, dy, dx),
-            }
-            for name, dx in candidates(dy, batch, gamma).items()
+
+def gaps(seed, candidates):
+    """For each candidate for dx, {name: dx}: how far it is from each witness."""
+    batch, gamma, beta, dy, v = random_case(seed)
+
+    def forward(x):
+        return sn.layer_norm(x, gamma, beta)
+
+    nudged = finite_difference(forward, batch, dy)
+    autograd = by_autograd(dy, batch, gamma, beta)[0]
+    return {
+        name: {
+            "finite differences": np.abs(nudged - dx).max(),
+            "autograd": np.abs(autograd - dx).max(),
+            "the adjoint test": adjoint_gap(forward, batch, v, dy, dx),
         }
+        for name, dx in candidates.items()
+    }
 
-    return gradients, draw, by_autograd, gaps
 
-
-def prove_three_ways(gradients, gaps, draw, by_autograd):
+def prove_three_ways(layer_norm, layer_norm_backward):
     """Prove claims 03a-three-ways, 03a-checks-can-fail."""
-
-    def candidates(dy, x, gamma):
-        rstd = 1 / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)
-        xhat, dxhat = sn.layer_norm(x), dy * gamma
-        shift = dxhat.mean(axis=-1, keepdims=True)
-        along = xhat * (xhat * dxhat).mean(axis=-1, keepdims=True)
-        return {
-            "the derivation": gradients(dy, x, gamma)[0],
-            "mean taken as constant": rstd * (dxhat - along),
-            "variance taken as constant": rstd * (dxhat - shift),
-            "gamma forgotten": gradients(dy, x, 1.0)[0],
-            "a wrong sign": rstd * (dxhat - shift + along),
-        }
-
     caught = {}  # candidate: its witnesses against it, for each seed
     for seed in range(5):
+        batch, gamma, beta, dy, _v = random_case(seed)
+        _y, xhat, rstd = layer_norm(batch, gamma, beta)
+        dx, *parameters = layer_norm_backward(dy, xhat, rstd, gamma)
+        candidates = {"the derivation": dx} | faulty_gradients(dy, batch, gamma)
         for name, found in gaps(seed, candidates).items():
             against = [witness for witness, gap in found.items() if gap > 1e-6]
             caught.setdefault(name, []).append(", ".join(against))
             assert len(against) == (0 if name == "the derivation" else 3)
             assert against or max(found.values()) < 1e-7
-        batch, gamma, beta, dy, _v = draw(seed)
-        parameters = gradients(dy, batch, gamma)[1:]
         expected = by_autograd(dy, batch, gamma, beta)[1:]
         assert np.allclose(parameters, expected, atol=1e-12, rtol=0)
     table(["dx by", "caught by"], [(n, c[0] or "none") for n, c in caught.items()])
-    return candidates, caught
 
 
 def in_words(size):
@@ -135,7 +122,7 @@ def in_words(size):
     return "as small as eps" if size < 1e-3 else "yes"
 
 
-def tabulate_why_does_my_layernorm_gradient_come_out_zero(losses, x_test):
+def tabulate_gradients(losses, x_test):
     largest = {}
     for name, loss in losses.items():
         leaf = x_test.clone().requires_grad_()
@@ -154,9 +141,17 @@ def prove_sum_is_blind(largest):
     assert weighted > 0.1
 
 
-def prove_sum_misses_a_fault(caught, passes):
+def prove_sum_misses_a_fault(layer_norm, layer_norm_backward):
     """Prove claim 03a-sum-misses-a-fault."""
-    assert set(caught) - passes == {"mean taken as constant"}
+    caught = set()
+    for seed in range(5):
+        batch = random_case(seed)[0]
+        ones = np.ones_like(batch)
+        expected = by_autograd(ones, batch, np.ones(8), np.zeros(8))[0]
+        _y, xhat, rstd = layer_norm(batch, 1, 0)
+        candidates = {"the derivation": layer_norm_backward(ones, xhat, rstd, 1)[0]} | faulty_gradients(ones, batch, 1)
+        caught |= {name for name, dx in candidates.items() if np.abs(dx - expected).max() > 1e-9}
+    assert caught == {"mean taken as constant"}
 
 
 def prove_rounding_is_no_gradient(x_test, weights):
@@ -168,11 +163,17 @@ def prove_rounding_is_no_gradient(x_test, weights):
     assert leaf.grad.abs().max() < 1e-5 * ordinary.grad.abs().max()
 
 
+D = 16
+
+
+def row_of(seed):
+    return 2 * np.random.default_rng(seed).standard_normal(D)
+
+
 def prove_rank():
     """Prove claims 03a-rank, 03a-symmetric."""
-    d = 16
     for seed in range(5):
-        row = 2 * np.random.default_rng(seed).standard_normal(d)
+        row = row_of(seed)
         sigma = row.std()
         J = jacobian("layer", row, eps=0)  # (d, d)
         singular = singular_values("layer", row, eps=0)
@@ -180,11 +181,14 @@ def prove_rank():
         assert np.allclose(J @ J, J / sigma, atol=1e-12, rtol=0)
         assert np.allclose(singular[:-2], 1 / sigma, rtol=1e-12, atol=0)
         assert (singular[-2:] < 1e-12).all()
-    return d, row, sigma, J
 
 
-def draw_jacobian(d, J, row):
-    index, floor = np.arange(1, d + 1), 1e-12  # below it there is only rounding
+SHOWN = 4  # the seed of the row in the figures
+
+
+def draw_jacobian():
+    row = row_of(SHOWN)
+    index, floor = np.arange(1, D + 1), 1e-12  # below it there is only rounding
     powers = ("0", "1e-8", "1e-6", "1e-5", "1e-4", "1e-2", "1", "100")
 
     def frame(eps):
@@ -195,11 +199,11 @@ def draw_jacobian(d, J, row):
         crack = live.number(values[-1 - blocked])
         along = f"{crack} along x̂ and " if eps else ""
         return (
-            f"Blocked: {blocked} of {d} directions. Strength: {along}{live.number(values[0])} along the others.",
+            f"Blocked: {blocked} of {D} directions. Strength: {along}{live.number(values[0])} along the others.",
             [J, {"values": (index, values)}],
         )
 
-    most = float(np.abs(J).max())
+    most = float(np.abs(jacobian("layer", row, 0)).max())
     live.chart(
         "jacobian",
         "The Jacobian of LayerNorm for a row of 16 features, with eps to choose",
@@ -208,8 +212,8 @@ def draw_jacobian(d, J, row):
             live.Heat(
                 "J: blue positive, orange negative",
                 live.Axis("columns: input features, rows: output"),
-                [""] * d,
-                [""] * d,
+                [""] * D,
+                [""] * D,
                 limits=(-most, most),
                 colors=(figures.BLUE, figures.ORANGE),
             ),
@@ -236,12 +240,12 @@ def draw_jacobian(d, J, row):
     )
 
 
-def prove_crack(d):
+def prove_crack():
     """Prove claim 03a-crack."""
     rows = []
     for eps in (1e-5, 1e-2):
-        for seed in range(5):  # the same five rows; the last one is shown
-            row = 2 * np.random.default_rng(seed).standard_normal(d)
+        for seed in range(5):
+            row = row_of(seed)
             variance, xhat = row.var(), (row - row.mean()) / row.std()
             predicted = eps / (variance + eps) ** 1.5
             values = singular_values("layer", row, eps)
@@ -251,21 +255,21 @@ def prove_crack(d):
             np.testing.assert_allclose(along, predicted * xhat, atol=1e-12)
         rows.append([f"{eps:g}", f"{values[-2]:.1e}", f"{predicted:.1e}"])
     table(["eps", "smallest but one", "formula"], rows)
-    return row
 
 
-def prepare_sizes(row, sigma):
-    sizes = np.logspace(-4, 3, 36)
-    strength = {
-        eps: np.array([np.linalg.norm(jacobian("layer", s * row / sigma, eps), 2) for s in sizes]) for eps in (0, 1e-5)
-    }
-    return sizes, strength
+SIZES = np.logspace(-4, 3, 36)
 
 
-def prove_spectral_norm(strength, sizes):
+def strength(eps):
+    """The largest singular value of the Jacobian, for a row of each size."""
+    row = row_of(SHOWN)
+    return np.array([np.linalg.norm(jacobian("layer", s * row / row.std(), eps), 2) for s in SIZES])
+
+
+def prove_spectral_norm():
     """Prove claim 03a-spectral-norm."""
-    assert np.allclose(strength[0], 1 / sizes, rtol=1e-9, atol=0)
-    assert np.allclose(strength[1e-5], (sizes**2 + 1e-5) ** -0.5, rtol=1e-9, atol=0)
+    assert np.allclose(strength(0), 1 / SIZES, rtol=1e-9, atol=0)
+    assert np.allclose(strength(1e-5), (SIZES**2 + 1e-5) ** -0.5, rtol=1e-9, atol=0)
     for seed in range(5):
         rng = np.random.default_rng(seed)
         for d in (4, 16, 64):
@@ -275,10 +279,10 @@ def prove_spectral_norm(strength, sizes):
             assert np.isclose(spectral, np.sqrt(d) / length, rtol=1e-9, atol=0)
 
 
-def draw_eps_is_a_ceiling(sizes, strength):
+def draw_eps_is_a_ceiling():
     fig, ax = plt.subplots()
-    ax.loglog(sizes, strength[1e-5], color=figures.BLUE, label="eps = 1e-5")
-    ax.loglog(sizes, 1 / sizes, label="1/σ, eps = 0", **figures.LOOKS["theory"])
+    ax.loglog(SIZES, strength(1e-5), color=figures.BLUE, label="eps = 1e-5")
+    ax.loglog(SIZES, 1 / SIZES, label="1/σ, eps = 0", **figures.LOOKS["theory"])
     ax.axvline(np.sqrt(1e-5), color=figures.GREY, linewidth=1, linestyle="--")
     ax.text(np.sqrt(1e-5) * 1.2, 2e-3, "σ² = eps", color=figures.GREY)
     ax.set(
@@ -295,15 +299,17 @@ def draw_eps_is_a_ceiling(sizes, strength):
     )
 
 
-def prove_keeps_two_numbers(batch, kept_mean, kept_rstd, dy, gamma, gradients):
+def prove_keeps_two_numbers(tokens, gain, kept_mean, kept_rstd):
     """Prove claim 03a-keeps-two-numbers."""
-    xhat_again = (batch - kept_mean) * kept_rstd
+    batch, gamma, mean, rstd = (kept.numpy() for kept in (tokens, gain, kept_mean, kept_rstd))
+    dy = np.random.default_rng(1).standard_normal(batch.shape)
+    xhat_again = (batch - mean) * rstd
     dxhat = dy * gamma
-    dx_again = kept_rstd * (
+    dx_again = rstd * (
         dxhat - dxhat.mean(axis=-1, keepdims=True) - xhat_again * (xhat_again * dxhat).mean(axis=-1, keepdims=True)
     )
-    exact = gradients(dy, batch, gamma)[0]
-    assert kept_mean.shape == kept_rstd.shape == (2, 3, 1)
+    exact = sn.layer_norm_backward(dy, batch, gamma)[0]
+    assert mean.shape == rstd.shape == (2, 3, 1)
     assert np.allclose(dx_again, exact, atol=1e-12, rtol=0)
 
 
@@ -318,10 +324,10 @@ def prove_memory():
     say("xhat_mib", activations / 2**20, ".0f")
 
 
-def check_quick_checks(draw, gradients):
+def check_quick_checks():
     for seed in range(5):
-        batch, gamma, _beta, dy, _v = draw(seed)
-        right = gradients(dy, batch, gamma)[0]
+        batch, gamma, _beta, dy, _v = random_case(seed)
+        right = sn.layer_norm_backward(dy, batch, gamma)[0]
         rstd = 1 / np.sqrt(batch.var(axis=-1, keepdims=True) + 1e-5)
         naive = rstd * dy * gamma
         assert np.linalg.norm(naive - right) > 0.2 * np.linalg.norm(naive)
