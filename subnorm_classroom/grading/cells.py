@@ -29,6 +29,12 @@ FLAGS = {
     rf"|\b(?:getattr|attrgetter|methodcaller)\s*\([^\"'\n]{{0,80}}[\"']\w*{NORM}",
 }
 
+MOST_CODE = 10 << 20  # bytes of a notebook without the parts that Jupyter makes; a sheet has 20,000
+MOST_BRACKETS = 500_000  # in it, and in the parts that Jupyter makes
+#: The parts of a notebook that no answer is in: results, pasted pictures, the state of widgets.
+MADE_PART = re.compile(rb'"(?:outputs|attachments|widgets)"\s*:\s*(?=[\[{])')
+TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+[\[\]{}]', re.DOTALL)  # and over all strings
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -45,7 +51,8 @@ class BrokenNotebook(Exception):
 
 def cells_of(data: bytes, set_name: str, names: Sequence[str]) -> list[Cell]:
     """The code cells of a notebook; BrokenNotebook if the file is not one, or belongs to another sheet."""
-    if data.count(b"[") + data.count(b"{") > 500_000:
+    data = without_outputs(data)
+    if len(data) > MOST_CODE or data.count(b"[") + data.count(b"{") > MOST_BRACKETS:
         raise BrokenNotebook("too_large")
     try:
         book = json.loads(data)
@@ -69,6 +76,25 @@ def cells_of(data: bytes, set_name: str, names: Sequence[str]) -> list[Cell]:
     if not defines and not any(name.startswith(f"{set_name}-") for name in ids):
         raise BrokenNotebook("wrong_notebook")
     return found
+
+
+def without_outputs(data: bytes) -> bytes:
+    """A notebook without its `MADE_PART`s, which may be large; not parsed, so that lists in lists take no memory."""
+    parts, at, brackets = [], 0, 0
+    while found := MADE_PART.search(data, at):  # a quote inside a string has a backslash: this is a key
+        parts.append(data[at : found.end()])
+        at = start = found.end()
+        depth = 0
+        while bracket := TO_BRACKET.match(data, at):
+            at = bracket.end()
+            depth += 1 if data[at - 1] in b"[{" else -1
+            brackets += 1
+            if depth <= 0 or brackets > MOST_BRACKETS:
+                break
+        if depth:  # it does not end, or not soon enough
+            return data
+        parts.append(b"[]" if data[start] == ord("[") else b"{}")
+    return b"".join([*parts, data[at:]])
 
 
 def flags_of(cells: Sequence[Cell]) -> list[str]:

@@ -26,12 +26,12 @@ from pathlib import Path, PurePosixPath
 
 from subnorm_classroom.errors import Refusal
 
-LARGEST = 10 << 20  # bytes of a notebook; one with pictures has a few million
-MOST_BYTES = 10 * LARGEST  # of all notebooks of one student, which are compared
+LARGEST = 100 << 20  # bytes of a notebook, most of them outputs; `cells_of` measures the rest
+MOST_BYTES = 2 * LARGEST  # of all notebooks of one student, which are compared
 MOST_OF_ONE = 1_000  # notebooks and archives of one student, and files in such an archive
 MOST_ARCHIVES = 20  # of one student: the names in each are read before anything is graded
 MOST_NAMES = 50  # of one student's files, in a record
-RATIO = 200  # a higher compression ratio means a zip bomb; a notebook reaches ten
+RATIO = 200  # a higher compression ratio means a zip bomb, if there is more than we read
 
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # with other methods zipfile may unpack more than the header says
 
@@ -227,7 +227,7 @@ def files_of_zip(archive: zipfile.ZipFile) -> Iterator[File]:
         name = clean(str(path))
         kind = stat.S_IFMT(info.external_attr >> 16)
         climbs = name.startswith("/") or ".." in name.split("/") or re.match(r"[A-Za-z]:", name)
-        bomb = info.file_size > 1 << 20 and info.file_size > RATIO * max(info.compress_size, 1)
+        bomb = info.file_size > LARGEST and info.file_size > RATIO * max(info.compress_size, 1)
         bomb = bomb or info.header_offset in overlap
         if climbs or not path.parts:  # belongs to nobody: the path may name another student
             yield File(PurePosixPath(f"unsafe path {name.replace('/', '_')}"), lambda: b"", "unsafe_archive")

@@ -51,3 +51,34 @@ def test_a_notebook_of_another_set_is_known_by_its_names(source, named, of_the_s
     else:
         with pytest.raises(BrokenNotebook, match=r"^wrong_notebook$"):
             cells_of(data, "quick", ["f"])
+
+
+PRINTED = {"output_type": "stream", "name": "stdout", "text": ['[0.5 "1"]\\ {\n'] * 1000}
+DRAWN = {"output_type": "display_data", "data": {"application/json": {"data": [{"y": [1, 2]}], "outputs": []}}}
+SOURCE = 'f = {"outputs": [1], "attachments": {}}\nprint("\\"outputs\\": [")'
+
+
+def test_what_jupyter_makes_does_not_count_as_code(monkeypatch):
+    """12 MB of prints, a figure of plotly, a pasted picture, the state of widgets: the code has a few lines."""
+    picture = {"cell_type": "markdown", "metadata": {}, "source": "![x](a)", "attachments": {"a": {"png": "x" * 9000}}}
+    book = {
+        "cells": [{**cell(SOURCE), "outputs": [PRINTED, DRAWN]}, picture, {**cell("y = 2"), "outputs": [DRAWN]}],
+        "metadata": {"widgets": {"state": {"a": ["x" * 9000]}}},
+    }
+    for indent in (None, 1):
+        data = json.dumps(book, indent=indent).encode()
+        monkeypatch.setattr(cells, "MOST_CODE", 2000)
+        assert [found.source for found in cells_of(data, "quick", ["f"])] == [SOURCE, "y = 2"]
+        left = json.loads(cells.without_outputs(data))
+        assert [one.get("outputs") for one in left["cells"]] == [[], None, []]
+        assert (left["cells"][1]["attachments"], left["metadata"]) == ({}, {"widgets": {}})
+        monkeypatch.setattr(cells, "MOST_CODE", 200)
+        with pytest.raises(BrokenNotebook, match=r"^too_large$"):
+            cells_of(data, "quick", ["f"])
+
+
+@pytest.mark.parametrize(
+    "data", [b'{"cells": [{"outputs": [{]', b'{"outputs": ["]}', b'{"outputs": [' + b"[" * 600_000]
+)
+def test_outputs_that_do_not_end_stay(data):
+    assert cells.without_outputs(data) == data

@@ -6,25 +6,27 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from subnorm_classroom.grading import submissions
 from subnorm_classroom.grading.submissions import File, TooLarge, files_of_zip, read_file, without_common_folder
 from subnorm_classroom.grading.summary import print_class
 
 
-def test_ten_mebibytes_are_read_and_no_byte_more(tmp_path):
+def test_a_hundred_mebibytes_are_read_and_no_byte_more(tmp_path):
     path = tmp_path / "sheet.ipynb"
-    path.write_bytes(bytes(10 * 1024 * 1024))
-    assert len(read_file(path)) == 10 * 1024 * 1024
-    path.write_bytes(bytes(10 * 1024 * 1024 + 1))
+    path.write_bytes(bytes(100 * 1024 * 1024))
+    assert len(read_file(path)) == 100 * 1024 * 1024
+    path.write_bytes(bytes(100 * 1024 * 1024 + 1))
     with pytest.raises(TooLarge):
         read_file(path)
 
 
-def test_a_large_notebook_is_no_bomb_and_a_large_empty_one_is(tmp_path):
+def test_what_is_read_is_no_bomb_and_a_larger_empty_file_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(submissions, "LARGEST", 2 << 20)
     pictures = random.Random(1).randbytes(2 << 20)
     with zipfile.ZipFile(tmp_path / "class.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("Ada.ipynb", pictures)
-        archive.writestr("Bo.ipynb", bytes(2 << 20))  # a thousandth, packed
-        archive.writestr("Cy.ipynb", bytes(1 << 20))  # as densely packed, but small
+        archive.writestr("Bo.ipynb", bytes(3 << 20))  # a thousandth, packed
+        archive.writestr("Cy.ipynb", bytes(2 << 20))  # as densely packed: a line printed a million times
     with zipfile.ZipFile(tmp_path / "class.zip") as archive:
         found = {str(file.path): file for file in files_of_zip(archive)}
         assert {name: file.problem for name, file in found.items()} == {
