@@ -32,7 +32,14 @@ from subnorm_classroom.grading.running import NotebookLost, RemoteWorkers
 from subnorm_classroom.grading.sandbox import Limits, Sandbox
 from subnorm_classroom.grading.setting import Setting, choose_deadline, choose_release, choose_seed
 from subnorm_classroom.grading.submissions import Submission, file_names, read_all
-from subnorm_classroom.grading.summary import NO_SANDBOX, print_changes, print_class, print_progress, print_student
+from subnorm_classroom.grading.summary import (
+    NO_SANDBOX,
+    print_advice,
+    print_changes,
+    print_class,
+    print_progress,
+    print_student,
+)
 from subnorm_classroom.grading.versions import versions
 from subnorm_classroom.reports.marks import changes, find_student, marks_of_folder
 from subnorm_classroom.reports.publication import publish
@@ -146,7 +153,10 @@ def grade(
         self_test(box, setting, assignments, submissions)
         grading = Grading(setting, assignments, box, folder, again=only is not None, accept=accept)
         grade_all(grading, [one for one in submissions if only in (None, one.student)], jobs)
-        return 0 if publish_all(grading, submissions, only) else 1
+        if not publish_all(grading, submissions, only):
+            return 1
+        print_advice(submissions, read_records(out).values(), set_name, source if source.is_dir() else source.parent)
+        return 0
 
 
 def remote_workers(address: str, limits: Limits | None, hidden: list[Path]) -> AbstractContextManager[RemoteWorkers]:

@@ -69,7 +69,7 @@ def choose_seed(folder: Folder, given: int | None) -> int:
 def choose_deadline(folder: Folder, given: datetime | None) -> datetime | None:
     """The given deadline, or else that of an earlier run."""
     if given:
-        return given.astimezone()
+        return given if given.tzinfo else given.astimezone()
     return datetime.fromisoformat(folder.log["deadline"]) if folder.log.get("deadline") else None
 
 

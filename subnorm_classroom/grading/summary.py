@@ -2,11 +2,14 @@
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from subnorm_classroom.grading.lateness import NO_TIMES
+from subnorm_classroom.grading.submissions import COLUMNS, WHICH, Submission
 from subnorm_classroom.reports.marks import Marks, changes
-from subnorm_classroom.reports.records import Record, worth
+from subnorm_classroom.reports.records import Record, is_late, worth
+from subnorm_classroom.reports.tables import as_cell, as_csv
 from subnorm_classroom.text import counted
 from subnorm_lab.checks.exercise import OTHER, Exercise
 
@@ -52,6 +55,31 @@ def print_student(student: str, records: Sequence[Record]) -> None:
     print(f"{student}: {', '.join(r['exercise'] + ' ' + worth(r) for r in results)}")
 
 
+def print_advice(submissions: Sequence[Submission], records: Collection[Record], set_name: str, beside: Path) -> None:
+    """Print what a file beside the submissions would settle: which of several notebooks counts, and when each came.
+
+    Args:
+        submissions: the submissions that were graded.
+        records: the records of the class.
+        set_name: "ex02".
+        beside: the folder for these files.
+    """
+    several = {record["student"] for record in records if record["problem"] == "two_files"}
+    if rows := [
+        [as_cell(one.student), as_cell(str(file.shown))]
+        for one in submissions
+        if one.student in several
+        for file in one.notebooks(set_name)
+    ]:
+        print(f"  {len(several)} handed in several notebooks. Write the rows that count into {beside / WHICH}:")
+        print(as_csv([COLUMNS, *rows]), end="")
+    if unknown := sum(record["late"] == NO_TIMES for record in records):
+        print(
+            f"  {unknown} may be late: Moodle's zip holds no such times. Put the grading worksheet, downloaded in "
+            f"English, into {beside}, and run the same command again"
+        )
+
+
 def print_class(set_name: str, exercises: Sequence[Exercise], records: Sequence[Record], out: Path) -> None:
     """Print how many answers got which diagnosis, and what needs the teacher's attention."""
     named = {(ex.name, mistake.tag) for ex in exercises for mistake in ex.mistakes}
@@ -70,7 +98,7 @@ def print_class(set_name: str, exercises: Sequence[Exercise], records: Sequence[
         print(f"  {len(problems)} without a notebook to grade: {', '.join(problems[:NAMES_SHOWN])}{more}")
     if flagged := sum(bool(record["flags"]) for record in records):
         print(f"  {flagged} flagged for review: see flags in {out / 'totals.csv'}")
-    if late := sum(bool(record["late"]) for record in records):
+    if late := sum(is_late(record) for record in records):
         print(f"  {late} late: see late in {out / 'totals.csv'}")
     if by_hand := sum("by_hand" in r for record in records for r in record["results"]):
         print(f"  {counted(by_hand, 'mark')} set by hand: see {out / 'marks.csv'}")

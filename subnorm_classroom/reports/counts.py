@@ -16,7 +16,7 @@ from subnorm_classroom.grading.behaviour import Trace, alike
 from subnorm_classroom.grading.verdict import OURS, SAYS, UNKNOWN
 from subnorm_classroom.reports.beliefs import Belief
 from subnorm_classroom.reports.gradebook import Gradebook
-from subnorm_classroom.reports.records import Record, points
+from subnorm_classroom.reports.records import Record, is_late, points
 from subnorm_lab.checks import SETS
 from subnorm_lab.checks.exercise import OTHER, Exercise
 
@@ -101,7 +101,7 @@ class Sheet:
 
     @property
     def late(self) -> int:
-        return sum(bool(record.get("late")) for record, _ in self.records)
+        return sum(is_late(record) for record, _ in self.records)
 
 
 @dataclass

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from subnorm_classroom.errors import Refusal
-from subnorm_classroom.grading.submissions import CANVAS, MOODLE
+from subnorm_classroom.grading.layouts import CANVAS, MOODLE
 from subnorm_classroom.reports.records import Record
 
 
@@ -151,9 +151,7 @@ class Gradebook:
                 raise Refusal(f"line {line} of {self.table.path} has {wanted}. Download the file again")
 
     def one_row(self, rows: list[int]) -> int:
-        if len(rows) != 1:
-            raise UnmatchedStudent(f"{'no row' if not rows else f'{len(rows)} rows'} in {self.table.path.name}")
-        return rows[0]
+        return one_row(self.table, rows)
 
 
 class Moodle(Gradebook):
@@ -172,19 +170,7 @@ class Moodle(Gradebook):
             raise Refusal(f"right of the column {self.table.header[self.points]!r} in {path} there must be the maximum")
 
     def find(self, record: Record) -> int:
-        found = MOODLE.match(top(record))
-        if not found:
-            raise UnmatchedStudent("the submission has no name of Moodle's")
-        name, participant = found["who"].rsplit("_", 1)
-        rows = range(1, len(self.table.rows))
-        same = [row for row in rows if int(re.sub(r"\D", "", self.table.value(row, 0))) == int(participant)]
-        row = self.one_row(same)
-        shown = {letters(self.table.value(row, 1)), letters(re.sub(r"\d", "", self.table.value(row, 0)))}
-        if letters(name) not in shown:
-            raise UnmatchedStudent(
-                f"participant {participant} is {self.table.value(row, 1)} in {self.table.path.name}; a team?"
-            )
-        return row
+        return moodle_row(self.table, top(record))
 
     def students(self) -> list[int]:
         return list(range(1, len(self.table.rows)))
@@ -197,6 +183,26 @@ class Moodle(Gradebook):
         if locked in self.table.header and self.table.value(row, self.table.column(locked)) == "No":
             return "Moodle says that this grade cannot be changed"
         return ""
+
+
+def moodle_row(table: Table, name: str) -> int:
+    """The row of the student whose name Moodle gave to a file or folder, in a grading worksheet."""
+    found = MOODLE.match(name)
+    if not found:
+        raise UnmatchedStudent("the submission has no name of Moodle's")
+    who, participant = found["who"].rsplit("_", 1)
+    numbers = {row: re.sub(r"\D", "", table.value(row, 0)) for row in range(1, len(table.rows))}
+    row = one_row(table, [row for row, number in numbers.items() if number and int(number) == int(participant)])
+    shown = {letters(table.value(row, 1)), letters(re.sub(r"\d", "", table.value(row, 0)))}
+    if letters(who) not in shown:
+        raise UnmatchedStudent(f"participant {participant} is {table.value(row, 1)} in {table.path.name}; a team?")
+    return row
+
+
+def one_row(table: Table, rows: list[int]) -> int:
+    if len(rows) != 1:
+        raise UnmatchedStudent(f"{'no row' if not rows else f'{len(rows)} rows'} in {table.path.name}")
+    return rows[0]
 
 
 class Canvas(Gradebook):

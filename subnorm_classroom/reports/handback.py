@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from subnorm_classroom.errors import Refusal
 from subnorm_classroom.files import write
-from subnorm_classroom.grading.submissions import ANONYMOUS, CANVAS, MOODLE
+from subnorm_classroom.grading.layouts import ANONYMOUS, CANVAS, MOODLE
 from subnorm_classroom.grading.verdict import OURS
 from subnorm_classroom.reports.feedback import markdown, page
 from subnorm_classroom.reports.gradebook import PLATFORMS, Gradebook, UnmatchedStudent, first_name, number, top

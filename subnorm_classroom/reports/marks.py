@@ -58,7 +58,7 @@ def read_marks(path: Path, records: Iterable[Record], gone: list[list[str]] | No
     """
     marks: Marks = {}
     students = {record["student"]: record for record in records}
-    for number, row in read_rows(path).items():
+    for number, row in read_rows(path, COLUMNS).items():
         where = f"row {number} of {path}"
         try:
             new = marks_of(row, students)
@@ -76,8 +76,8 @@ def read_marks(path: Path, records: Iterable[Record], gone: list[list[str]] | No
     return marks
 
 
-def read_rows(path: Path) -> dict[int, list[str]]:
-    """The rows of a file of marks, by the numbers that a spreadsheet shows; none if there is no file."""
+def read_rows(path: Path, columns: Sequence[str]) -> dict[int, list[str]]:
+    """The rows of a teacher's file, by the numbers that a spreadsheet shows; none if there is no file."""
     if not path.exists():
         return {}
     try:
@@ -88,8 +88,8 @@ def read_rows(path: Path) -> dict[int, list[str]]:
         raise Refusal(f"{path} cannot be read: {error.strerror}. Allow yourself to read it") from error
     except (ValueError, csv.Error) as error:
         raise Refusal(f"{path} is not a CSV file in UTF-8: {error}. Save it as one") from error
-    if not rows or [name.strip().lower() for name in rows[0]] != COLUMNS:
-        raise Refusal(f"the first row of {path} must be {','.join(COLUMNS)}")
+    if not rows or [name.strip().lower() for name in rows[0]] != columns:
+        raise Refusal(f"the first row of {path} must be {','.join(columns)}")
     return {number: row for number, row in enumerate(rows[1:], 2) if any(cell.strip() for cell in row)}
 
 

@@ -14,6 +14,11 @@ def points(record: Record) -> tuple[float, float]:
     return sum(r["points"] for r in record["results"]), sum(r["max_points"] for r in record["results"])
 
 
+def is_late(record: Record) -> bool:
+    """Whether a hand-in came after the deadline, as far as anybody knows."""
+    return bool(record.get("late")) and not str(record["late"]).startswith("unknown")
+
+
 def worth(result: Record) -> str:
     """The mark of a result, and the reason for it."""
     reason = "by hand" if "by_hand" in result else result["diagnosis"]

@@ -15,8 +15,9 @@ from classroom.hand_ins import LAYER_NORM, MEAN_SQUARE, PATIENT, SET, contents, 
 
 from subnorm_classroom import __main__ as command_line
 from subnorm_classroom.grading import grade, judging, submissions, versions
+from subnorm_classroom.grading.archives import File, local_time
 from subnorm_classroom.grading.assignments import draw
-from subnorm_classroom.grading.submissions import File, Submission, read_all
+from subnorm_classroom.grading.submissions import Submission, read_all
 from subnorm_classroom.grading.summary import print_progress
 from subnorm_classroom.grading.verdict import share
 from subnorm_classroom.sheets import packing
@@ -201,6 +202,8 @@ def handed_in(*names, time=None, **notes):
          .replace(tzinfo=None)) + ".500000 UTC\n"), "0 min after the deadline, by nbgrader's timestamp"),
         (handed_in("ada/ex01/x.ipynb", time=DEADLINE + timedelta(minutes=1), timestamp_txt="yesterday"),
          f"1 min {BY_FILE}"),
+        (handed_in("ada_12_99_x.ipynb", time=DEADLINE + timedelta(days=9)), ""),  # when the zip was made
+        (handed_in("ada_LATE_12_text.html"), "marked late by Canvas"),
     ],
 )  # fmt: skip
 def test_lateness_is_read(submission, late):
@@ -227,7 +230,7 @@ def test_files_and_archives_have_their_times_and_an_impossible_one_is_none(tmp_p
     (tmp_path / "class/d.ipynb").write_text("{}")
     os.utime(tmp_path / "class/d.ipynb", (0, DEADLINE.timestamp()))
     assert [one.handed_in[0].time for one in read_all(tmp_path / "class")] == [DEADLINE]
-    assert submissions.local_time(lambda: datetime.fromtimestamp(1e17)) is None
+    assert local_time(lambda: datetime.fromtimestamp(1e17)) is None
 
 
 def test_lateness_is_reported_kept_and_costs_nothing(quick_set, room, tmp_path, capsys):

@@ -30,11 +30,13 @@ from classroom.hand_ins import (
 
 from subnorm_classroom.errors import Refusal
 from subnorm_classroom.files import write
-from subnorm_classroom.grading import grade, judging, submissions
+from subnorm_classroom.grading import archives, grade, judging, submissions
 from subnorm_classroom.grading import sandbox as sandboxes
+from subnorm_classroom.grading.archives import clean
 from subnorm_classroom.grading.assignments import draw
 from subnorm_classroom.grading.cells import BrokenNotebook, Cell, cells_of, flags_of, solution_of
-from subnorm_classroom.grading.submissions import NoSubmissions, clean, file_names, read_all
+from subnorm_classroom.grading.layouts import NoSubmissions
+from subnorm_classroom.grading.submissions import file_names, read_all
 from subnorm_classroom.grading.verdict import verdict
 from subnorm_lab.checks import SETS
 from subnorm_lab.checks.collect import Case, Outcome
@@ -467,7 +469,7 @@ def test_very_many_files_of_one_student_are_this_student_s_problem(tmp_path):
 def test_a_folder_around_the_whole_class_may_have_any_name(inside, students, tmp_path, capsys):
     write_zip(tmp_path / "download.zip", [(f"Grades 2026/{name}", b"1") for name in inside])
     assert [one.student for one in read_all(tmp_path / "download.zip")] == students
-    said = "All files are in the folder Grades 2026: treated as the class, not as one student.\n"
+    said = "Grades 2026: treated as the download of a class, not as one student.\n"
     assert capsys.readouterr().err == said * (len(students) > 1)
 
 
@@ -508,7 +510,7 @@ def test_a_student_s_zip_is_opened_and_one_inside_it_is_not(tmp_path):
 
 
 def test_a_header_that_lies_about_its_size_unpacks_no_more_than_a_notebook(tmp_path, monkeypatch):
-    monkeypatch.setattr(submissions, "LARGEST", 1000)
+    monkeypatch.setattr(archives, "LARGEST", 1000)
     write_zip(tmp_path / "a.zip", [("Ada.ipynb", bytes(range(250)) * 20)])
     assert read_all(tmp_path / "a.zip")[0].notebook("ex02")[2] == "too_large"
     data = (tmp_path / "a.zip").read_bytes()

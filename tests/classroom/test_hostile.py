@@ -219,7 +219,7 @@ def archives(folder):
     yield "absolute", [(str(folder / "climbed.ipynb"), sheet())]
     yield "windows", [("C:\\climbed.ipynb", sheet())]
     yield "linked", [("sheet.ipynb -> ", str(folder / "Ada.ipynb").encode())]
-    yield "many", [(f"{k}.txt", b"") for k in range(1100)]
+    yield "many", [(f"{k}.ipynb", b"") for k in range(1100)]
 
 
 @pytest.fixture(scope="module")
@@ -400,7 +400,9 @@ def overlapped(count):
 def test_an_archive_that_tells_the_same_bytes_many_times_is_not_unpacked(tmp_path, monkeypatch):
     """990 members of 10 MB would keep the grader busy for half a minute."""
     opened = []
-    monkeypatch.setattr(submissions, "read_member", lambda archive, info: opened.append(info) or b"")
+    monkeypatch.setattr(
+        "subnorm_classroom.grading.archives.read_member", lambda archive, info: opened.append(info) or b""
+    )
     (tmp_path / "Eve.zip").write_bytes(overlapped(990))
     (tmp_path / "class").mkdir()
     (tmp_path / "class/Eve.zip").write_bytes((tmp_path / "Eve.zip").read_bytes())

@@ -2,12 +2,12 @@
 
 import random
 import zipfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
-from subnorm_classroom.grading import submissions
-from subnorm_classroom.grading.submissions import File, TooLarge, files_of_zip, read_file, without_common_folder
+from subnorm_classroom.grading import archives
+from subnorm_classroom.grading.archives import TooLarge, files_of_zip, read_file
 from subnorm_classroom.grading.summary import print_class
 
 
@@ -21,7 +21,7 @@ def test_a_hundred_mebibytes_are_read_and_no_byte_more(tmp_path):
 
 
 def test_what_is_read_is_no_bomb_and_a_larger_empty_file_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(submissions, "LARGEST", 2 << 20)
+    monkeypatch.setattr(archives, "LARGEST", 2 << 20)
     pictures = random.Random(1).randbytes(2 << 20)
     with zipfile.ZipFile(tmp_path / "class.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("Ada.ipynb", pictures)
@@ -35,10 +35,6 @@ def test_what_is_read_is_no_bomb_and_a_larger_empty_file_is(tmp_path, monkeypatc
             "Cy.ipynb": "",
         }
         assert found["Ada.ipynb"].read() == pictures
-
-
-def test_a_file_named_as_the_folder_of_the_class_is_nobody_s():
-    assert without_common_folder([File(PurePosixPath("submitted"), bytes)], "class") == []
 
 
 def test_of_many_problems_twenty_are_named_and_the_rest_counted(capsys):
