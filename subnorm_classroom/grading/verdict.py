@@ -1,5 +1,6 @@
 """The diagnosis and feedback for an answer, in fixed sentences."""
 
+import difflib
 import re
 import threading
 import warnings
@@ -9,6 +10,7 @@ import numpy as np
 
 from subnorm_classroom.grading.cells import IMPORT, Cell, defines, longest
 from subnorm_classroom.grading.wire import NOT_HERE, PACKAGES
+from subnorm_lab.checks import SETS
 from subnorm_lab.checks.collect import UNSUPPORTED, Case, Outcome
 from subnorm_lab.checks.exercise import Exercise
 from subnorm_lab.checks.sentences import DIFFERENCES, SENTENCES
@@ -37,6 +39,9 @@ SAYS = SENTENCES | {
 #: diagnoses of a wrong answer that matches no named mistake
 UNKNOWN = (*DIFFERENCES, "error", "unreadable")
 OURS = ("needs_library", "no_reference")  # diagnoses that say nothing about the answer
+
+DEFINED = re.compile(r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)|^(\w+)[ \t]*=[^=]", re.MULTILINE)
+LINE = 60  # characters of a student's line that a sentence quotes
 
 JUDGING = threading.Lock()  # a check silences Python's warnings, which all threads share
 
@@ -92,24 +97,45 @@ def why_missing(
     name: str, reason: str, cells: Sequence[Cell], lost: Mapping[int, str], errors: Mapping[int, tuple[str, str]]
 ) -> tuple[str, str]:
     """(diagnosis, feedback to the student) for a missing answer, which a lost cell may explain."""
-    own = [cell.number for cell in cells if defines(name, cell)]
-    if reason == "missing":
-        for number in own:
-            if number in lost:
-                where = f"the cell that defines it ({number}, counting text cells)"
-                return lost[number], f"{where} was left out: {SAYS[lost[number]]}."
-        for number in own:
-            if number in errors:
-                where = f"the cell that defines it ({number}, counting text cells)"
-                error, module = errors[number]
-                return "cell_error", f"{where} raises {error}{no_module(module, cells)}."
-    return reason, f"{SAYS[reason]}."
+    own = [cell for cell in cells if defines(name, cell)]
+    if reason != "missing":
+        return reason, f"{SAYS[reason]}."
+    for cell in own:
+        if how := lost.get(cell.number):
+            return how, f"the cell that defines it, which begins with {begins(cell)}, was left out: {SAYS[how]}."
+    for cell in own:
+        if cell.number in errors:
+            error, module = errors[cell.number]
+            where = f"the cell that defines it, which begins with {begins(cell)},"
+            return "cell_error", f"{where} raises {error}{no_module(module, cells)}."
+    near = "" if own else near_name(name, cells)
+    return reason, f"{SAYS[reason]}" + (f"; rename `{near}` if that is your answer." if near else ".")
+
+
+def begins(cell: Cell) -> str:
+    """The first line of a cell, as code: JupyterLab shows no numbers of cells."""
+    lines = [line.strip() for line in cell.source.splitlines() if line.strip()]
+    line = "".join(c for c in lines[0] if c.isprintable() and c != "`") if lines else ""
+    return f"`{line[:LINE]}{'…' if len(line) > LINE else ''}`"
+
+
+def near_name(name: str, cells: Sequence[Cell]) -> str:
+    """A name that the cells define and that may be meant for an answer's, as layernorm for layer_norm; or none."""
+    answers = {ex.name for exercises in SETS.values() for ex in exercises}
+    plain = {
+        word.replace("_", "").lower(): word
+        for cell in cells
+        for found in DEFINED.findall(cell.source)
+        for word in found
+    }
+    mine = [key for key, word in plain.items() if word and word not in answers]
+    return next((plain[key] for key in difflib.get_close_matches(name.replace("_", "").lower(), mine, 1, 0.8)), "")
 
 
 def failed_imports(cells: Sequence[Cell], errors: Mapping[int, tuple[str, str]]) -> str:
     """The cells that failed to import a module, which may explain a NameError."""
-    known = {number: no_module(module, cells) for number, (_, module) in sorted(errors.items())}
-    return "".join(f" Cell {number} (counting text cells) failed{why}." for number, why in known.items() if why)
+    known = {cell: no_module(errors[cell.number][1], cells) for cell in cells if cell.number in errors}
+    return "".join(f" The cell that begins with {begins(cell)} failed{why}." for cell, why in known.items() if why)
 
 
 def no_module(name: str, cells: Sequence[Cell]) -> str:

@@ -29,8 +29,10 @@ SAYS = {  # the cell of layer_norm, its diagnosis, and the message
     "set": (BODY + "return {1, 2}", "error", f"on a (3, 8) batch, {UNSUPPORTED['set']}."),
     "bfloat16": (BODY + "import torch; return torch.ones(2).bfloat16()", "error", UNSUPPORTED["bfloat16"]),
     "module inside": (BODY + "import no_such", "error", "ModuleNotFoundError in line 2 of its cell: there is no"),
-    "module in its cell": (f"import no_such.part as p\n{LAYER_NORM}", "cell_error", "(2, counting text cells) raises "
-                           "ModuleNotFoundError: there is no module no_such here."),
+    "module in its cell": (f"import no_such.part as p\n{LAYER_NORM}", "cell_error", "it, which begins with `import "
+                           "no_such.part as p`, raises ModuleNotFoundError: there is no module no_such here."),
+    "a near name": (LAYER_NORM.replace("layer_norm", "LayerNorm"), "missing", "there is no function of this name; "
+                    "rename `LayerNorm` if that is your answer."),
     "the course": ("from subnorm.numpy import layer_norm", "cell_error", "subnorm is not available when answers"),
     "the course, as a name": (f"from subnorm import numpy as sn\n{LAYER_NORM}", "cell_error", "is not available"),
     "the course, inside": (BODY + "from subnorm import numpy as sn", "error", ": subnorm is not available when"),
@@ -38,8 +40,8 @@ SAYS = {  # the cell of layer_norm, its diagnosis, and the message
     "a chosen line": (CHOSEN_LINE, "error", "on a (3, 8) batch, it raises ValueError."),
     "a chosen module": (CHOSEN_MODULE, "error", "on a (3, 8) batch, it raises ModuleNotFoundError in line 2 of its "
                         "cell."),
-    "a name that failed": (BODY + "return no_such.sum(x)", "error", "Cell 1 (counting text cells) failed: there is no "
-                           "module no_such here."),
+    "a name that failed": (BODY + "return no_such.sum(x)", "error", "The cell that begins with `import numpy as np` "
+                           "failed: there is no module no_such here."),
 }  # fmt: skip
 
 
