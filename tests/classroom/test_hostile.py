@@ -201,7 +201,7 @@ def hand_ins(folder, out, port, name, outside):
     yield "wrong", "wrong.ipynb", notebook("print('my diary')"), "wrong_notebook", "wrong_notebook"
     yield "empty", "empty.ipynb", b"", "empty", "empty"
     yield "no cells", "no cells.ipynb", notebook(), "empty", "empty"
-    yield "large", "large.ipynb", b" " * (11 << 20), "too_large", "too_large"
+    yield "large", "large.ipynb", sheet(LAYER_NORM + "#" * (11 << 20)), "too_large", "too_large"
     yield "two", "two/a.ipynb", sheet(), "two_files", "two_files"
     yield "two", "two/b.ipynb", sheet(HALF), "two_files", "two_files"
     yield "twice the same", "twice the same/a.ipynb", sheet(), right, right
