@@ -1,5 +1,7 @@
 """Figures and proofs of deep dive 03b, BatchNorm, GroupNorm, InstanceNorm."""
 
+from functools import cache
+
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
@@ -42,10 +44,12 @@ def prove_turned_on_its_side(my_batch_norm, x, column):
     assert np.allclose(sn.batch_norm(tokens), turned, atol=1e-12, rtol=0)
     assert np.allclose(sn.batch_norm(x[:, None], eps=0)[:, 0], column, atol=1e-12, rtol=0)
     assert np.allclose(column, sn.layer_norm(x, eps=0), atol=1e-12, rtol=0)
-    return rng
 
 
 NORMS = {"LayerNorm": sn.layer_norm, "BatchNorm": sn.batch_norm}
+
+
+CHANGES = ("the other examples", "30 pads at the end", "the last token")
 
 
 def changed_batches(seed):
@@ -56,14 +60,10 @@ def changed_batches(seed):
     future = batch.copy()
     future[:, -1] += 5
     padded = np.concatenate([batch, np.zeros((4, 30, 16))], axis=1)
-    return batch, {
-        "the other examples": other,
-        "30 pads at the end": padded,
-        "the last token": future,
-    }
+    return batch, dict(zip(CHANGES, (other, padded, future), strict=True))
 
 
-def tabulate_what_a_token_can_see(largest_move):
+def tabulate_moves(largest_move):
     moved = {}  # (change, norm): the first token's largest move, for each seed
     for seed in range(5):
         batch, changed = changed_batches(seed)
@@ -71,15 +71,15 @@ def tabulate_what_a_token_can_see(largest_move):
             for name, norm in NORMS.items():
                 move = largest_move(norm, batch, after)
                 moved.setdefault((what, name), []).append(move)
-    rows = [[w, *(interval(moved[w, n]) for n in NORMS)] for w in changed]
+    rows = [[w, *(interval(moved[w, n]) for n in NORMS)] for w in CHANGES]
     table(["what changes", *NORMS], rows)
-    return moved, changed
+    return moved
 
 
-def prove_layer_norm_sees_itself(moved, changed):
+def prove_layer_norm_sees_itself(moved):
     """Prove claims 03b-layer-norm-sees-itself, 03b-leak-forward, 03b-padding, 03b-other-examples."""
-    assert all(max(moved[w, "LayerNorm"]) == 0 for w in changed)
-    assert all(min(moved[w, "BatchNorm"]) > 0.3 for w in changed)
+    assert all(max(moved[w, "LayerNorm"]) == 0 for w in CHANGES)
+    assert all(min(moved[w, "BatchNorm"]) > 0.3 for w in CHANGES)
 
 
 def prove_leak_gradient():
@@ -106,11 +106,19 @@ def prove_leak_gradient():
     table(["sequences of 10 tokens", *NORMS], rows)
 
 
-def prove_batch_of_one(refused, bn, two, rng):
+def prove_batch_of_one():
     """Prove claim 03b-batch-of-one."""
+    rng = np.random.default_rng(0)
+    bn = torch.nn.BatchNorm1d(16, dtype=torch.float64)
+    refused = False
+    try:
+        bn(torch.zeros(1, 16, dtype=torch.float64))
+    except ValueError:
+        refused = True
     assert refused
     assert bn(torch.zeros(2, 16, dtype=torch.float64)).shape == (2, 16)
 
+    two = sn.batch_norm(rng.standard_normal((1, 2, 16)), eps=0)
     assert np.allclose(np.abs(two), 1, atol=1e-9, rtol=0)
     ten = sn.batch_norm(rng.standard_normal((1, 10, 16)))
     assert np.abs(np.abs(ten) - 1).max() > 0.5  # ten rows: no such thing
@@ -118,8 +126,18 @@ def prove_batch_of_one(refused, bn, two, rng):
     assert (one_row == 1).all()
 
 
-def prove_running_averages(bn, running_mean, running_var, rows_in, in_evaluation, gap):
+def prove_running_averages():
     """Prove claims 03b-running-averages, 03b-two-functions."""
+    bn = torch.nn.BatchNorm1d(16, dtype=torch.float64)
+    running_mean, running_var = np.zeros(16), np.ones(16)
+    for seed in range(3):
+        rows_in = 2 + 3 * np.random.default_rng(seed).standard_normal((40, 16))
+        in_training = bn.train()(torch.from_numpy(rows_in)).detach()
+        running_mean = 0.9 * running_mean + 0.1 * rows_in.mean(0)
+        running_var = 0.9 * running_var + 0.1 * rows_in.var(0, ddof=1)
+    in_evaluation = bn.eval()(torch.from_numpy(rows_in)).detach()
+    gap = (in_training - in_evaluation).abs().max().item()
+
     ln = torch.nn.LayerNorm(16, dtype=torch.float64)
     assert np.allclose(bn.running_mean.numpy(), running_mean, atol=1e-12, rtol=0)
     assert np.allclose(bn.running_var.numpy(), running_var, atol=1e-12, rtol=0)
@@ -131,37 +149,42 @@ def prove_running_averages(bn, running_mean, running_var, rows_in, in_evaluation
     say("early_gap", gap, ".1f")
 
 
-def prepare_sizes():
-    sizes = np.array([4, 16, 64, 256, 1024])
-    noise = np.empty((5, len(sizes)))
+SIZES = np.array([4, 16, 64, 256, 1024])
+
+
+@cache
+def noise():
+    """How far one token's output is from that for the true statistics, shape (seeds, SIZES)."""
+    found = np.empty((5, len(SIZES)))
     for seed in range(5):
         draw = np.random.default_rng(seed)
         token = draw.standard_normal(64)  # the truth: mean 0, variance 1
-        for i, n in enumerate(sizes):
+        for i, n in enumerate(SIZES):
             errors = [
                 sn.batch_norm(np.vstack([token, draw.standard_normal((n - 1, 64))]))[0] - token for _ in range(10)
             ]
-            noise[seed, i] = np.sqrt(np.mean(np.square(errors)))
-    return sizes, noise
+            found[seed, i] = np.sqrt(np.mean(np.square(errors)))
+    return found
 
 
-def prove_noise(sizes, noise):
+def prove_noise():
     """Prove claim 03b-noise."""
-    slopes = np.array([np.polyfit(np.log(sizes), np.log(r), 1)[0] for r in noise])
+    slopes = np.array([np.polyfit(np.log(SIZES), np.log(r), 1)[0] for r in noise()])
     assert ((slopes > -0.6) & (slopes < -0.4)).all()
 
 
-def draw_how_noisy_a_batchs_statistics_are(sizes, noise):
+def draw_noise():
+    middle = noise().mean(0)
     fig, ax = plt.subplots(figsize=(6.4, 3.2))
-    ax.loglog(sizes, noise.T, "o", color=figures.ORANGE, markersize=4)
-    ax.loglog(sizes, noise.mean(0), color=figures.ORANGE, label="BatchNorm")
-    guide = noise.mean(0)[-1] * np.sqrt(sizes[-1] / sizes)
-    ax.loglog(sizes, guide, label="1/√n", **figures.LOOKS["theory"])
+    ax.loglog(SIZES, noise().T, "o", color=figures.ORANGE, markersize=4)
+    ax.loglog(SIZES, middle, color=figures.ORANGE, label="BatchNorm")
+    guide = middle[-1] * np.sqrt(SIZES[-1] / SIZES)
+    ax.loglog(SIZES, guide, label="1/√n", **figures.LOOKS["theory"])
     ax.set(
         xlabel="rows in the batch, n",
         ylabel="noise of one token's output",
-        xticks=sizes,
-        xticklabels=sizes,
+        xticks=SIZES,
+        xticklabels=SIZES,
         yticks=(levels := (0.05, 0.1, 0.2, 0.4)),
         yticklabels=levels,
     )
@@ -175,18 +198,14 @@ def draw_how_noisy_a_batchs_statistics_are(sizes, noise):
     )
 
 
-def prepare_record():
-    record = batch_norm_gap.recorded()
-    batch_sizes = record["batch_sizes"]
-    losses = record["losses"]  # norm: (seeds, batch sizes, 2)
-    gap = {n: losses[n][..., 1] - losses[n][..., 0] for n in losses}
-    versions = record["versions"]
-    print(f"measured {record['date']}, torch {versions['torch']}")
-    return record, batch_sizes, losses, gap
+def gaps(losses):
+    """Loss in evaluation mode less loss in training mode, {norm: (seeds, batch sizes)}."""
+    return {norm: both[..., 1] - both[..., 0] for norm, both in losses.items()}
 
 
-def prove_gap_at_one(gap):
+def prove_gap_at_one():
     """Prove claims 03b-gap-at-one, 03b-gap-beyond, 03b-layer-gap-zero."""
+    gap = gaps(batch_norm_gap.recorded()["losses"])
     assert gap["batch"].shape == (5, 5)
     assert (gap["layer"] == 0).all()
     assert gap["batch"][:, 0].min() > 0.02
@@ -196,11 +215,14 @@ def prove_gap_at_one(gap):
     assert (signs < 0).any()
 
 
-def draw_the_gap_after_training(losses, gap, batch_sizes):
+def draw_gap_after_training():
+    record = batch_norm_gap.recorded()
+    batch_sizes, losses = record["batch_sizes"], record["losses"]
+    print(f"measured {record['date']}, torch {record['versions']['torch']}")
     difference = losses["batch"][..., 1] - losses["layer"][..., 1]
     fig, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3.3))
     for ax, values, name in (
-        (left, gap["batch"], "BatchNorm, one seed"),
+        (left, gaps(losses)["batch"], "BatchNorm, one seed"),
         (right, difference, "one seed"),
     ):
         ax.semilogx(batch_sizes, values.T, "o", color=figures.ORANGE, markersize=4)
@@ -225,55 +247,67 @@ def draw_the_gap_after_training(losses, gap, batch_sizes):
     )
 
 
-def prove_worse_with_one(record):
-    """Prove claims 03b-worse-with-one, 03b-undecided-with-four."""
-    longer = record["longer"]
-    later = longer["losses"]  # norm: (seeds, 2 batch sizes, 2)
-    gap_later = later["batch"][..., 1] - later["batch"][..., 0]
+def tabulate_longer_runs():
+    longer = batch_norm_gap.recorded()["longer"]
+    gap = gaps(longer["losses"])["batch"]
     rows = []
     for i, size in enumerate(longer["batch_sizes"]):
-        mean, half = paired_interval(later["layer"][:, i, 1], later["batch"][:, i, 1])
-        gaps = f"{gap_later[:, i].min():+.2f} to {gap_later[:, i].max():+.2f}"
-        rows.append([size, gaps, f"{mean:+.3f} ± {half:.3f}"])
-        assert mean - half > 0 if size == 1 else mean - half < 0 < mean + half
+        mean, half = difference(longer["losses"], i)
+        rows.append([size, f"{gap[:, i].min():+.2f} to {gap[:, i].max():+.2f}", f"{mean:+.3f} ± {half:.3f}"])
     table(["sequences in a batch", "gap", "BatchNorm − LayerNorm, nats"], rows)
-    return longer, later, gap_later
 
 
-def prove_worse_with_one_2(later, longer, gap_later, gap):
+def difference(losses, i):
+    """BatchNorm's loss in evaluation less LayerNorm's at batch size i: the mean over pairs, and half its interval."""
+    return paired_interval(losses["layer"][:, i, 1], losses["batch"][:, i, 1])
+
+
+def prove_worse_with_one():
     """Prove claims 03b-worse-with-one, 03b-undecided-with-four."""
+    record = batch_norm_gap.recorded()
+    longer, later = record["longer"], record["longer"]["losses"]
+    assert longer["batch_sizes"] == [1, 4]
+    (with_one, half_one), (with_four, half_four) = difference(later, 0), difference(later, 1)
+    assert with_one - half_one > 0
+    assert with_four - half_four < 0 < with_four + half_four
     harm = later["batch"][:, 0, 1] - later["layer"][:, 0, 1]
     assert longer["steps"] == 600
     assert harm.min() > 0.05  # in every seed
     in_training = {n: later[n][:, 0, 0] for n in later}
     assert (in_training["batch"] < in_training["layer"]).all()
-    assert (gap_later[:, 0] > gap["batch"][:, 0]).all()
+    gap_later = gaps(later)["batch"]
+    assert (gap_later[:, 0] > gaps(record["losses"])["batch"][:, 0]).all()
     assert np.abs(gap_later[:, 1]).max() < 0.03
     say("harm_low", harm.min(), ".2f", noise=1e-3)
     say("harm_high", harm.max(), ".2f", noise=1e-3)
 
 
-def prove_not_worse_here(batch_sizes, losses):
-    """Prove claim 03b-not-worse-here."""
+def tabulate_differences():
+    record = batch_norm_gap.recorded()
     rows = []
-    for i, size in enumerate(batch_sizes):
-        mean, half = paired_interval(losses["layer"][:, i, 1], losses["batch"][:, i, 1])
+    for i, size in enumerate(record["batch_sizes"]):
+        mean, half = difference(record["losses"], i)
         rows.append([size, f"{mean:+.3f} ± {half:.3f}"])
-        assert mean - half < 0  # nowhere does the interval lie above 0
     table(["sequences in a batch", "BatchNorm − LayerNorm, nats"], rows)
-    return mean, half
 
 
-def prove_not_worse_here_2(mean, half):
+def prove_not_worse_here():
     """Prove claim 03b-not-worse-here."""
-    assert mean + half < 0  # at 32, the last one, it lies below
+    record = batch_norm_gap.recorded()
+    ends = []
+    for i in range(len(record["batch_sizes"])):
+        mean, half = difference(record["losses"], i)
+        assert mean - half < 0  # nowhere does the interval lie above 0
+        ends.append(mean + half)
+    assert ends[-1] < 0  # with 32 sequences, the last, it lies below
 
 
-def show_what_these_runs_can_tell_and_what_larger_studies_say(losses, batch_sizes):
+def train_two_points_again():
+    record = batch_norm_gap.recorded()
     for norm in batch_norm_gap.NORMS:
         for size in (1, 4):
             again = batch_norm_gap.held_back(norm, size, seed=0)
-            kept = losses[norm][0, batch_sizes.index(size)]
+            kept = record["losses"][norm][0, record["batch_sizes"].index(size)]
             assert np.abs(again - kept).max() < 1e-3
             print(f"{norm:5} {size}: as on record")
 
@@ -284,38 +318,38 @@ def prove_row_buffers(bn_buffers, ln_buffers):
     assert not ln_buffers
 
 
-def prove_group_norm(rng, group_norm):
+IMAGES = np.random.default_rng(0).standard_normal((2, 8, 10))  # (N, C, L)
+
+
+def prove_group_norm(group_norm):
     """Prove claim 03b-group-norm."""
-    images = rng.standard_normal((2, 8, 10))  # (N, C, L)
     for groups in (1, 2, 4, 8):
-        expected = F.group_norm(torch.from_numpy(images), groups).numpy()
-        assert np.allclose(group_norm(images, groups), expected, atol=1e-12, rtol=0)
-    return images
+        expected = F.group_norm(torch.from_numpy(IMAGES), groups).numpy()
+        assert np.allclose(group_norm(IMAGES, groups), expected, atol=1e-12, rtol=0)
 
 
-def prove_one_group(images):
+def prove_one_group():
     """Prove claims 03b-one-group, 03b-group-of-a-token."""
-    tensor = torch.from_numpy(images)
+    tensor = torch.from_numpy(IMAGES)
     one_group = F.group_norm(tensor, 1).numpy()
     whole_example = F.layer_norm(tensor, (8, 10)).numpy()
-    each_token = sn.layer_norm(images.transpose(0, 2, 1)).transpose(0, 2, 1)
+    each_token = sn.layer_norm(IMAGES.transpose(0, 2, 1)).transpose(0, 2, 1)
     assert np.allclose(one_group, whole_example, atol=1e-12, rtol=0)
     assert np.abs(one_group - each_token).max() > 0.1
 
-    per_token = images.transpose(0, 2, 1).reshape(-1, 8)  # (N * L, C)
+    per_token = IMAGES.transpose(0, 2, 1).reshape(-1, 8)  # (N * L, C)
     as_tokens = F.group_norm(torch.from_numpy(per_token), 1).numpy()
     assert np.allclose(as_tokens, sn.layer_norm(per_token), atol=1e-12, rtol=0)
-    return tensor
 
 
-def prove_instance_norm(instance_norm, tensor, images, group_norm):
+def prove_instance_norm(instance_norm, group_norm):
     """Prove claim 03b-instance-norm."""
-    expected = F.instance_norm(tensor).numpy()
-    assert np.allclose(instance_norm(images), expected, atol=1e-12, rtol=0)
-    assert np.allclose(instance_norm(images), group_norm(images, 8), atol=1e-12, rtol=0)
+    expected = F.instance_norm(torch.from_numpy(IMAGES)).numpy()
+    assert np.allclose(instance_norm(IMAGES), expected, atol=1e-12, rtol=0)
+    assert np.allclose(instance_norm(IMAGES), group_norm(IMAGES, 8), atol=1e-12, rtol=0)
 
 
-def tabulate_instancenorm_in_five_lines(group_norm, instance_norm):
+def tabulate_who_sees_the_future(group_norm, instance_norm):
     four = {
         "LayerNorm, each token": lambda x: sn.layer_norm(x.transpose(0, 2, 1)),
         "BatchNorm": lambda x: sn.batch_norm(x.transpose(0, 2, 1)),
