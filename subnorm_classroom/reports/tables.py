@@ -8,6 +8,8 @@ from typing import Any
 
 from subnorm_classroom.reports.records import Record, points
 
+SIGNS = "=+-@\N{MINUS SIGN}"  # a formula begins with one, in any of their Unicode forms
+
 
 def answers_table(records: Sequence[Record]) -> str:
     """One line for each student and exercise; the last column is there if students have variants of their own."""
@@ -40,12 +42,40 @@ def as_csv(rows: Sequence[Sequence[Any]]) -> str:
 
 
 def as_cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula; some also accept a full-width sign, or a leading space."""
-    begins = unicodedata.normalize("NFKC", text).strip()[:1]
-    return f"'{text}" if begins and begins in "=+-@" else text
+    """A text that no spreadsheet takes for a formula, whatever separator it reads the file with.
+
+    A `'` before a sign makes a text of what follows. `from_cell` takes it away.
+    """
+    signs = formulas(text)
+    return "".join(f"'{c}" if k in signs else c for k, c in enumerate(text))
 
 
 def from_cell(text: str) -> str:
     """The text of a cell that `as_cell` made."""
-    bare = text.removeprefix("'")
-    return bare if as_cell(bare) == text else text
+    added = {k - 1 for k in formulas(text) if k and text[k - 1] == "'"}
+    return "".join(c for k, c in enumerate(text) if k not in added)
+
+
+def formulas(text: str) -> set[int]:
+    """Where a spreadsheet may see the beginning of a formula: at a sign that begins a cell.
+
+    A cell begins with the text, and after everything that may separate two: after any character but letters and digits,
+    and after a space. Spaces, quotes and what nobody sees may be before the sign. A sign between two spaces, as in
+    "late - by mail", is no formula: where a space separates cells, it is a cell of its own.
+    """
+    found: set[int] = set()
+    may_begin = spaced = True
+    for k, c in enumerate(text):
+        kind = unicodedata.category(c)
+        if unicodedata.normalize("NFKC", c)[0] in SIGNS:
+            alone = not text[k + 1 : k + 2].strip()
+            if may_begin or (spaced and not alone):
+                found.add(k)
+            may_begin = spaced = False
+        elif kind == "Zs":
+            spaced = True
+        elif kind[0] in "LNM" or c == "_":
+            may_begin = spaced = False
+        elif c not in "'\"" and kind != "Cf":
+            may_begin = True
+    return found

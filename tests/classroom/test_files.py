@@ -1,10 +1,16 @@
 """The files that commands write, without grading anything."""
 
+import contextlib
+import csv
+import io
 import re
+import unicodedata
+
+import pytest
 
 from subnorm_classroom.files import as_json, read_json
 from subnorm_classroom.grading.sandbox import COURSE
-from subnorm_classroom.reports.tables import answers_table, as_cell, from_cell, totals_table
+from subnorm_classroom.reports.tables import answers_table, as_cell, as_csv, from_cell, totals_table
 from subnorm_classroom.text import as_markdown, counted
 
 
@@ -45,10 +51,49 @@ def test_the_column_of_variants_is_there_if_a_student_has_one():
     )
 
 
-def test_a_cell_is_no_formula_and_comes_back_as_it_was():
-    for text, cell in (("=1", "'=1"), (" -1", "' -1"), ("\uff0b1", "'\uff0b1"), ("'quoted", "'quoted"), ("", "")):
-        assert as_cell(text) == cell
-        assert from_cell(cell) == text
+SIGN = set("=+-@\N{MINUS SIGN}")
+ODD = [
+    "=1", "x;=1+1", "x\t=1", "a\n\n +1", "a\u2028-1", "x|@f", "x, -1", 'x;"=1', "x;'=1", "'=1", "''=1", "\ufeff=1",
+    "x :=1", "\uff1d1", "x;\ufe63 1", "\u207b1", "x;\u200b=1", "x (=1)", "a -1 b", "=", "x;=", "x/=1", "==1", ";;=1",
+    "\x00=1",
+]  # fmt: skip
+PLAIN = [
+    "Anne-Marie O'Neil_12", "late - by mail", "Zoe\u0308-Ann", "李-小龍", "a+b=c", "me@there.edu", "'quoted", "f(x)", "",
+]  # fmt: skip
+
+
+def cells_as_read(line, separator):
+    """The cells of a line, by a reader that knows quotes and one that does not; spaces, quotes and what nobody sees
+    are skipped at their beginning.
+    """
+    unseen = "".join(map(chr, range(33))) + '"\u200b\ufeff\xa0'
+    for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):
+        with contextlib.suppress(csv.Error):
+            for row in csv.reader(io.StringIO(line.replace("\0", " ")), delimiter=separator, quoting=quoting):
+                yield from (unicodedata.normalize("NFKC", cell.strip(unseen)) for cell in row)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|", ":", " ", "/", "(", "^"])
+@pytest.mark.parametrize("text", [*ODD, *PLAIN])
+def test_no_cell_is_a_formula_whatever_separates_cells(text, separator):
+    line = as_csv([["1", as_cell(text), as_cell("x"), as_cell(text)]])
+    found = [cell for cell in cells_as_read(line, separator) if cell[:1] in SIGN]
+    assert [cell for cell in found if cell not in SIGN] == []
+
+
+@pytest.mark.parametrize("text", [*ODD, *PLAIN])
+def test_a_cell_comes_back_as_it_was(text):
+    assert from_cell(as_cell(text)) == text
+    assert from_cell(as_cell(as_cell(text))) == as_cell(text)
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_a_plain_name_or_reason_stays_as_it_is(text):
+    assert as_cell(text) == text
+
+
+def test_a_formula_is_a_text_that_people_can_read():
+    assert [as_cell(text) for text in ("=1", " -1", "x;=1+1", "a\t@b")] == ["'=1", " '-1", "x;'=1+1", "a\t'@b"]
 
 
 def test_every_file_is_written_whole_or_not_at_all():
