@@ -41,13 +41,14 @@ from subnorm_classroom.grading.summary import (
     print_student,
 )
 from subnorm_classroom.grading.versions import versions
+from subnorm_classroom.reports import overview
 from subnorm_classroom.reports.marks import changes, find_student, marks_of_folder
 from subnorm_classroom.reports.publication import publish
 from subnorm_classroom.reports.records import Record, read_records
 from subnorm_classroom.sheets.variants import asks_for_variants, foreign
 from subnorm_lab.checks import SETS
 
-HELP = "run the notebooks that students handed in, and write grades.csv"
+HELP = "run the notebooks that students handed in; write the grades, the feedback and an overview"
 NOTES = ("timestamp.txt", "submission_secret.txt")  # of nbgrader, which needs both to hand feedback back
 
 
@@ -103,8 +104,8 @@ def grade(
     Args:
         set_name: "ex02".
         source: a folder, or a zip from a learning platform.
-        out: the folder for grades.csv, totals.csv, log.json, feedback/, answers/, students/; its marks.csv is the
-            teacher's.
+        out: the folder for grades.csv, totals.csv, overview.html, log.json, feedback/, answers/, students/; its
+            marks.csv is the teacher's.
         seed: draws the inputs; None takes that of an earlier run, or makes one.
         sandbox: False runs the submissions without isolation.
         jobs: how many to run at the same time; None for one per processor.
@@ -325,6 +326,8 @@ def publish_all(grading: Grading, submissions: Sequence[Submission], only: str |
         print_student(only, records)
     else:
         print_class(setting.set_name, exercises, records, out)
+    if overview.is_possible():
+        (overview.write_page if only else overview.overview)([out])
     if gone:
         print(f"  removed, because they are no longer among the submissions: {', '.join(gone)}")
     return True

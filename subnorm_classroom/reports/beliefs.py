@@ -16,6 +16,7 @@ from pathlib import Path
 from subnorm_classroom.errors import Refusal
 from subnorm_classroom.grading.sandbox import COURSE
 
+PAGE = "book/teaching.md"
 ENTRY = re.compile(r"^\*\*(\".*\")\*\*.*\n: ((?:.*\n)(?:  .*\n)*)", re.MULTILINE)
 SECTION = re.compile(r'Read\s+"\[\]\(\.\./(notebooks/[\w/-]+)\.ipynb#([^)\s]+)\)"')
 RETURNS = re.compile(
@@ -55,7 +56,7 @@ def read(course: Path = COURSE) -> list[Belief]:
     Raises:
         Refusal: without a checkout of the course, or if an entry cannot be read.
     """
-    lessons = re.findall(r"^## (ex\d\d) · .*\n((?:(?!## ).*\n)*)", text_of(course / "book/teaching.md"), re.MULTILINE)
+    lessons = re.findall(r"^## (ex\d\d) · .*\n((?:(?!## ).*\n)*)", text_of(course / PAGE), re.MULTILINE)
     return [belief(sheet, text, body, course) for sheet, lesson in lessons for text, body in ENTRY.findall(lesson)]
 
 

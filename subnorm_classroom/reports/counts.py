@@ -6,7 +6,7 @@ grade counts in no exercise.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ class Answers:
         kind: "named", "unknown" or "none".
         tag: the diagnosis.
         says: a sentence on what they do.
-        students: how many.
+        who: the numbers of their hand-ins in the sheet.
         lost: their lost points.
         example: the file of one of them, which the page does not show.
     """
@@ -45,10 +45,14 @@ class Answers:
     kind: str
     tag: str
     says: str
-    students: int = 0
+    who: set[int] = field(default_factory=set)
     lost: float = 0
     example: str = ""
     does: tuple[int, Sequence[Trace]] = (0, ())  # of the first one: the seed of its inputs, and its traces
+
+    @property
+    def students(self) -> int:
+        return len(self.who)
 
 
 @dataclass
@@ -106,11 +110,12 @@ class Sheet:
 
 @dataclass
 class Topic:
-    """Something to teach: a belief, or a named mistake behind which the teacher's page has no belief."""
+    """Something to teach: a belief, a named mistake behind which the teacher's page has none, or no result."""
 
     belief: Belief | None
     tag: str
     sheet: str
+    kind: str = "named"
     said: Counter[tuple[str, str]] = field(default_factory=Counter)  # (exercise, sentence): how many answers
     chapters: set[str] = field(default_factory=set)  # of the exercises: "03-layer-normalization"
     students: dict[str, set[int]] = field(default_factory=dict)  # by sheet
@@ -125,13 +130,13 @@ def questions_of(sheet: Sheet) -> list[Question]:
     """The exercises of a sheet, in its order."""
     known = {ex.name: ex for ex in SETS[sheet.name]}
     found: dict[str, Question] = {}
-    for record, seed in sheet.records:
+    for k, (record, seed) in enumerate(sheet.records):
         for r in record["results"]:
             if r["exercise"] not in known:
                 raise Refusal(f"{sheet.name} has no exercise {r['exercise']} in this version; grade it again")
             question = found.setdefault(r["exercise"], Question(known[r["exercise"]]))
             if counts(record, r):
-                count(question, r, seed, record)
+                count(question, r, seed, record, k)
     return sorted(found.values(), key=lambda question: question.exercise.number)
 
 
@@ -140,7 +145,7 @@ def counts(record: Record, result: Record) -> bool:
     return not record["problem"] or ("by_hand" in result and points(record)[0] > 0)
 
 
-def count(question: Question, r: Record, seed: int, record: Record) -> None:
+def count(question: Question, r: Record, seed: int, record: Record, k: int) -> None:
     """Add one result to an exercise."""
     question.by_hand += "by_hand" in r
     if r["points"] == r["max_points"]:
@@ -154,7 +159,7 @@ def count(question: Question, r: Record, seed: int, record: Record) -> None:
     if same is None:
         question.answers.append(one)
         same = one
-    same.students += 1
+    same.who.add(k)
     same.lost += r["max_points"] - r["points"]
     question.lost += r["max_points"] - r["points"]
 
@@ -195,60 +200,59 @@ def together(group: Answers, one: Answers) -> bool:
     return seed == other and len(does) == len(results) and all(map(alike, does, results))
 
 
-def mistakes(sheet: Sheet) -> Iterable[tuple[int, Exercise, str, float]]:
-    """(number of the hand-in, exercise, named mistake, lost points) of each named mistake."""
-    known = {ex.name: ex for ex in SETS[sheet.name]}
-    for k, (record, _) in enumerate(sheet.records):
-        for r in record["results"]:
-            exercise, lost = known[r["exercise"]], r["max_points"] - r["points"]
-            if lost and counts(record, r) and any(mistake.tag == r["diagnosis"] for mistake in exercise.mistakes):
-                yield k, exercise, r["diagnosis"], lost
+Questions = dict[str, list[Question]]  # the exercises of each sheet, by its name
 
 
-def says(exercise: Exercise, tag: str) -> str:
-    return next(mistake.says for mistake in exercise.mistakes if mistake.tag == tag)
+def groups(questions: Questions, *kinds: str) -> Iterator[tuple[str, Exercise, Answers]]:
+    """(sheet, exercise, answers) of all groups of wrong answers of some kinds."""
+    for sheet, found in questions.items():
+        for question in found:
+            for kind in kinds:
+                yield from ((sheet, question.exercise, answers) for answers in question.of(kind))
 
 
-def topics(sheets: Sequence[Sheet], known: Sequence[Belief]) -> list[Topic]:
-    """What to teach, by lost points. Each mistake counts once: for the belief of its own sheet, or else of another."""
+def topics(questions: Questions, known: Sequence[Belief]) -> list[Topic]:
+    """What to teach, by lost points. Each mistake counts once: for the belief of its own sheet, or else of another.
+
+    What has no result, as what is not done, is one topic for each reason.
+    """
     found: dict[tuple[str, str], Topic] = {}
-    for sheet in sheets:
-        for k, exercise, tag, lost in mistakes(sheet):
+    for sheet, exercise, answers in groups(questions, "named", "none"):
+        tag = answers.tag
+        if answers.kind == "named":
             own = [one for one in known if (exercise.name, tag) in one.catches]
-            behind = next(iter(own or [one for one in known if one.behind(sheet.name, exercise.name, tag)]), None)
-            key = (behind.sheet, behind.text) if behind else (sheet.name, tag)
-            note(found.setdefault(key, Topic(behind, tag, sheet.name)), sheet, k, exercise, tag, lost)
+            behind = next(iter(own or [one for one in known if one.behind(sheet, exercise.name, tag)]), None)
+            key = (behind.sheet, behind.text) if behind else (sheet, tag)
+            note(found.setdefault(key, Topic(behind, tag, sheet)), sheet, exercise, answers)
+        elif tag != BY_HAND:
+            note(found.setdefault(("", tag), Topic(None, tag, "", "none")), sheet, exercise, answers)
     return sorted(found.values(), key=lambda topic: (-topic.lost, -topic.many, topic.sheet, topic.tag))
 
 
-def returning(sheets: Sequence[Sheet], known: Sequence[Belief]) -> list[Topic]:
+def returning(questions: Questions, known: Sequence[Belief]) -> list[Topic]:
     """Beliefs behind mistakes in more than one sheet, and other mistakes of one name and nearly the same words."""
     by_belief = [Topic(one, "", one.sheet) for one in known]
     others: list[Topic] = []
-    for sheet in sheets:
-        for k, exercise, tag, lost in mistakes(sheet):
-            behind = [
-                topic for topic in by_belief if topic.belief and topic.belief.behind(sheet.name, exercise.name, tag)
-            ]
+    for sheet, exercise, answers in groups(questions, "named"):
+        tag = answers.tag
+        behind = [topic for topic in by_belief if topic.belief and topic.belief.behind(sheet, exercise.name, tag)]
+        if not behind:
+            same = (one for one in others if one.tag == tag and any(same_words(s, answers.says) for _, s in one.said))
+            behind = list(same)[:1]
             if not behind:
-                words = says(exercise, tag)
-                behind = [one for one in others if one.tag == tag and any(same_words(s, words) for _, s in one.said)][
-                    :1
-                ]
-                if not behind:
-                    others.append(Topic(None, tag, sheet.name))
-                    behind = others[-1:]
-            for topic in behind:
-                note(topic, sheet, k, exercise, tag, lost)
+                others.append(Topic(None, tag, sheet))
+                behind = others[-1:]
+        for topic in behind:
+            note(topic, sheet, exercise, answers)
     found = [topic for topic in by_belief + others if len(topic.students) > 1]
     return sorted(found, key=lambda topic: (-topic.many, topic.sheet, topic.tag))
 
 
-def note(topic: Topic, sheet: Sheet, k: int, exercise: Exercise, tag: str, lost: float) -> None:
-    topic.students.setdefault(sheet.name, set()).add(k)
-    topic.said[exercise.name, says(exercise, tag)] += 1
+def note(topic: Topic, sheet: str, exercise: Exercise, answers: Answers) -> None:
+    topic.students[sheet] = topic.students.get(sheet, set()) | answers.who
+    topic.said[exercise.name, answers.says] += answers.students
     topic.chapters.add(exercise.chapter)
-    topic.lost += lost
+    topic.lost += answers.lost
 
 
 def same_words(one: str, other: str) -> bool:

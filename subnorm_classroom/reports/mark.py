@@ -1,11 +1,13 @@
-"""The command ``mark``: set marks by hand, and write the tables and feedback again."""
+"""The command ``mark``: set marks by hand, and write the tables, the feedback and the overview again."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from subnorm_classroom.errors import Refusal
 from subnorm_classroom.files import write
+from subnorm_classroom.reports import overview
 from subnorm_classroom.reports.marks import COLUMNS, marks_of, read_marks
 from subnorm_classroom.reports.publication import publish
 from subnorm_classroom.reports.records import points, read_grades
@@ -32,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def mark(out: Path, given: Sequence[str] | Path) -> int:
-    """Set marks by hand, and write the tables and feedback again; return 0.
+    """Set marks by hand, and write the tables, the feedback and the overview again; return 0.
 
     Args:
         out: the folder of the grades.
@@ -58,4 +60,9 @@ def mark(out: Path, given: Sequence[str] | Path) -> int:
             total, most = points(record)
             print(f"{record['student']}: {', '.join(mine)}; now {total:g} of {most:g} points")
     print(f"{counted(len(new), 'mark')} set by hand in {path}")
+    if overview.is_possible():
+        try:
+            overview.write_page([out])
+        except Refusal as error:  # the marks are set all the same
+            print(f"mark: the overview is as before: {error}", file=sys.stderr)
     return 0

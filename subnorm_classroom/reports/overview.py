@@ -11,11 +11,12 @@ from subnorm_classroom.errors import Refusal
 from subnorm_classroom.files import read_json, write
 from subnorm_classroom.grading.sandbox import COURSE
 from subnorm_classroom.reports import beliefs
-from subnorm_classroom.reports.counts import Sheet, questions_of, returning, topics
+from subnorm_classroom.reports.counts import Questions, Sheet, questions_of, returning, topics
 from subnorm_classroom.reports.gradebook import PLATFORMS, Gradebook, UnmatchedStudent
 from subnorm_classroom.reports.marks import marks_of_folder, with_marks
 from subnorm_classroom.reports.overview_page import page
 from subnorm_classroom.reports.records import Record, read_grades
+from subnorm_classroom.text import counted
 from subnorm_lab.checks import SETS
 
 HELP = "write a page on what the class has not understood, without names"
@@ -24,7 +25,7 @@ SHOWN = 2  # unknown answers to an exercise whose files the command names
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("grades", type=Path, nargs="+", help="folders that grade wrote, of one or more sheets")
-    parser.add_argument("-o", "--out", type=Path, default=Path("overview.html"), help="default: overview.html")
+    parser.add_argument("-o", "--out", type=Path, help="the page (default: overview… in the last of these folders)")
     parser.add_argument(
         "--gradebook", type=Path, action="append", default=[], help="a platform's CSV file, to count who is missing"
     )
@@ -38,16 +39,33 @@ def run(options: argparse.Namespace) -> int:
 
 def overview(
     graded: Sequence[Path],
-    out: Path,
+    out: Path | None = None,
     gradebooks: Sequence[Path] = (),
     column: str | None = None,
     book: str | None = None,
 ) -> int:
-    """Write the page; return 0.
+    """Write the page, and print where it is and what to look at; return 0. The arguments are those of `write_page`."""
+    out, questions, many = write_page(graded, out, gradebooks, column, book)
+    print(f"{out}: {', '.join(questions)}, {counted(many, 'hand-in')}")
+    for name, found in questions.items():
+        for question in found:
+            for k, answers in enumerate(question.of("unknown")[:SHOWN], 1):
+                print(f"  {name} {question.exercise.name}, unknown {k}: one is {answers.example}")
+    return 0
+
+
+def write_page(
+    graded: Sequence[Path],
+    out: Path | None = None,
+    gradebooks: Sequence[Path] = (),
+    column: str | None = None,
+    book: str | None = None,
+) -> tuple[Path, Questions, int]:
+    """Write the page; return its path, the exercises on it, and the number of hand-ins.
 
     Args:
         graded: folders that `grade` wrote; those of one sheet count as one class.
-        out: the page.
+        out: the page; None for one in the last folder, where git ignores it.
         gradebooks: the platform's CSV files, one for all folders or one for each; they tell who did not hand in.
         column: title of the gradebook's column for the points; None for the usual one.
         book: address or folder of the built book, for the links; None for that of this checkout.
@@ -63,15 +81,16 @@ def overview(
         add(folder, gradebook, column, sheets)
     ordered = [sheets[name] for name in sorted(sheets)]
     questions = {sheet.name: questions_of(sheet) for sheet in ordered}
+    out = out or graded[-1] / f"overview{'-'.join(['', *questions]) if len(questions) > 1 else ''}.html"
     known = beliefs.read()
-    to_teach, again = topics(ordered, known), returning(ordered, known)
+    to_teach, again = topics(questions, known), returning(questions, known)
     write(out, page(ordered, questions, to_teach, again, link_base(book, out)))
-    print(f"{out}: {', '.join(questions)}, {sum(len(sheet.records) for sheet in ordered)} hand-ins")
-    for name, found in questions.items():
-        for question in found:
-            for k, answers in enumerate(question.of("unknown")[:SHOWN], 1):
-                print(f"  {name} {question.exercise.name}, unknown {k}: one is {answers.example}")
-    return 0
+    return out, questions, sum(len(sheet.records) for sheet in ordered)
+
+
+def is_possible() -> bool:
+    """Whether this is a checkout of the course, which has the page that knows the beliefs."""
+    return (COURSE / beliefs.PAGE).is_file()
 
 
 def add(folder: Path, gradebook: Path | None, column: str | None, sheets: dict[str, Sheet]) -> None:

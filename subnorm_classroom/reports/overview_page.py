@@ -142,26 +142,36 @@ def teach(
     """What to teach tomorrow."""
     lost = sum(question.lost for found in questions.values() for question in found)
     yield "<h2>Teach this tomorrow</h2>"
-    if not topics:
-        yield "<p>No named mistake cost a point.</p>"
-        return
-    yield "<ol>"
-    for topic in topics[:TOPICS]:
-        who = ", ".join(
-            f"{of(many, all_)} students{where} {percent(many, all_)}" for many, all_, where in of_each(topic, sheets)
-        )
-        yield f"<li><strong>{name(topic)}</strong>{bar([(topic.lost, 'named')], lost)}"
-        yield f"<p>{who}; {of(topic.lost, lost)} lost points {percent(topic.lost, lost)}.</p>"
-        for (ex, says), _ in topic.said.most_common(2):
-            yield f"<p><code>{ex}</code>: {as_html(says)}</p>"
-        yield f"<p>{links(topic, base)}</p>"
-        yield "</li>"
-    yield "</ol>"
-    named = sum(topic.lost for topic in topics)
+    if shared := [topic for topic in topics if topic.many > 1]:
+        yield from ("<ol>", *(headline(topic, sheets, lost, base) for topic in shared[:TOPICS]), "</ol>")
+    else:
+        yield f"<p>{'Nothing cost more than one student a point' if lost else 'No answer lost a point'}.</p>"
+    named = sum(topic.lost for topic in topics if topic.kind == "named")
     yield (
         f'<p class="quiet">Named mistakes cost {g(named)} of {g(lost)} lost points. A mistake suggests a belief; it '
         "does not prove it. Ask before you explain.</p>"
     )
+
+
+def headline(topic: Topic, sheets: Sequence[Sheet], lost: float, base: str) -> str:
+    """What to teach first, second and third."""
+    who = ", ".join(
+        f"{of(many, all_)} students{where} {percent(many, all_)}" for many, all_, where in of_each(topic, sheets)
+    )
+    cost = f"{who}; {of(topic.lost, lost)} lost points {percent(topic.lost, lost)}."
+    head = f"<strong>{name(topic)}</strong>{bar([(topic.lost, topic.kind)], lost)}"
+    return f"<li>{head}<p>{cost}</p>{''.join(said(topic))}<p>{links(topic, base)}</p></li>"
+
+
+def said(topic: Topic) -> Iterator[str]:
+    """Where it shows: two mistakes with their sentences; or the exercises, where all have the same."""
+    if topic.kind == "named":
+        for (ex, says), _ in topic.said.most_common(2):
+            yield f"<p><code>{ex}</code>: {as_html(says)}</p>"
+        return
+    (_, says), _ = topic.said.most_common(1)[0]
+    where = ", ".join(f"<code>{ex}</code> {many}" for (ex, _), many in topic.said.most_common())
+    yield f"<p>{as_html(says)} Students, by exercise: {where}.</p>"
 
 
 def of_each(topic: Topic, sheets: Sequence[Sheet]) -> Iterator[tuple[int, int, str]]:
@@ -172,6 +182,8 @@ def of_each(topic: Topic, sheets: Sequence[Sheet]) -> Iterator[tuple[int, int, s
 
 
 def name(topic: Topic) -> str:
+    if topic.tag == "not_done":
+        return "Not done"
     return as_html(re.sub(r'"([^"]*)"', r"“\1”", topic.belief.text)) if topic.belief else f"<code>{topic.tag}</code>"
 
 
@@ -179,7 +191,7 @@ def links(topic: Topic, base: str) -> str:
     """Where to read: for a belief its section and its entry on the teacher's page; for a mistake its chapters."""
     if topic.belief is None:
         found = [link(base, f"notebooks/{chapter}", "", chapter_of(chapter)) for chapter in sorted(topic.chapters)]
-        return f"{', '.join(found)} · no belief on the teacher's page"
+        return ", ".join(found) + (" · no belief on the teacher's page" if topic.kind == "named" else "")
     page, section = topic.belief.page, topic.belief.section
     where = link(base, page, section, f"{chapter_of(page.removeprefix('notebooks/'))}, “{section}”")
     return f"{where} · {link(base, 'book/teaching', topic.belief.text, f'teacher’s page, {topic.belief.sheet}')}"

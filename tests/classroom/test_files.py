@@ -58,7 +58,8 @@ ODD = [
     "\x00=1",
 ]  # fmt: skip
 PLAIN = [
-    "Anne-Marie O'Neil_12", "late - by mail", "Zoe\u0308-Ann", "李-小龍", "a+b=c", "me@there.edu", "'quoted", "f(x)", "",
+    "Anne-Marie O'Neil_12", "late - by mail",
+    "Zoe\u0308-Ann", "李-小龍", "a+b=c", "me@there.edu", "'quoted", "f(x)", "",
 ]  # fmt: skip
 
 

@@ -85,6 +85,7 @@ def test_the_round_trip(quick_set, room, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines() == [
         f"3 submissions of quick: {tmp_path / 'grades/grades.csv'}",
         "  answers: right 2, a named mistake 1, not_done 1, missing 1, no_function 1",
+        f"{tmp_path / 'grades/overview.html'}: quick, 3 hand-ins",
     ]
     assert totals(tmp_path / "grades", "points", "max_points") == {
         "Ada": ("3", "3"),

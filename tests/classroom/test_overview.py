@@ -142,9 +142,36 @@ def test_the_bar_of_an_exercise_has_a_part_for_each_kind_of_answer(tmp_path):
 
 
 def test_of_two_topics_that_cost_the_same_the_one_of_more_students_comes_first(tmp_path):
-    planted = {"layer_norm": {"ddof1": 2}, "fold": {"rows": 1}}  # 1 and 2 points each
+    planted = {"layer_norm": {"ddof1": 4}, "fold": {"rows": 2}}  # 1 and 2 points each
     page, _ = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 6, planted))
     assert beliefs(page) == ["“The standard deviation is x.std().”", "<code>rows</code>"]
+
+
+def test_what_one_student_believes_is_no_headline(tmp_path):
+    planted = {"layer_norm": {"ddof1": 2}, "layer_norm_backward": {"constants": 1}, "fold": {"rows": 1}}
+    page, text = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 6, planted))
+    assert beliefs(page) == ["“The standard deviation is x.std().”"]  # 2 of 7 lost points
+    assert "Named mistakes cost 7 of 7 lost points." in text
+    planted["layer_norm"] = {"ddof1": 1}
+    page, text = looked_at(tmp_path, graded(tmp_path / "two", "ex02", 6, planted))
+    assert beliefs(page) == []
+    assert "Nothing cost more than one student a point." in text
+
+
+def test_what_is_not_done_is_a_headline_by_the_points_that_it_costs(tmp_path):
+    planted = {
+        "layer_norm": {"ddof1": 9, "timeout": 2},
+        "layer_norm_backward": {"not_done": 5, "half": 8},
+        "fold": {"not_done": 2, "timeout": 1},
+    }
+    page, text = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 20, planted))
+    assert beliefs(page) == ["Not done", "“The standard deviation is x.std().”", "<code>timeout</code>"]
+    assert "19 of 56 lost points (34" in text
+    assert "not done yet. Students, by exercise: layer_norm_backward 5, fold 2." in text
+    assert "no belief on the teacher's page" not in text
+    assert "Named mistakes cost 9 of 56 lost points." in text
+    first = page.split("<li>")[1].split("</li>")[0]
+    assert '<rect class="none"' in first
 
 
 def test_a_topic_shows_its_two_most_frequent_mistakes(tmp_path):
@@ -159,10 +186,10 @@ def test_a_topic_shows_its_two_most_frequent_mistakes(tmp_path):
 
 @pytest.mark.parametrize(("many", "few"), [(4, True), (5, False), (6, False)])
 def test_a_class_of_less_than_five_is_warned_about_percentages(many, few, tmp_path):
-    _, text = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", many, {"layer_norm": {"ddof1": 1}}))
+    _, text = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", many, {"layer_norm": {"ddof1": 2}}))
     assert (f"With {many} notebooks, a percentage here is a matter of single students." in text) == few
     assert ("single students" in text) == few
-    assert f"1 of {many} students (" in text  # not "in ex02": there is one sheet, in which nothing can return
+    assert f"2 of {many} students (" in text  # not "in ex02": there is one sheet, in which nothing can return
     assert "Beliefs that return" not in text
 
 
@@ -235,12 +262,13 @@ def test_two_tags_in_much_the_same_words_do_not_return(one, other, tmp_path):
 def test_a_mistake_in_the_words_of_two_others_returns_as_the_first(monkeypatch):
     sentences = {"a": "One two three four.", "b": "Five six seven eight.", "c": "one, two, three; five, six, seven"}
     exercises = {
-        name: SimpleNamespace(name=name, chapter=name, mistakes=[SimpleNamespace(tag="tag", says=says)])
+        name: SimpleNamespace(name=name, chapter=name, number=1, mistakes=[SimpleNamespace(tag="tag", says=says)])
         for name, says in sentences.items()
     }
     monkeypatch.setattr(counts, "SETS", {name: [ex] for name, ex in exercises.items()})
     sheets = [counts.Sheet(name, {}, [(record("Ada", results=[result(name, 0, 1, "tag")]), 7)]) for name in exercises]
-    assert [sorted(topic.students) for topic in counts.returning(sheets, [])] == [["a", "c"]]
+    questions = {sheet.name: counts.questions_of(sheet) for sheet in sheets}
+    assert [sorted(topic.students) for topic in counts.returning(questions, [])] == [["a", "c"]]
 
 
 def test_words_are_the_same_if_more_than_two_thirds_of_the_shorter_sentence_are():
@@ -249,15 +277,15 @@ def test_words_are_the_same_if_more_than_two_thirds_of_the_shorter_sentence_are(
 
 
 def test_a_mistake_counts_for_the_belief_of_its_own_sheet_and_returns_for_that_of_another(tmp_path):
-    ex06 = graded(tmp_path / "ex06", "ex06", 5, {"norm": {"eps_outside": 2}})
+    ex06 = graded(tmp_path / "ex06", "ex06", 5, {"norm": {"eps_outside": 3}})
     page, _ = looked_at(tmp_path, ex06)
     own, other = "“It speaks well, so the code is right.”", "“Inside the root or outside, eps does the same.”"
     assert beliefs(page) == [own]
-    ex02 = graded(tmp_path / "ex02", "ex02", 5, {"layer_norm": {"eps_outside": 1}})
+    ex02 = graded(tmp_path / "ex02", "ex02", 5, {"layer_norm": {"eps_outside": 2}})
     page, _ = looked_at(tmp_path, ex02, ex06)
     assert beliefs(page) == [own, other]
     returns = page.split('aria-label="Beliefs that return"')[1].split("</table>")[0]
-    assert re.findall("<span>(. of .)</span>", returns) == ["1 of 5", "2 of 5"]
+    assert re.findall("<span>(. of .)</span>", returns) == ["2 of 5", "3 of 5"]
 
 
 def test_every_belief_is_linked_to_its_section_and_its_entry(tmp_path):
@@ -387,6 +415,29 @@ def test_who_handed_in_to_another_group_of_the_sheet_is_not_absent(tmp_path):
     assert "ex01: 2 hand-ins; 1 student of the gradebook did not hand in." in text  # Bo
 
 
+def test_without_a_name_the_page_is_in_a_folder_of_grades_where_git_ignores_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("ex02", "ex03"):
+        graded(tmp_path / "grades" / name, name, 4, {})
+    assert overview("grades/ex02") == 0
+    assert overview("grades/ex02", "grades/ex03") == 0
+    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == [
+        "grades/ex02/overview.html", "grades/ex03/overview-ex02-ex03.html",
+    ]  # fmt: skip
+    assert [path.name for path in tmp_path.iterdir()] == ["grades"]
+    assert "/grades/" in (module.COURSE / ".gitignore").read_text("utf-8").splitlines()
+
+
+def test_a_mark_set_by_hand_is_in_the_overview_at_once(tmp_path, capsys):
+    out = graded(tmp_path / "ex02", "ex02", 4, {"layer_norm": {"ddof1": 4}})
+    mark = ["mark", str(out), "Student 001", "layer_norm", "1", "--reason", "spoken"]
+    assert command_line.main(mark) == 0
+    assert "layer_norm: 1 of 4" in seen(out / "overview.html")[1]
+    unknown_exercise(out)
+    assert command_line.main([*mark[:3], "bend", "0.5", "--reason", "spoken"]) == 0
+    assert "mark: the overview is as before: ex02 has no exercise bend" in capsys.readouterr().err
+
+
 def test_no_student_is_named(tmp_path):
     planted = {"layer_norm": {"ddof1": 3, "half": 2, "raises": 1}, "fold": {"cell_error": 1}}
     out = graded(tmp_path / "ex02", "ex02", 12, planted, "Zsofia{:03} Quill_4711")
@@ -415,7 +466,7 @@ def test_the_page_asks_for_nothing_has_no_script_and_is_always_the_same(tmp_path
 
 def test_nothing_wrong_is_said_so(tmp_path):
     page, text = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 6, {}))
-    assert "No named mistake cost a point." in text
+    assert "No answer lost a point." in text
     assert rows(page + "</section>", "fold") == []
 
 
@@ -522,7 +573,10 @@ def test_from_notebooks_to_the_page(tmp_path):
     write_zip(tmp_path / "in.zip", books)
     assert grade_class("ex03", tmp_path / "in.zip", tmp_path / "grades", limits=PATIENT) == 0
     page, text = looked_at(tmp_path, tmp_path / "grades")
-    assert beliefs(page) == ["“RMSNorm divides by the standard deviation, without subtracting the mean.”"]
+    assert beliefs(page) == [
+        "<code>missing</code>",
+        "“RMSNorm divides by the standard deviation, without subtracting the mean.”",
+    ]
     assert "ex03: 7 hand-ins." in text
     found = [(row[0].split(":")[0], row[0].split()[-1], row[1].split()[0]) for row in rows(page, "rms_norm")]
     assert [found[0][1:], *found[1:]] == [
