@@ -33,25 +33,27 @@ def begin():
     }
     final_norm = {"final norm, weight": (d,), "final norm, bias": (d,)}
     shapes = embeddings | block | final_norm
-    return d, d_ff, vocabulary, positions, block, shapes
+    return d, d_ff, vocabulary, positions, shapes
 
 
-def tabulate_where_can_a_parameter_sit(shapes, counts):
+def tabulate_shapes(shapes, counts):
     table(
         ["array", "shape", "parameters"],
         [[f"`{name}`", shapes[name], counts[name]] for name in shapes] + [["all", "", sum(counts.values())]],
     )
 
 
-def check_where_can_a_parameter_sit(block, d, counts, in_attention, in_feed_forward, in_norms):
+def check_parts(shapes, d, in_attention, in_feed_forward, in_norms):
     rng = np.random.default_rng(0)
+    block = {name: shape for name, shape in shapes.items() if "." in name}
     arrays = {name: rng.normal(size=shape) for name, shape in block.items()}
     x = rng.normal(size=(2, 3, d))  # (B, T, d)
     assert sn.transformer_block(x, arrays, num_heads=2).shape == x.shape
-    assert sum(counts.values()) == 212
+    total = sum(np.prod(shape) for shape in shapes.values())
+    assert total == 212
     assert in_attention == 80
     assert in_feed_forward == 76
-    assert in_norms == 24 > sum(counts.values()) / 10
+    assert in_norms == 24 > total / 10
 
 
 def prove_form_is_the_list(toy, counts, in_attention, in_feed_forward, in_norms):
@@ -80,9 +82,20 @@ COLOURS = {
 HATCHES = {"attention": "//", "pooler": "xx"}
 
 
-def draw_nine_published_models(MODELS):
-    parts = {name: getattr(parameters, family)(sizes) for name, (family, sizes) in MODELS.items()}
-    total = {name: sum(p.values()) for name, p in parts.items()}
+def count(models):
+    """The parameters of each model, by part and in all."""
+    parts = {name: getattr(parameters, family)(sizes) for name, (family, sizes) in models.items()}
+    return parts, {name: sum(p.values()) for name, p in parts.items()}
+
+
+def norm_shares(models):
+    """The share of each model's parameters that its norms have, in percent."""
+    parts, total = count(models)
+    return {name: 100 * parts[name]["norms"] / total[name] for name in models}
+
+
+def draw_shares(MODELS):
+    parts, total = count(MODELS)
     fig, ax = plt.subplots(figsize=(6.4, 4.2))
     left = np.zeros(len(MODELS))
     for part, colour in COLOURS.items():
@@ -108,15 +121,10 @@ def draw_nine_published_models(MODELS):
         "Embeddings take a third of GPT-2 and a fifth of BERT-base, and a few per cent of LLaMA-7B. The "
         "feed-forward is the largest piece of every bar. The norms cannot be seen in any bar.",
     )
-    return parts, total
 
 
-def prepare_share(parts, total, MODELS):
-    share = {name: 100 * parts[name]["norms"] / total[name] for name in MODELS}
-    return share
-
-
-def tabulate_the_norms_model_by_model(share, parts, MODELS):
+def tabulate_norms(MODELS):
+    share, (parts, _) = norm_shares(MODELS), count(MODELS)
     table(
         ["model", "norms", "parameters in norms", "share (%)"],
         [
@@ -131,8 +139,9 @@ def tabulate_the_norms_model_by_model(share, parts, MODELS):
     )
 
 
-def prove_norm_share(share, parts):
+def prove_norm_share(MODELS):
     """Prove claim 06d-norm-share."""
+    share, (parts, _) = norm_shares(MODELS), count(MODELS)
     say("norm_share_llama", share["LLaMA-7B"], ".3f")
     say("norm_share_gpt2", share["GPT-2"], ".3f")
     assert max(share.values()) < 0.05
@@ -143,8 +152,9 @@ def prove_norm_share(share, parts):
     assert 3.9 < ratio < 4
 
 
-def prove_rms_saves_little(parts, total):
+def prove_rms_saves_little(MODELS):
     """Prove claim 06d-rms-saves-little."""
+    parts, total = count(MODELS)
     extra = parts["LLaMA-7B"]["norms"]  # the shifts that RMSNorm has not
     say("extra_norm", extra, ",.0f", noise=0)
     say("total_llama", total["LLaMA-7B"], ",.0f", noise=0)
@@ -170,20 +180,14 @@ def short(figure):
     return f"{figure / 1e9:.1f}B".replace(".0B", "B")
 
 
-def verdict(count, exact):
+def verdict(counted, exact):
     if exact is None:
         return "none used"
-    return "equal" if count == exact else "differs"
+    return "equal" if counted == exact else "differs"
 
 
-def prepare_rounds_to():
-    def rounds_to(count, figure, last_digit):
-        return abs(count - figure) <= last_digit / 2
-
-    return rounds_to
-
-
-def tabulate_closed_form_and_published_figure_compared(total):
+def tabulate_published(MODELS):
+    _, total = count(MODELS)
     rows = []
     for name, (figure, _, exact) in PUBLISHED.items():
         rows.append(
@@ -198,34 +202,20 @@ def tabulate_closed_form_and_published_figure_compared(total):
     table(["model", "closed form", "published", "exact count", "claim"], rows)
 
 
-def prove_count_gpt_2(rounds_to, total):
+def prove_counts(MODELS):
     """Prove claims 06d-count-gpt-2, 06d-count-gpt-2-medium, 06d-count-gpt-2-large, 06d-count-gpt-2-xl,
     06d-count-bert-base, 06d-count-llama-7b, 06d-count-llama-2-7b, 06d-count-mistral-7b, 06d-count-llama-3-8b.
     """
+    _, total = count(MODELS)
     for name, (figure, last_digit, exact) in PUBLISHED.items():
-        assert rounds_to(total[name], figure, last_digit)
+        assert abs(total[name] - figure) <= last_digit / 2
         assert exact is None or total[name] == exact
     more = total["Mistral-7B"] - total["Llama-2-7B"]
     say("mistral_more", more / 1e6, ".0f")
 
 
-def prepare_wrong(MODELS):
-    WRONG = {
-        "GPT-2": 117e6,
-        "GPT-2 medium": 345e6,
-        "GPT-2 large": 762e6,
-        "GPT-2 XL": 1542e6,
-    }
-
-    def gpt2_with(name, vocabulary):
-        s = MODELS[name][1]
-        sizes = Sizes(s.layers, s.d_model, s.d_ff, vocabulary, s.positions)
-        return sum(parameters.gpt2(sizes).values())
-
-    return WRONG, gpt2_with
-
-
-def tabulate_the_figures_that_were_wrong(MODELS, total, WRONG):
+def tabulate_gaps(MODELS, WRONG):
+    _, total = count(MODELS)
     table(
         ["model", "d", "gap (millions)", "gap / d"],
         [
@@ -240,7 +230,8 @@ def tabulate_the_figures_that_were_wrong(MODELS, total, WRONG):
     )
 
 
-def check_the_figures_that_were_wrong(total, MODELS, WRONG):
+def check_gaps(MODELS, WRONG):
+    _, total = count(MODELS)
     gaps = [(total[n] - w) / MODELS[n][1].d_model for n, w in WRONG.items()]
     assert 9_000 < min(gaps) < max(gaps) < 10_000
 
@@ -252,6 +243,6 @@ def prove_one_vocabulary_explains(fits):
     say("fit_count", len(fits), ".0f")
 
 
-def check_quick_checks(parts):
-    saved = 25 * 768
+def check_quick_checks(MODELS):
+    saved, (parts, _) = 25 * 768, count(MODELS)
     assert saved == parts["GPT-2"]["norms"] // 2 == 19_200
