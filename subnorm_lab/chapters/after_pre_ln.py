@@ -1,6 +1,6 @@
 """Figures and proofs of chapter 07, After Pre-LN."""
 
-from functools import partial
+from functools import cache, partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,18 +14,17 @@ from subnorm_lab.experiments.after_pre_ln import Movable, at_start, untrained
 from subnorm_lab.experiments.stack import random_tokens
 from subnorm_lab.report import interval, say, table
 
-DEPTHS = (3, 6, 12, 24)
+DEPTHS, SEEDS = (3, 6, 12, 24), range(5)
+
+
+def generator(seed):
+    return torch.Generator().manual_seed(seed)
 
 
 def begin():
     torch.set_num_threads(1)
     figures.use_style()
-    SEEDS = range(5)
-
-    def generator(seed):
-        return torch.Generator().manual_seed(seed)
-
-    return SEEDS, generator
+    return generator
 
 
 PLACES = {
@@ -39,18 +38,14 @@ PLACES = {
 POWERS = {"as it comes": 0.0, "÷ √L": 0.5, "÷ L": 1.0}
 
 
-def draw_pre_ln(SEEDS):
-    found = {
+@cache
+def at_each_place():
+    """What a stack does before training, by place of the norm and power of the branch."""
+    return {
         (place, power): at_start(partial(Movable, place=place, power=power), DEPTHS, SEEDS)
         for place in PLACES.values()
         for power in POWERS.values()
     }
-    blocks = live.Axis("blocks N", limits=(3, 24), ticks={k: str(k) for k in DEPTHS})
-    CURVES = {
-        "this": live.Curve("this stack", figures.BLUE, marks="too"),
-        "pre": live.Curve("Pre-LN", **figures.LOOKS["theory"]),
-    }
-    return found, blocks, CURVES
 
 
 KNOWN = {
@@ -61,7 +56,14 @@ KNOWN = {
 }
 
 
-def draw_place(found, blocks, CURVES):
+def draw_two_knobs():
+    found = at_each_place()
+    blocks = live.Axis("blocks N", limits=(3, 24), ticks={k: str(k) for k in DEPTHS})
+    CURVES = {
+        "this": live.Curve("this stack", figures.BLUE, marks="too"),
+        "pre": live.Curve("Pre-LN", **figures.LOOKS["theory"]),
+    }
+
     def turned(place, power):
         panels = []
         for quantity in ("stream", "step"):
@@ -112,7 +114,7 @@ def draw_place(found, blocks, CURVES):
     )
 
 
-def draw_three_models_you_know():
+def draw_named_models():
     figures.show(
         diagrams.named_blocks(),
         alt="Three sublayers side by side, from x at the bottom to y at the top, each with a green skip path "
@@ -122,8 +124,9 @@ def draw_three_models_you_know():
     )
 
 
-def prove_size_decides(found):
+def prove_size_decides():
     """Prove claim 07-size-decides."""
+    found = at_each_place()
     for place in PLACES.values():
         small, full = (np.median(found[place, power]["step"], 0) for power in (0.5, 0.0))
         assert small.max() < 2 * small.min()
@@ -135,7 +138,7 @@ def prove_size_decides(found):
         assert (sizes[:, -1] > 2 * sizes[:, 0]).all()
 
 
-def prove_one_class(generator, Sandwich):
+def prove_one_class(Sandwich):
     """Prove claim 07-one-class."""
     x = random_tokens(generator(0), 2, 16, 32)
     written, packaged = (untrained(build, 6, generator(1)) for build in (Sandwich, STACK_PLACEMENTS["sandwich"]))
@@ -150,22 +153,26 @@ NAMES = {
 }
 
 
-def tabulate_the_norm_moves(stream, SEEDS):
-    streams = {
-        (name, factor): np.array([stream(name, factor, seed) for seed in SEEDS])
-        for name in ("pre", "sandwich", "after_branch")
-        for factor in (1, 10)
-    }
-    tiny = [stream(name, 1e-3, 0) for name in ("sandwich", "after_branch")]
+def streams_of(stream, factors):
+    return {(name, factor): np.array([stream(name, factor, s) for s in SEEDS]) for name in NAMES for factor in factors}
+
+
+def tabulate_streams(stream, factor):
+    streams = streams_of(stream, (1, factor))
+
+    def shown(values):
+        return interval(values, ".0f" if values.min() > 10 else ".2g")
+
     table(
-        ["mean square, 24 blocks, 5 seeds", "weights × 1", "weights × 10"],
-        [[text, *(interval(streams[name, f], ".0f") for f in (1, 10))] for name, text in NAMES.items()],
+        ["mean square, 24 blocks, 5 seeds", "weights × 1", f"weights × {factor}"],
+        [[text, *(shown(streams[name, f]) for f in (1, factor))] for name, text in NAMES.items()],
     )
-    return streams, tiny
+    return streams
 
 
-def prove_outer_norm(streams, tiny):
+def prove_outer_norm(stream):
     """Prove claim 07-outer-norm."""
+    streams = streams_of(stream, (1, 10))
     for name in NAMES:
         ratio = streams[name, 10] / streams[name, 1]
         if name == "pre":
@@ -173,7 +180,7 @@ def prove_outer_norm(streams, tiny):
         else:
             assert np.abs(streams[name, 1] - 49).max() < 15  # about 1 + 2 N
             assert ratio.max() < 1.5
-    assert max(tiny) < 10  # eps decides
+            assert stream(name, 1e-3, 0) < 10  # eps decides
 
 
 SMALL = {
@@ -187,26 +194,29 @@ SMALL = {
 }
 
 
-def tabulate_the_branch_starts_small(SEEDS):
+@cache
+def first_steps():
     builds = {name: STACK_PLACEMENTS[name] for name in SMALL}
     builds["after_branch"] = partial(builds["after_branch"], norm=st.RMSNorm)
-    first_steps = {name: at_start(build, DEPTHS, SEEDS) for name, build in builds.items()}
-    steps = {name: measures["step"] for name, measures in first_steps.items()}
+    return {name: at_start(build, DEPTHS, SEEDS) for name, build in builds.items()}
+
+
+def tabulate_first_steps():
     table(
         ["effect of one step, median", *(f"N = {k}" for k in DEPTHS)],
         [
             [
                 text,
-                *(f"{v:.0f}" if v >= 10 else f"{v:.2g}" for v in np.median(steps[name], 0)),
+                *(f"{v:.0f}" if v >= 10 else f"{v:.2g}" for v in np.median(first_steps()[name]["step"], 0)),
             ]
             for name, text in SMALL.items()
         ],
     )
-    return first_steps, steps
 
 
-def prove_deepnorm_flat(steps):
+def prove_deepnorm_flat():
     """Prove claims 07-deepnorm-flat, 07-olmo-pair."""
+    steps = {name: measures["step"] for name, measures in first_steps().items()}
     growth = {name: v[:, -1] / v[:, 0] for name, v in steps.items()}  # (seeds,)
     assert growth["post"].min() > 4
     assert steps["deepnorm"].max() < 2 * steps["deepnorm"].min()
@@ -219,24 +229,29 @@ def prove_deepnorm_flat(steps):
         say(f"{key}_high", ratios.max(), ".0f", noise=1e-4)
 
 
-def prove_gate_first(y, x, branches, stack):
+def prove_gate_first():
     """Prove claim 07-gate-first."""
+    stack = untrained(STACK_PLACEMENTS["rezero"], 6, generator(0))
+    x = random_tokens(generator(1), 2, 16, 32)
+    y = stack(x)
+    y.square().mul(torch.linspace(0, 1, 32)).sum().backward()
+    branches = [*stack.attention.parameters(), *stack.feed_forward.parameters()]
     assert torch.equal(y, x)
     assert not any(p.grad.any() for p in branches)
     assert stack.placement.alpha.grad.all()
 
 
-def tabulate_adams_first_step(first_steps):
+def tabulate_adam():
     table(
         ["effect of Adam's first step, median", *(f"N = {k}" for k in DEPTHS)],
-        [[text, *(f"{v:.0f}" for v in np.median(first_steps[name]["adam"], 0))] for name, text in SMALL.items()],
+        [[text, *(f"{v:.0f}" for v in np.median(first_steps()[name]["adam"], 0))] for name, text in SMALL.items()],
     )
 
 
-def prove_adam_grows(found, first_steps):
+def prove_adam_grows():
     """Prove claim 07-adam-grows."""
     adam = {}  # how much Adam's first step grows from 3 to 24 blocks
-    for key, measures in found.items():
+    for key, measures in at_each_place().items():
         middle = np.median(measures["adam"], 0)
         adam[key] = middle[-1] / middle[0]
     at_root = [adam[place, 0.5] for place in PLACES.values()]
@@ -244,7 +259,7 @@ def prove_adam_grows(found, first_steps):
     assert all(0.7 < adam[place, 1.0] < 1.3 for place in PLACES.values())
     say("adam_low", min(at_root), ".1f", noise=1e-4)
     say("adam_high", max(at_root), ".1f", noise=1e-4)
-    by_adam = {name: np.median(first_steps[name]["adam"], 0) for name in ("post", "deepnorm")}
+    by_adam = {name: np.median(first_steps()[name]["adam"], 0) for name in ("post", "deepnorm")}
     for name, middle in by_adam.items():
         say(f"adam_{name}", middle[-1] / middle[0], ".1f", noise=1e-4)
     assert by_adam["deepnorm"][-1] > 2 * by_adam["deepnorm"][0]
@@ -275,33 +290,32 @@ def ends(**arrows):
     return {n: np.transpose([(0, 0), tip]) for n, tip in arrows.items()}
 
 
-def prepare_places_of_key():
-    PLACES_OF_KEY = range(13)  # a full turn, of 30 degrees for each place
-    QUERY, KEY = torch.tensor([[3.0, 0.5], [1.8, 1.9]]).double()
-
-    def moved(place, order):
-        """The arrows of query and key, and their score, (2,) (2,) ()."""
-        q, k = arrow(QUERY, place + 3, *order), arrow(KEY, place, *order)
-        return q.numpy(), k.numpy(), (q @ k / 2**0.5).item()
-
-    def pairs_move(place, order):
-        q, k, score = moved(place, order)
-        ring = [moved(p, order)[1] for p in np.linspace(0, 12, 49)]
-        along = [moved(p, order)[2] for p in PLACES_OF_KEY]
-        sentence = (
-            f"Key at place {place}, query at {place + 3}: the score is "
-            f"{score:z.2f}. On the way it goes from {min(along):z.2f} to "
-            f"{max(along):z.2f}."
-        )
-        return sentence, [
-            {"ring": np.transpose(ring), **ends(q=q, k=k)},
-            {"all": (PLACES_OF_KEY, along), "now": ([place], [score])},
-        ]
-
-    return PLACES_OF_KEY, moved, pairs_move
+PLACES_OF_KEY = range(13)  # a full turn, of 30 degrees for each place
+QUERY, KEY = torch.tensor([[3.0, 0.5], [1.8, 1.9]]).double()
 
 
-def draw_qk_order(PLACES_OF_KEY, pairs_move):
+def at_place(place, order):
+    """The arrows of query and key, and their score, (2,) (2,) ()."""
+    q, k = arrow(QUERY, place + 3, *order), arrow(KEY, place, *order)
+    return q.numpy(), k.numpy(), (q @ k / 2**0.5).item()
+
+
+def pairs_move(place, order):
+    q, k, score = at_place(place, order)
+    ring = [at_place(p, order)[1] for p in np.linspace(0, 12, 49)]
+    along = [at_place(p, order)[2] for p in PLACES_OF_KEY]
+    sentence = (
+        f"Key at place {place}, query at {place + 3}: the score is "
+        f"{score:z.2f}. On the way it goes from {min(along):z.2f} to "
+        f"{max(along):z.2f}."
+    )
+    return sentence, [
+        {"ring": np.transpose(ring), **ends(q=q, k=k)},
+        {"all": (PLACES_OF_KEY, along), "now": ([place], [score])},
+    ]
+
+
+def draw_qk_order():
     live.chart(
         "qk-order",
         "A query and a key of two features, three tokens apart, on their way along the text; gains of "
@@ -345,7 +359,7 @@ def rotate(h, shift=0):  # pairs of neighbours, each at a rate of its own
     return torch.stack(pair, -1).flatten(-2)
 
 
-def prove_qk_order(generator, moved, PLACES_OF_KEY, scores):
+def prove_qk_order(scores):
     """Prove claims 07-qk-order, 07-qk-bound."""
 
     def score(order, shift, gain):
@@ -370,7 +384,7 @@ def prove_qk_order(generator, moved, PLACES_OF_KEY, scores):
         assert moves > 0.5 if case == "gain after" else moves < 1e-9
     np.testing.assert_allclose(score("after", 5, None), score("before", 5, None), atol=1e-9)
     for name, order in ORDERS.items():
-        moves = np.ptp([moved(place, order)[2] for place in PLACES_OF_KEY])
+        moves = np.ptp([at_place(place, order)[2] for place in PLACES_OF_KEY])
         assert moves > 0.5 if name == "after the turn" else moves < 1e-9
     before = scores(q, k, gain, gain)[6, 3].item()
     np.testing.assert_allclose(before, score("before", 0, gain), rtol=1e-4)
@@ -382,15 +396,18 @@ def prove_qk_order(generator, moved, PLACES_OF_KEY, scores):
     assert scores(1000 * q, q, gain, gain).abs().max() <= 16**0.5 * 2 * 2
 
 
-def prove_starts_as_pre_ln(exact, outputs, generator, x):
+def prove_starts_as_pre_ln():
     """Prove claim 07-starts-as-pre-ln."""
-    averaged = partial(STACK_PLACEMENTS["attention_residuals"], norm=exact)
-    outputs["attention_residuals"] = untrained(averaged, 12, generator(0))(x)
+    x, norm = random_tokens(generator(1), 2, 16, 32), partial(st.LayerNorm, eps=0)
+    outputs = {
+        name: untrained(partial(STACK_PLACEMENTS[name], norm=norm), 12, generator(0))(x)
+        for name in ("pre", "hyper_connections", "attention_residuals", "parallel")
+    }
     for name, y in outputs.items():
         assert torch.allclose(y, outputs["pre"], rtol=0, atol=1e-9) == (name != "parallel")
 
 
-def prove_doubly_stochastic(generator):
+def prove_doubly_stochastic():
     """Prove claim 07-doubly-stochastic."""
     mixes = torch.randn(5, 60, 4, 4, generator=generator(3)).double()
     products = {"free": [], "doubly stochastic": []}
@@ -405,10 +422,18 @@ def prove_doubly_stochastic(generator):
     np.testing.assert_allclose(products["doubly stochastic"], 1, atol=0.02)
 
 
-def draw_do_they_train():
+@cache
+def trained():
+    """The record, the last losses of each placement, by the median loss, and the placements still at chance."""
     record = after_pre_ln.recorded()
     last = {name: rows[:, -1] for name, rows in record["loss"].items()}
-    order = sorted(last, key=lambda name: np.median(last[name]))
+    last = {name: last[name] for name in sorted(last, key=lambda name: np.median(last[name]))}
+    return record, last, [name for name in last if np.median(last[name]) > record["chance"] - 0.1]
+
+
+def draw_losses():
+    record, last, _ = trained()
+    order = list(last)
     fig, ax = plt.subplots(figsize=(7.2, 5.6))
     for row, name in enumerate(order):
         values = last[name]
@@ -429,19 +454,18 @@ def draw_do_they_train():
         "All but two lie close together, far below the dotted "
         "line of chance. Post-LN is at the line, and nGPT without its scale of the scores above it.",
     )
-    return record, last, order
 
 
-def prove_most_train(order, last, record):
+def prove_most_train():
     """Prove claims 07-most-train, 07-longer."""
-    at_chance = [name for name in order if np.median(last[name]) > record["chance"] - 0.1]
+    record, last, at_chance = trained()
     assert sorted(at_chance) == ["ngpt", "post"]
-    others = np.concatenate([last[name] for name in order if name not in at_chance])
+    others = np.concatenate([last[name] for name in last if name not in at_chance])
     assert others.max() < record["chance"] - 0.25
     longer = record["longer_loss"]
     assert np.median(longer["ngpt"][:, -1]) < record["chance"] - 0.2
     assert np.median(longer["post"][:, -1]) > record["chance"] - 0.1
-    medians = [np.median(last[name]) for name in order if name not in at_chance]
+    medians = [np.median(last[name]) for name in last if name not in at_chance]
     spread = [np.ptp(rows) for rows in last.values()]
     assert set(last) == set(STACK_PLACEMENTS)
     say("rate", record["learning_rate"], ".3f")
@@ -451,12 +475,12 @@ def prove_most_train(order, last, record):
     say("half", np.median(medians) - np.min(medians), ".2f", noise=1e-4)
     say("longer_post", np.median(longer["post"][:, -1]), ".1f", noise=1e-4)
     say("longer_ngpt", np.median(longer["ngpt"][:, -1]), ".1f", noise=1e-4)
-    return at_chance
 
 
-def prove_paired(last, order, at_chance):
+def prove_paired():
     """Prove claim 07-paired."""
-    rows = np.array([last[name] for name in order if name not in at_chance])
+    _, last, at_chance = trained()
+    rows = np.array([last[name] for name in last if name not in at_chance])
     first, second = np.triu_indices(len(rows), 1)
     signs = np.sign(rows[first] - rows[second])  # (pairs, seeds)
     same = np.abs(signs.sum(axis=1)) == 3
@@ -508,7 +532,7 @@ FAMILIES = {
 }
 
 
-def draw_a_family_tree():
+def draw_family_tree():
     fig, ax = plt.subplots(figsize=(7.2, 6.4))
     columns = list(FAMILIES)
     seen = {}
@@ -534,7 +558,6 @@ def draw_a_family_tree():
         "streams, instead of the norm. Gates and constants are mostly older, from 2016 to 2022; more "
         "streams come mostly after 2023; norms move throughout.",
     )
-    return k
 
 
 def prove_four_knobs():

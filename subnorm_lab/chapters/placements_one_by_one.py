@@ -1,7 +1,7 @@
 """Figures and proofs of deep dive 07a, Placements, one by one."""
 
 import math
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -14,30 +14,30 @@ from subnorm_lab.experiments.after_pre_ln import at_start, untrained
 from subnorm_lab.experiments.stack import mean_square
 from subnorm_lab.report import say, table
 
+DEPTHS, SEEDS = (6, 24), range(5)
+
 
 def generator(seed):
     return torch.Generator().manual_seed(seed)
 
 
+def tokens(seed, *shape):
+    shape = shape or (2, 16, 32)
+    return torch.randn(*shape, generator=generator(seed), dtype=torch.float64)
+
+
+def stack(name, num_blocks=6, seed=0, **more):
+    build = partial(STACK_PLACEMENTS[name], **more)
+    return untrained(build, num_blocks, generator(seed))
+
+
+def size(y):
+    return mean_square(y.detach())
+
+
 def begin():
     torch.set_num_threads(1)
-    DEPTHS, SEEDS = (6, 24), range(5)
-
-    def tokens(seed, *shape):
-        shape = shape or (2, 16, 32)
-        return torch.randn(*shape, generator=generator(seed), dtype=torch.float64)
-
-    def stack(name, num_blocks=6, seed=0, **more):
-        build = partial(STACK_PLACEMENTS[name], **more)
-        return untrained(build, num_blocks, generator(seed))
-
-    def final_state(net, x):
-        return net.placement.states(x, net.branches())[-1]
-
-    def size(y):
-        return mean_square(y.detach())
-
-    return DEPTHS, SEEDS, tokens, stack, final_state, size
+    return tokens, stack, size
 
 
 def pair(values):
@@ -53,42 +53,77 @@ QUANTITIES = ("stream", "share", "gradient", "step", "adam")
 HEADS = ("placement", "stream", "share", "first/last", "one step", "Adam")
 
 
-def tabulate_all_of_them_before_training(DEPTHS, SEEDS):
-    start = {name: at_start(build, DEPTHS, SEEDS) for name, build in STACK_PLACEMENTS.items()}
+@cache
+def start():
+    """What each placement does before training."""
+    return {name: at_start(build, DEPTHS, SEEDS) for name, build in STACK_PLACEMENTS.items()}
+
+
+def share(name):
+    return np.median(start()[name]["share"], 0)
+
+
+def growth(name, quantity="step"):
+    """From 6 to 24 blocks, the median over seeds."""
+    six, many = np.median(start()[name][quantity], 0)
+    return many / six
+
+
+def tabulate_start():
     table(
         list(HEADS),
-        [[f"`{name}`", *(pair(start[name][q]) for q in QUANTITIES)] for name in STACK_PLACEMENTS],
+        [[f"`{name}`", *(pair(found[q]) for q in QUANTITIES)] for name, found in start().items()],
     )
-    return start
 
 
-def prove_norm_moves(ten, scale_free, SEEDS, start, share, two_norms, one_norm):
+def ten_times_the_weights(seed):
+    """How much the sandwich's stream grows if all branches write ten times as much."""
+    net, x = stack("sandwich", 24, seed), tokens(seed)
+
+    def last():
+        return size(net.placement.states(x, net.branches())[-1])
+
+    before = last()
+    for kind, weight in net.matrices():
+        if kind in ("out", "down"):
+            weight.data *= 10
+    return last() / before
+
+
+def scale_free(name):
+    """How much the first branch changes when its input is scaled."""
+    net, x = stack(name), tokens(1)
+    norm, attend = net.placement.norms[0], net.branches()[0]
+    return size(norm(attend(x)) - norm(attend(10 * x))) ** 0.5
+
+
+def prove_norm_moves():
     """Prove claims 07a-norm-moves, 07a-mix-ln."""
-    assert max(abs(np.log(ten))) < 0.01
+    assert max(abs(np.log(ten_times_the_weights(seed))) for seed in SEEDS) < 0.01
     assert scale_free("olmo2") < 1e-3
     assert scale_free("after_branch") > 0.3
     rms_alone = partial(STACK_PLACEMENTS["after_branch"], norm=st.RMSNorm)
     alone = at_start(rms_alone, (24,), SEEDS)["step"][:, 0]
-    assert (alone > 2 * start["olmo2"]["step"][:, 1]).all()
-    assert (start["swin_v2"]["share"] == 1).all() or np.allclose(start["swin_v2"]["share"], 1, rtol=1e-12, atol=0)
-    mix, pre = (start[k]["gradient"][:, 1] for k in ("mix_ln", "pre"))
+    assert (alone > 2 * start()["olmo2"]["step"][:, 1]).all()
+    assert (start()["swin_v2"]["share"] == 1).all() or np.allclose(start()["swin_v2"]["share"], 1, rtol=1e-12, atol=0)
+    mix, pre = (start()[k]["gradient"][:, 1] for k in ("mix_ln", "pre"))
     assert (mix < pre).sum() == 3  # of five seeds
     assert share("b2t")[0] > 3 * share("post")[0]
-    assert start["b2t"]["step"][:, 1].min() > 3 * np.median(start["b2t"]["step"][:, 0])
-    torch.testing.assert_close(two_norms, one_norm)
+    assert start()["b2t"]["step"][:, 1].min() > 3 * np.median(start()["b2t"]["step"][:, 0])
+    plain = F.layer_norm(tokens(2), (32,))
+    g1, g2, b1, b2 = tokens(3, 4, 32)
+    w1, w2 = tokens(4, 2, 8, 32)
+    two_norms = (plain * g1 + b1) @ w1.T + (plain * g2 + b2) @ w2.T
+    torch.testing.assert_close(two_norms, plain @ (w1 * g1 + w2 * g2).T + w1 @ b1 + w2 @ b2)
 
 
-def tabulate_a_constant_scales(start):
-    def grows(name, quantity="step"):
-        six, many = np.median(start[name][quantity], 0)
-        return many / six
-
+def tabulate_growth():
     table(
         ["", "one step, 24 blocks over 6", "Adam, 24 over 6", "stream, 24 over 6"],
         [
             [
                 f"`{name}`",
-                *(f"{grows(name, q):.1f}" for q in ("step", "adam", "stream")),
+                *(f"{growth(name, q):.1f}" for q in ("step", "adam", "stream")),
             ]
             for name in (
                 *("pre", "post", "deepnorm", "layernorm_scaling"),
@@ -96,80 +131,140 @@ def tabulate_a_constant_scales(start):
             )
         ],
     )
-    return grows
 
 
-def prove_constants(grows, share, start):
+def prove_constants():
     """Prove claim 07a-constants."""
-    assert 0.6 < grows("deepnorm") < 1.5
-    assert grows("layernorm_scaling", "stream") < 2
-    assert grows("pre", "stream") > 3
+    assert 0.6 < growth("deepnorm") < 1.5
+    assert growth("layernorm_scaling", "stream") < 2
+    assert growth("pre", "stream") > 3
     np.testing.assert_allclose(share("admin"), share("pre"), rtol=0.35)
     assert share("deepnorm")[1] > 0.9
-    assert 1.2 < grows("t_fixup") < grows("pre")
-    assert 1.2 < grows("fixup") < grows("pre")
+    assert 1.2 < growth("t_fixup") < growth("pre")
+    assert 1.2 < growth("fixup") < growth("pre")
     for name in ("t_fixup", "fixup"):
         for step in ("step", "adam"):
-            assert (start[name][step] < start["pre"][step] / 2).all()
+            assert (start()[name][step] < start()["pre"][step] / 2).all()
     for name in ("deepnorm", "layernorm_scaling", "t_fixup", "fixup"):
-        assert 1.5 < grows(name, "adam") < grows("pre", "adam")
+        assert 1.5 < growth(name, "adam") < growth("pre", "adam")
 
 
-def prove_gates(start, mean, variance, rate, keep, learns):
+def drop_path_moments(rate):
+    """Mean and variance, over samples, of what a branch adds over the branch, (seeds,) each."""
+    drop = stack("drop_path", 2, rate=rate).placement.train()
+    same = tokens(5, 1, 1, 32).expand(8000, 1, 32)
+    shares = []
+    for seed in SEEDS:
+        torch.manual_seed(seed)
+        shares.append((drop.step(same, torch.sin, 2) - same)[:, 0, 0])
+    added = torch.sin(drop.norms[2](same))[0, 0, 0]
+    return (np.array([f(s / added).item() for s in shares]) for f in (torch.mean, torch.var))
+
+
+def learning_rows():
+    """Which rows of adaLN-Zero's modulation get a gradient: shift, scale and gate, of two sublayers."""
+    net, x = stack("adaln_zero"), tokens(6)
+    net(x, None, tokens(7, 2, 1, 32)).square().mul(torch.arange(32)).sum().backward()
+    return [bool(part.any()) for part in net.placement.modulation[0].weight.grad.chunk(6)]
+
+
+def prove_gates():
     """Prove claim 07a-gates."""
     for name in ("rezero", "skip_init", "adaln_zero"):
-        np.testing.assert_allclose(start[name]["stream"], 1)
-        assert np.isnan(start[name]["gradient"]).all()
-    assert np.abs(start["layer_scale"]["stream"] - 1).max() < 1e-2
-    assert np.nanmin(start["layer_scale"]["gradient"]) > 0.5
+        np.testing.assert_allclose(start()[name]["stream"], 1)
+        assert np.isnan(start()[name]["gradient"]).all()
+    assert np.abs(start()["layer_scale"]["stream"] - 1).max() < 1e-2
+    assert np.nanmin(start()["layer_scale"]["gradient"]) > 0.5
     for step in ("step", "adam"):
-        many = {name: np.median(found[step][:, 1]) for name, found in start.items()}
+        many = {name: np.median(found[step][:, 1]) for name, found in start().items()}
         assert min((v, name) for name, v in many.items() if v)[1] == "layer_scale"
+    mean, variance = drop_path_moments(0.4)
     np.testing.assert_allclose(mean.mean(), 1, atol=0.02)
-    np.testing.assert_allclose(variance.mean(), rate / keep, atol=0.02)
-    assert learns == [False, False, True] * 2
+    np.testing.assert_allclose(variance.mean(), 0.4 / 0.6, atol=0.02)
+    assert learning_rows() == [False, False, True] * 2
 
 
-def prove_streams(same_as_pre, start, free, tied, second, grows):
+def prove_streams():
     """Prove claim 07a-streams."""
-    assert max(same_as_pre.values()) < 1e-9
-    means = [start["attention_residuals"]["stream"][:, k] for k in (0, 1)]
+    exact, x = partial(st.LayerNorm, eps=0), tokens(8)
+    for name in ("hyper_connections", "attention_residuals"):
+        assert (stack(name, 12, norm=exact)(x) - stack("pre", 12, norm=exact)(x)).abs().max() < 1e-9
+    means = [start()["attention_residuals"]["stream"][:, k] for k in (0, 1)]
     assert (means[1] < means[0]).all()
-    assert min(free) > 10
-    np.testing.assert_allclose(tied, 1, atol=0.02)
-    assert max(second) < 1e-6
-    assert np.median(start["resi_dual"]["gradient"][:, 1]) > 0.3
-    assert start["post"]["gradient"].min() > 0.1
-    assert grows("resi_dual") > 3
+    for seed in SEEDS:
+        mixes = tokens(seed, 60, 4, 4)
+        free, tied = (
+            torch.linalg.svdvals(torch.linalg.multi_dot(list(factors)))
+            for factors in (torch.eye(4) + 0.3 * mixes, placements.sinkhorn(mixes))
+        )
+        assert free[0] > 10
+        np.testing.assert_allclose(tied[0], 1, atol=0.02)
+        assert tied[1] < 1e-6
+    assert np.median(start()["resi_dual"]["gradient"][:, 1]) > 0.3
+    assert start()["post"]["gradient"].min() > 0.1
+    assert growth("resi_dual") > 3
 
 
-def prove_inside(largest, shrunk, share, turn, slope, scaled, x, image, pixels, size, groups):
+def largest_score(full_width):
+    """Of QK-norm, with large queries and keys."""
+    q, k = 100 * tokens(9, 2, 3, 4, 16, 8)
+    qk = placements.QKNorm(32, 1, full_width=full_width).double()
+    a, b, _ = qk.heads(q, k, k, 0, {})
+    return (a @ b.mT).abs().max().item() / math.sqrt(8)
+
+
+def shrunk_values():
+    """The spread of a later block's values, mixed with the first block's, over their own."""
+    first, later = tokens(10, 2, 3, 4, 16, 8)
+    values, shared = stack("value_residual").placement, {}
+    values.heads(first, first, first, 0, shared)
+    mixed = values.heads(first, first, later, 1, shared)[2]
+    return (mixed.std() / later.std()).item()
+
+
+def slope_at_0(norm):
+    at = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+    return torch.autograd.grad(norm(1).double()(at), at)[0].item()
+
+
+def ten_times_the_input(norm):
+    """How much the output changes."""
+    x, layer = tokens(11), norm(32).double()
+    return size(layer(10 * x) - layer(x)) ** 0.5
+
+
+def prove_inside():
     """Prove claim 07a-inside."""
-    assert largest[False] < math.sqrt(8) + 1e-6
-    assert largest[True] < 4 * math.sqrt(8)
-    np.testing.assert_allclose(shrunk, math.sqrt(0.5), atol=0.03)
+    assert largest_score(full_width=False) < math.sqrt(8) + 1e-6
+    assert largest_score(full_width=True) < 4 * math.sqrt(8)
+    np.testing.assert_allclose(shrunk_values(), math.sqrt(0.5), atol=0.03)
+    turn = math.cos(math.atan(0.05 / 0.95))  # of one sublayer
     np.testing.assert_allclose(share("ngpt"), [turn**24, turn**96], rtol=0.02)
-    np.testing.assert_allclose(slope["dyt"], 0.5)
-    np.testing.assert_allclose(slope["derf"], 1 / math.sqrt(math.pi))
-    assert scaled["norm"] < 1e-3
-    assert scaled["dyt"] > 0.3
+    np.testing.assert_allclose(slope_at_0(placements.DynamicTanh), 0.5)
+    np.testing.assert_allclose(slope_at_0(placements.DynamicErf), 1 / math.sqrt(math.pi))
+    assert ten_times_the_input(st.LayerNorm) < 1e-3
+    assert ten_times_the_input(placements.DynamicTanh) > 0.3
+    x = tokens(11)
     g = placements.ScaleNorm(32).double()(x)
     np.testing.assert_allclose(g.detach(), st.rms_norm(x, eps=0), rtol=1e-6)
+    image = tokens(12, 2, 16, 5, 5)
+    pixels = placements.ChannelsFirstLayerNorm(16).double()(image)
     moved = F.layer_norm(image.movedim(1, -1), (16,), eps=1e-6).movedim(-1, 1)
     torch.testing.assert_close(pixels, moved)
-    assert size(pixels - groups) > 0.01
+    assert size(pixels - F.group_norm(image, 1)) > 0.01
 
 
 def spread(values):
     return f"{np.median(values):.2f} ({values.min():.2f} to {values.max():.2f})"
 
 
-def tabulate_the_training_runs():
+def less_pre(rows):
+    """The last loss less Pre-LN's, (seeds,)."""
+    return rows[:, -1] - after_pre_ln.recorded()["loss"]["pre"][:, -1]
+
+
+def tabulate_runs():
     record = after_pre_ln.recorded()
-
-    def less_pre(rows):
-        return rows[:, -1] - record["loss"]["pre"][:, -1]  # (seeds,)
-
     table(
         [
             "placement",
@@ -187,11 +282,11 @@ def tabulate_the_training_runs():
         ],
     )
     print(f"chance: {record['chance']:.2f} nats")
-    return record, less_pre
 
 
-def prove_runs(record, less_pre):
+def prove_runs():
     """Prove claims 07a-runs, 07a-paired."""
+    record = after_pre_ln.recorded()
     for name in ("pre", "deepnorm", "rezero"):
         again = after_pre_ln.at(after_pre_ln.run(name, 0, 40), (40,))
         np.testing.assert_allclose(again, record["loss"][name][0, :1], atol=5e-3)
@@ -204,14 +299,14 @@ def prove_runs(record, less_pre):
     say("rate", record["learning_rate"], ".3f")
 
 
-def tabulate_add_one(TokenGate, DEPTHS, SEEDS):
+def tabulate_added(TokenGate):
     added = at_start(TokenGate, DEPTHS, SEEDS)
     table(
         list(HEADS),
         [["`TokenGate`", *(pair(added[q]) for q in QUANTITIES)]],
     )
-    return added
 
 
-def check_add_one(added, start):
-    assert (added["stream"] < start["pre"]["stream"]).all()  # gates of a half
+def check_added(TokenGate):
+    added = at_start(TokenGate, DEPTHS, SEEDS)
+    assert (added["stream"] < start()["pre"]["stream"]).all()  # gates of a half

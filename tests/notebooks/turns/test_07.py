@@ -1,0 +1,109 @@
+"""Chapter 07, After Pre-LN, and its deep dive: what their turns promise."""
+
+import re
+
+import pytest
+from helpers.turns import turned
+
+
+def numbers(line):
+    return [float(one) for one in re.findall(r"\d[\d.]*(?:e[+-]?\d+)?", line)]
+
+
+def test_only_pre_ln_grows_with_its_weights_until_eps_decides():
+    at = {factor: run.streams for factor, run in turned("07-after-pre-ln", "factor").items()}
+    for factor, expected in (("10", 100), ("100", 10_000)):
+        grown = {name: (at[factor][name, float(factor)] / at[factor][name, 1]).mean() for name, _ in at[factor]}
+        assert grown["pre"] > expected / 2
+        assert grown["sandwich"] == pytest.approx(1, abs=0.01)
+        assert grown["after_branch"] == pytest.approx(1, abs=0.01)
+    for name in ("pre", "sandwich", "after_branch"):
+        assert (at["0.001"][name, 0.001] < at["0.001"][name, 1] / 5).all()
+
+
+def test_only_the_larger_power_moves_a_deep_stack_less():
+    at = {}
+    for power, run in turned("07-after-pre-ln", "power").items():
+        found = [numbers(line) for line in run.printed.splitlines()]
+        at[power] = [many / few for _, few, _, many in found]
+    assert min(at["0.0"]) > 2
+    assert 0.5 < min(at["0.25"]) <= max(at["0.25"]) < 2
+    assert max(at["0.5"]) < 0.5
+
+
+def test_an_open_gate_lets_the_gradient_in_and_the_stack_is_no_longer_the_identity():
+    at = {
+        alpha: [line.split(": ")[1] for line in run.printed.splitlines()]
+        for alpha, run in turned("07-after-pre-ln", "alpha").items()
+    }
+    assert at == {
+        "0.0": ["True", "False", "True"],
+        "0.0001": ["False", "True", "True"],
+        "1.0": ["False", "True", "True"],
+    }
+
+
+def test_loud_queries_see_one_key_unless_they_are_normalized():
+    most, largest = {}, {}
+    for size, run in turned("07-after-pre-ln", "size").items():
+        found = [numbers(line.partition(":")[2]) for line in run.printed.splitlines()]
+        largest[size], most[size] = zip(*found, strict=True)
+    assert most["1.0"][0] < 60
+    assert most["30"][0] > 85
+    assert most["1000"][0] > 99
+    assert largest["1000"][0] > 500
+    for size in most:
+        assert most[size][1] == most["1.0"][1] < 60
+        assert largest[size][1] <= 4
+
+
+def test_attention_residuals_are_the_first_to_leave_pre_ln():
+    at = {}
+    for eps, run in turned("07-after-pre-ln", "eps").items():
+        at[eps] = [line.split()[0] for line in run.printed.splitlines() if line.endswith("True")]
+    assert at["0.0"] == ["pre", "hyper_connections", "attention_residuals"]
+    assert at["1e-05"] == ["pre", "hyper_connections"]
+    assert at["0.01"] == ["pre"]
+
+
+def test_qk_norm_ignores_a_loud_stream_but_not_one_as_small_as_eps():
+    changes = {}
+    for scale, run in turned("07a-placements-one-by-one", "scale").items():
+        changes[scale] = [numbers(line)[-1] for line in run.printed.splitlines()]
+    for scale, (without, with_qk_norm) in changes.items():
+        assert without > 0.5
+        assert (with_qk_norm > 0.5) == (scale == "0.001")
+        assert with_qk_norm < 1e-3 or scale == "0.001"
+
+
+def test_dropped_paths_keep_the_mean_and_the_variance_grows_as_the_law_says():
+    at = {rate: numbers(run.printed) for rate, run in turned("07a-placements-one-by-one", "rate").items()}
+    for rate, (mean, variance) in at.items():
+        law = float(rate) / (1 - float(rate))
+        assert mean == pytest.approx(1, abs=0.15)
+        assert variance == pytest.approx(law, rel=0.15)
+    assert at["0.9"][1] > 50 * at["0.1"][1]
+
+
+def test_doubly_stochastic_mixing_keeps_one_direction_and_loses_the_others():
+    at = {
+        layers: [numbers(line) for line in run.printed.splitlines()]
+        for layers, run in turned("07a-placements-one-by-one", "layers").items()
+    }
+    for _, tied in at.values():
+        assert tied[0] == pytest.approx(1, abs=0.02)
+    assert at["2"][0][0] < at["6"][0][0] < at["60"][0][0] / 10
+    assert at["2"][1][1] > 10 * at["6"][1][1]
+    assert at["60"][1][1] == 0
+
+
+def test_dyt_gives_large_inputs_size_1_and_leaves_small_ones_small():
+    at = {}
+    for loud, run in turned("07a-placements-one-by-one", "loud").items():
+        at[loud] = [numbers(line)[-1] for line in run.printed.splitlines()]
+    for norm, _, _ in at.values():
+        assert norm > 0.9
+    for like_a_norm in at["1000.0"]:
+        assert like_a_norm == pytest.approx(1, abs=0.02)
+    assert max(at["0.01"][1:]) < 0.02
+    assert max(at["1.0"][1:]) < 0.6
