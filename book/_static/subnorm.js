@@ -32,6 +32,18 @@ for (const [sign, capture] of [["scroll", false], ["pointerdown", true], ["keydo
 // Escape takes away the marks of a search. Sphinx does that with its shortcuts, which are off: one of them is "/".
 addEventListener("keydown", ({ key }) => { if (key === "Escape" && typeof SphinxHighlight !== "undefined") SphinxHighlight.hideSearchWords(); });
 
+// In a Predict box or quick check an arrow key only moves to the next option; Enter, Space or a click chooses it.
+addEventListener("keydown", (event) => {
+  const { key, target } = event;
+  if (!target.matches?.(".predict input[type=radio], .quick-check input") || event.ctrlKey || event.altKey || event.metaKey) return;
+  const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[key];
+  if (key !== "Enter" && !step) return;
+  event.preventDefault();
+  if (key === "Enter") return target.click();
+  const options = [...target.closest(".predict, .quick-check").querySelectorAll("input[type=radio]")];
+  options.at((options.indexOf(target) + step) % options.length).focus();
+});
+
 // Highlight the current section in the page contents where they are beside the text. On a phone they are hidden, and
 // scrollspy would lay out the whole page before it can be used.
 if (matchMedia("(min-width: 1200px)").matches) document.body.dataset.bsSpy = "scroll";

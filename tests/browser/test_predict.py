@@ -108,6 +108,27 @@ def test_a_choice_is_judged_and_kept(browser, server):
         assert box.said() == "Right."
 
 
+def test_an_arrow_key_moves_between_the_options_and_enter_or_space_chooses(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        box = visit(page, server, "choice")
+        options = box.box.get_by_role("radio")
+        last = options.count() - 1
+        has_focus = "radio => radio === document.activeElement"
+        options.first.focus()
+        for arrow, i in [("ArrowDown", 1), ("ArrowLeft", 0), ("ArrowUp", last), ("ArrowRight", 0)]:
+            page.keyboard.press(arrow)
+            assert options.nth(i).evaluate(has_focus)
+            assert not box.is_open()
+            assert not box.box.locator("input:checked").count()
+        page.keyboard.press("Enter")
+        assert options.first.is_checked()
+        assert box.shows()
+        page.keyboard.press("ArrowDown")
+        assert options.first.is_checked()
+        page.keyboard.press("Space")
+        assert options.nth(1).is_checked()
+
+
 def test_a_number_is_compared_with_the_measured_one(browser, server):
     with opened(browser, server, [], viewport=DESK) as page:
         box = visit(page, server, "number")

@@ -43,11 +43,13 @@ def test_a_choice_by_keyboard_shows_its_explanation_alone(browser, server, windo
         assert page.locator(".checks-head").inner_text() == f"0 of {len(answers(page))} answered right"
         page.locator("#all-answers").focus()
         page.keyboard.press("Tab")
-        page.keyboard.press("Space")
         options = page.locator(".quick-check").first.locator("input")
         seen = []
         for i in range(options.count()):
-            assert options.nth(i).evaluate("radio => radio === document.activeElement && radio.checked")
+            assert options.nth(i).evaluate("radio => radio === document.activeElement && !radio.checked")
+            assert page.locator(".quick-check .why:visible").count() == min(i, 1)  # an arrow key chooses nothing
+            page.keyboard.press(["Enter", "Space"][i % 2])
+            assert options.nth(i).is_checked()
             assert options.nth(i).evaluate("radio => getComputedStyle(radio).outlineStyle") == "solid"
             assert page.locator(".quick-check .why:visible").count() == 1
             assert options.nth(i).locator("xpath=..").locator(".why").is_visible()
