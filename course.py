@@ -4,6 +4,7 @@
 import argparse
 import os
 import re
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -39,6 +40,14 @@ def open_lab(_args: argparse.Namespace) -> bool:
     defaults = filter(None, [os.environ.get("JUPYTER_CONFIG_PATH"), str(checkout.ROOT / "tools" / "jupyterlab")])
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(defaults)  # the reader's own settings count more
     return checkout.call([checkout.PYTHON, "-m", "jupyterlab", "README.md"], cwd=checkout.ROOT / "notebooks") == 0
+
+
+def prepare(_args: argparse.Namespace) -> bool:
+    """Say how to grade; everything that it needs is installed by now, or named."""
+    if not shutil.which("bwrap"):
+        print("To grade safely, install bubblewrap. On Debian and Ubuntu: sudo apt install bubblewrap")
+    print(f"Ready: {checkout.PYTHON.relative_to(checkout.ROOT)} -m subnorm_classroom")
+    return True
 
 
 def refresh(args: argparse.Namespace) -> bool:
@@ -93,6 +102,7 @@ def parser() -> argparse.ArgumentParser:
     command = add("serve", install.READ, serve_book, "build, then show the book on a local web server")
     command.add_argument("--port", type=port_number, default=8000, help="(default: 8000)")
     add("lab", install.RUN, open_lab, "open the notebooks in JupyterLab")
+    add("prepare", install.RUN, prepare, "install what a teacher needs to hand out and grade sheets, and return")
     command = add("refresh", install.RUN, refresh, "run notebooks again and store their outputs")
     command.add_argument("notebooks", nargs="*", metavar="notebook", help="only these; all if not given")
     command = add("new", install.RUN, begin, "begin a chapter, an exercise or a placement")

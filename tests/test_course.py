@@ -161,6 +161,7 @@ def test_a_character_that_the_output_lacks_is_no_error():
         ("build", READ, []),
         ("serve --port 8001", READ, ["serve 8001"]),
         ("lab", RUN, ["jupyterlab README.md"]),
+        ("prepare", RUN, []),
         ("refresh a.ipynb", RUN, [f"refresh.py {os.path.abspath('a.ipynb')}"]),  # noqa: PTH100
         ("test", TEST, ["tests None"]),
         ("test package", TEST, ["tests package"]),
@@ -180,6 +181,17 @@ def test_a_command_installs_what_it_needs_and_runs(course, pip, books, monkeypat
     built = [call for call in called if call.startswith("book.py ")]
     assert found + [call for call in called if call not in built] == ran
     assert len(built) == (line.split()[0] in ("build", "serve", "pack"))
+
+
+@pytest.mark.parametrize(("found", "advice"), [("/usr/bin/bwrap", ""), (None, "sudo apt install bubblewrap")])
+def test_prepare_returns_and_says_what_is_ready_and_what_is_missing(course, pip, monkeypatch, capsys, found, advice):
+    monkeypatch.setattr(course.shutil, "which", lambda name: found)
+    assert course.main(["prepare"])
+    said = capsys.readouterr().out
+    assert ("bubblewrap" in said) == bool(advice)
+    assert advice in said
+    python = course.checkout.PYTHON.relative_to(course.checkout.ROOT)
+    assert said.endswith(f"Ready: {python} -m subnorm_classroom\n")
 
 
 # --- install ---
