@@ -101,6 +101,8 @@ def test_a_student_s_zip_is_no_class_whatever_is_in_it(tmp_path):
     theirs = zipped([("Ada_12_assignsubmission_file/x.ipynb", b"3")])
     found = graded(save(tmp_path / "week", [*MOODLE, ("Eve_15_assignsubmission_file/x.zip", theirs)]))
     assert found == {"Ada Lovelace_12": b"1", "Bo Li_13": b"2", "Eve_15": b"3"}
+    found = graded(save(tmp_path / "flat", [*FLAT, ("Eve_15_assignsubmission_file_x.zip", theirs)]))
+    assert found == {"Ada Lovelace_12": b"1", "Bo Li_13": b"2", "Eve_15": b"3"}
     mine = zipped([("lab_1_2_a.ipynb", b"5"), ("data.csv", b"")])  # as if Canvas had made the name
     assert graded(save(tmp_path / "plain", [("Ada.zip", mine), ("Bo.ipynb", b"2")])) == {
         "Ada": b"5",
