@@ -30,6 +30,10 @@
     return `You: ${brief(guess)}${off}. It is ${brief(truth)}.`;
   }
 
+  // "Just let me read" opens all, as if skipped, but stores no answers.
+  const reading = document.getElementById("just-read");
+  if (reading) reading.checked = subnormStore((store) => store.getItem("just-read")) !== null;
+
   for (const box of document.querySelectorAll("[data-predict]")) {
     const name = box.dataset.predict;
     const follows = document.querySelector(`.foretold[data-for="${name}"]`);
@@ -80,9 +84,12 @@
       show(null);
     });
     follows.addEventListener("beforematch", () => answer(SKIPPED)); // found by the browser's search
-    const answered = kept();
-    if (answered) show(answered);
+    const begin = () => show(kept() ?? (reading?.checked ? SKIPPED : null));
+    if (kept() || reading?.checked) begin();
+    reading?.addEventListener("change", begin);
   }
+  reading?.addEventListener("change", () =>
+    subnormStore((store) => (reading.checked ? store.setItem("just-read", "yes") : store.removeItem("just-read"))));
 
   // A link to what waits opens it.
   const open = () => {

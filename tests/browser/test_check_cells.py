@@ -87,4 +87,4 @@ def test_paper_has_no_checks(browser, server):
         page.goto(server + PAGE)
         page.get_by_label("Read with code").press("Space")
         page.emulate_media(media="print")
-        assert not page.locator(".cell.tag_checked, .with-code").locator("visible=true").count()
+        assert not page.locator(".cell.tag_checked, .opening label").locator("visible=true").count()

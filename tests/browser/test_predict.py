@@ -83,6 +83,7 @@ def test_without_a_script_and_on_paper_everything_is_open(browser, server, kind)
         box = visit(page, server, kind)
         assert box.is_open()
         assert not box.box.locator("input, button").locator("visible=true").count()
+        assert not page.get_by_label("Just let me read").is_visible()
     with opened(browser, server, [], viewport=DESK) as page:
         box = visit(page, server, kind)
         assert not box.shows()
@@ -189,6 +190,39 @@ def test_a_skipped_curve_shows_the_measured_one_alone(browser, server):
         assert figure.locator("g.truth polyline").first.evaluate(visibility) == "visible"
         assert figure.locator("g.guess").count() == 0
         assert figure.locator(".live-say").inner_text() == "This is the measured curve."
+
+
+def test_just_let_me_read_opens_all_and_is_remembered(browser, server):
+    path, _ = KINDS["choice"]
+    faults = []
+    with opened(browser, server, faults, viewport=DESK) as page:
+        page.goto(server + path)
+        names = page.locator("[data-predict]").evaluate_all("boxes => boxes.map((box) => box.dataset.predict)")
+        boxes = [Box(page, name) for name in names]
+        boxes[0].press("Skip")
+        switch = page.get_by_label("Just let me read")
+        switch.press("Space")
+        assert all(box.is_open() for box in boxes)
+        page.reload()
+        assert switch.is_checked()
+        assert all(box.is_open() for box in boxes)
+        switch.press("Space")
+        assert [box.is_open() for box in boxes] == [True] + [False] * (len(boxes) - 1)  # only what was answered
+        page.reload()
+        assert not switch.is_checked()
+        assert [box.is_open() for box in boxes] == [True] + [False] * (len(boxes) - 1)
+    assert faults == []
+
+
+def test_just_let_me_read_is_never_painted_closed(browser, server):
+    """What waits is open before the script that answers it has come."""
+    path, _ = KINDS["choice"]
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + path)
+        page.get_by_label("Just let me read").press("Space")
+        page.route("**/predict.js*", lambda route: route.abort())
+        page.reload()
+        assert page.locator(".foretold[hidden]").count() == 0
 
 
 def test_a_browser_that_stores_nothing_still_opens(browser, server, kind):

@@ -1,15 +1,17 @@
 """The line under a chapter's title: minutes to read, what it needs, and, folded, what the reader will be able to do.
 
 It is made of the admonition "This chapter", "This deep dive" or "This primer" at the top of a notebook. The minutes
-are counted (reading_time.py). The box beside it unfolds all code of the page; subnorm.js remembers the choice.
+are counted (reading_time.py). Of the boxes beside it one opens all that waits for a prediction (predict.js), and one
+unfolds all code of the page (subnorm.js); both choices are remembered.
 """
 
 from docutils import nodes
 from subnorm_book import page_data
 from subnorm_book.teaching import reading_time
+from subnorm_book.teaching.predict import prediction
 
 BOXES = ("This chapter", "This deep dive", "This primer")
-SWITCH = '<label class="with-code"><input type="checkbox" id="with-code"> Read with code</label>'
+SWITCH = '<label><input type="checkbox" id="%s"> %s</label>'
 
 
 class objectives(nodes.General, nodes.Element):
@@ -24,9 +26,10 @@ def open_page(app, doctree):
             app.env.openings[app.env.docname] = {"minutes": takes, "line": box.parent[1].astext()}
             needs.insert(0, nodes.Text(f"{takes} minutes. "))
             fold = objectives("", goals, *more, label=promise.astext())
-            box.replace_self(
-                nodes.container("", needs, fold, nodes.raw("", SWITCH, format="html"), classes=["opening"])
-            )
+            waits = any(doctree.findall(prediction))
+            switches = [*([("just-read", "Just let me read")] if waits else []), ("with-code", "Read with code")]
+            html = "\n".join(SWITCH % switch for switch in switches)
+            box.replace_self(nodes.container("", needs, fold, nodes.raw("", html, format="html"), classes=["opening"]))
 
 
 def visit(self, node):
@@ -41,4 +44,4 @@ def setup(app):
     app.add_node(objectives, html=(visit, depart))
     page_data.by_page(app, "openings")
     app.connect("doctree-read", open_page)
-    return {"env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 3, "parallel_read_safe": True, "parallel_write_safe": True}
