@@ -326,8 +326,7 @@ def publish_all(grading: Grading, submissions: Sequence[Submission], only: str |
         print_student(only, records)
     else:
         print_class(setting.set_name, exercises, records, out)
-    if overview.is_possible():
-        (overview.write_page if only else overview.overview)([out])
+    overview.renew(out, "grade", tell=only is None)
     if gone:
         print(f"  removed, because they are no longer among the submissions: {', '.join(gone)}")
     return True

@@ -1,7 +1,6 @@
 """The command ``mark``: set marks by hand, and write the tables, the feedback and the overview again."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -60,9 +59,5 @@ def mark(out: Path, given: Sequence[str] | Path) -> int:
             total, most = points(record)
             print(f"{record['student']}: {', '.join(mine)}; now {total:g} of {most:g} points")
     print(f"{counted(len(new), 'mark')} set by hand in {path}")
-    if overview.is_possible():
-        try:
-            overview.write_page([out])
-        except Refusal as error:  # the marks are set all the same
-            print(f"mark: the overview is as before: {error}", file=sys.stderr)
+    overview.renew(out, "mark")
     return 0

@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -88,9 +89,16 @@ def write_page(
     return out, questions, sum(len(sheet.records) for sheet in ordered)
 
 
-def is_possible() -> bool:
-    """Whether this is a checkout of the course, which has the page that knows the beliefs."""
-    return (COURSE / beliefs.PAGE).is_file()
+def renew(folder: Path, command: str, tell: bool = False) -> None:
+    """Write the overview of one folder of grades for another command, which goes on if that is not possible.
+
+    Without a checkout of the course there is none: its page for teachers knows the beliefs.
+    """
+    if (COURSE / beliefs.PAGE).is_file():
+        try:
+            (overview if tell else write_page)([folder])
+        except Refusal as error:
+            print(f"{command}: the overview is as before: {error}", file=sys.stderr)
 
 
 def add(folder: Path, gradebook: Path | None, column: str | None, sheets: dict[str, Sheet]) -> None:
