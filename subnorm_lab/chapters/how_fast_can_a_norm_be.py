@@ -1,5 +1,7 @@
 """Figures and proofs of chapter 08, How fast can a norm be?."""
 
+from functools import cache
+
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
@@ -9,15 +11,40 @@ import subnorm.numpy as sn
 import subnorm.torch as st
 from subnorm import timing
 from subnorm.numpy import blocked
+from subnorm.timing import listing
 from subnorm.timing import published as others
 from subnorm_lab import figures, live
 from subnorm_lab.experiments import norm_share
 from subnorm_lab.report import say, table
 
+OURS = "Intel(R) Xeon(R) Processor @ 2.50GHz"
+LARGE = (4096, 4096)
+
 
 def begin():
     torch.set_num_threads(1)
     figures.use_style()
+
+
+@cache
+def records():
+    return {record["device"]["name"]: record for record in timing.read_records()}
+
+
+def cpu():
+    """The record that this chapter quotes."""
+    return records()[OURS]
+
+
+def measured(name="forward"):
+    """The rows of a table of the record, on large arrays."""
+    return timing.rows(cpu(), name, LARGE)
+
+
+def copies(key):
+    """The times of a version, in copies, by round."""
+    rows = measured()
+    return np.array(rows[key].rounds) / np.array(rows[rows[key].copy].rounds)
 
 
 RUNNERS = {
@@ -28,16 +55,9 @@ RUNNERS = {
 
 
 def draw_race():
-    records = {r["device"]["name"]: r for r in timing.read_records()}
-    cpu = records.pop("Intel(R) Xeon(R) Processor @ 2.50GHz")
-    num_rows, d = 4096, 4096
-    large = (num_rows, d)
-    measured = timing.rows(cpu, "forward", large)
-    copies = {key: np.array(row.rounds) / np.array(measured[row.copy].rounds) for key, row in measured.items()}
-
     def race(clock):
         """The share of its work that each has done; the clock counts copies."""
-        done = {name: min(clock / np.median(copies[key]), 1) for name, key in RUNNERS.items()}
+        done = {name: min(clock / np.median(copies(key)), 1) for name, key in RUNNERS.items()}
         rows = [("", name, share, share == 1) for name, share in done.items()]
         words = [f"{name} is {'done' if v == 1 else f'at {100 * v:.0f} %'}" for name, v in done.items()]
         return f"At time {clock:g}, {', '.join(words)}.", [rows]
@@ -59,38 +79,47 @@ def draw_race():
         "three quarters of its "
         "work, LayerNorm in NumPy about a seventh.",
     )
-    return records, cpu, num_rows, d, large, measured, copies
 
 
-def prepare_x(layer_norm):
-    x = torch.randn(256, 512, generator=torch.Generator().manual_seed(0))
-    dy = torch.randn(256, 512, generator=torch.Generator().manual_seed(1))
-    gamma, beta = torch.ones(512), torch.zeros(512)
+def batch():
+    """x and dy, (256, 512), gamma and beta."""
+    x, dy = (torch.randn(256, 512, generator=torch.Generator().manual_seed(seed)) for seed in (0, 1))
+    return x, dy, torch.ones(512), torch.zeros(512)
+
+
+def moved(operations):
+    """In arrays of the size of x."""
+    return sum(operation.bytes for operation in operations) / batch()[0].nbytes
+
+
+@cache
+def counts(layer_norm):
+    """The operations of four norms, forward, and backward through autograd's graph."""
+    x, dy, gamma, beta = batch()
     norms = {
-        "LayerNorm, by hand": lambda x, g, b: layer_norm(x, g, b),
+        "LayerNorm, by hand": layer_norm,
         "RMSNorm, by hand": lambda x, g, b: st.rms_norm(x, g),
         "F.layer_norm": lambda x, g, b: F.layer_norm(x, (512,), g, b),
         "F.rms_norm": lambda x, g, b: F.rms_norm(x, (512,), g, 1e-5),
     }
 
-    def moved(operations):
-        """In arrays of the size of x."""
-        return sum(operation.bytes for operation in operations) / x.nbytes
-
-    return x, dy, gamma, beta, norms, moved
-
-
-def draw_arrays(x, gamma, beta, dy, norms, moved):
     def count(norm):
-        """Operations forward, and backward through autograd's graph."""
         leaves = [t.clone().requires_grad_() for t in (x, gamma, beta)]
         y = norm(*leaves)
         return timing.operations(lambda: norm(x, gamma, beta)), timing.operations(
             lambda: torch.autograd.grad(y, leaves, dy, allow_unused=True)
         )
 
-    counts = {name: count(norm) for name, norm in norms.items()}
-    arrays = {name: [moved(ops) for ops in both] for name, both in counts.items()}
+    return {name: count(norm) for name, norm in norms.items()}
+
+
+def arrays_moved(layer_norm):
+    """Forward and backward, by norm."""
+    return {name: [moved(ops) for ops in both] for name, both in counts(layer_norm).items()}
+
+
+def draw_arrays(layer_norm):
+    arrays = arrays_moved(layer_norm)
 
     def trips(backward):
         """The arrays that each version moves; the last row is the least."""
@@ -110,7 +139,7 @@ def draw_arrays(x, gamma, beta, dy, norms, moved):
         [
             live.Bars(
                 "arrays moved",
-                len(norms) + 1,
+                len(arrays) + 1,
                 max(max(a) for a in arrays.values()),
             )
         ],
@@ -119,15 +148,15 @@ def draw_arrays(x, gamma, beta, dy, norms, moved):
         "built-in RMSNorm about "
         "half as many, the built-in LayerNorm as few as the least, two.",
     )
-    return counts, arrays
 
 
-def prove_one_kernel(arrays, counts, x, gamma, beta, moved):
+def prove_one_kernel(layer_norm):
     """Prove claims 08-one-kernel, 08-a-chain."""
+    arrays = arrays_moved(layer_norm)
     for name in ("LayerNorm, by hand", "RMSNorm, by hand", "F.rms_norm"):
         assert arrays[name][0] > 6
         assert arrays[name][1] > 20
-    assert [len(operations) for operations in counts["F.layer_norm"]] == [1, 1]
+    assert [len(operations) for operations in counts(layer_norm)["F.layer_norm"]] == [1, 1]
     assert np.allclose(arrays["F.layer_norm"], [2, 3], atol=0.1, rtol=0)
 
     by_hand, built_in = arrays["LayerNorm, by hand"], arrays["F.rms_norm"]
@@ -135,28 +164,23 @@ def prove_one_kernel(arrays, counts, x, gamma, beta, moved):
     say("layer_by_hand_backward", by_hand[1], ".0f")
     say("rms_built_in_forward", built_in[0], ".0f")
     say("rms_built_in_backward", built_in[1], ".0f")
+    x, _, gamma, beta = batch()
     ours = timing.operations(lambda: st.layer_norm(x, gamma, beta))
     say("layer_of_subnorm", moved(ours), ".0f")
 
 
-def tabulate_the_roofline_and_the_counts_in_full(work, per_byte):
-    table(
-        ["", "operations", "bytes", "operations for each byte", "in bfloat16"],
-        [
-            [name, f"{ops:.1e}", f"{moved:.1e}", f"{each:.2f}", f"{2 * each:.2f}"]
-            for (name, (ops, moved)), each in zip(work.items(), per_byte.values(), strict=True)
-        ],
-    )
-
-
-def prove_few_operations(per_byte, array):
+def prove_few_operations():
     """Prove claim 08-few-operations."""
-    assert per_byte["LayerNorm"] < 1 < 500 < per_byte["matrix product"]
-    assert 1 < 2 * per_byte["LayerNorm"] < 2  # half the bytes in bfloat16
+    num_rows, d = LARGE
+    array = 4 * num_rows * d  # bytes of one float32 array of this shape
+    norm = 7 * num_rows * d / (2 * array)
+    product = 2 * num_rows * d * d / (3 * array)
+    assert norm < 1 < 500 < product
+    assert 1 < 2 * norm < 2  # half the bytes in bfloat16
     say("megabytes", array / 1e6, ".0f")
 
 
-def tabulate_the_roofline_and_the_counts_in_full_2(moved, counts):
+def tabulate_operations(layer_norm):
     table(
         ["version", "forward", "arrays", "backward", "arrays"],
         [
@@ -167,7 +191,7 @@ def tabulate_the_roofline_and_the_counts_in_full_2(moved, counts):
                 len(backward),
                 f"{moved(backward):.1f}",
             ]
-            for name, (forward, backward) in counts.items()
+            for name, (forward, backward) in counts(layer_norm).items()
         ],
     )
 
@@ -180,18 +204,23 @@ def amount(line):
     return f"{line.bytes / 1e6:.1f} MB" if line.bytes > 1e6 else f"{line.bytes / 1e3:.0f} kB"
 
 
-def show_a_fused_kernel_line_by_line(listed):
+def kernel_lines(calls):
+    return [listing.lines("_forward", arrays, *LARGE) for arrays in calls]
+
+
+def show_kernel(calls):
     print("LayerNorm  sum, RMSNorm")
-    for one, two in zip(*listed, strict=True):
+    for one, two in zip(*kernel_lines(calls), strict=True):
         columns = f"{amount(one):>9}{amount(two):>14}"
         print(f"{columns}    {'    ' * one.depth}{one.code}")
 
 
-def prove_kernel_lines(listed, half):
+def prove_kernel_lines(calls):
     """Prove claim 08-kernel-lines."""
+    listed = kernel_lines(calls)
     counted = [sum(line.bytes or 0 for line in lines) for lines in listed]
     must = [
-        timing.TABLES[name].bytes(norm, (4096, 4096), half)
+        timing.TABLES[name].bytes(norm, LARGE, torch.bfloat16)
         for name, norm in [("forward", "layer"), ("add_norm", "rms")]
     ]
     statistics = [2 * 4096 * 4, 4096 * 4]  # float32: mean and rstd, or rstd
@@ -213,9 +242,9 @@ def ratio(rows, slow, fast):
     return quartiles(np.array(rows[slow].rounds) / np.array(rows[fast].rounds))
 
 
-def prepare_passes(arrays):
-    # what each moves, in copies: counted above, or the least where it is one loop
-    passes = {}
+def passes_of(layer_norm):
+    """What each moves, in copies: counted, or the least where it is one loop."""
+    arrays, passes = arrays_moved(layer_norm), {}
     for kind, name in [("layer", "LayerNorm"), ("rms", "RMSNorm")]:
         passes[f"{kind}_hand"] = arrays[f"{name}, by hand"][0] / 2
         passes[f"{kind}_builtin"] = arrays[f"F.{kind}_norm"][0] / 2
@@ -234,13 +263,14 @@ NAMES = {
 }
 
 
-def draw_from_bytes_to_seconds(copies, passes, cpu):
+def draw_bytes_and_seconds(layer_norm):
+    passes = passes_of(layer_norm)
     fig, ax = plt.subplots(figsize=(6.4, 3.8))
     ax.plot([0.8, 8], [0.8, 8], "--", color=figures.BLACK, linewidth=1)
     for kind, color in [("layer", figures.BLUE), ("rms", figures.ORANGE)]:
         for how, mark in MARKS.items():
             key, side = f"{kind}_{how}", -0.06 if kind == "layer" else 0.06
-            q1, q2, q3 = quartiles(copies[key])
+            q1, q2, q3 = quartiles(copies(key))
             at = passes[key] + side
             ax.plot([at, at], [q1, q3], color=color, linewidth=4, alpha=0.5)
             label = f"{'LayerNorm' if kind == 'layer' else 'RMSNorm'}, {NAMES[how]}"
@@ -260,36 +290,33 @@ def draw_from_bytes_to_seconds(copies, passes, cpu):
         "versions by hand "
         "further right and higher.",
     )
-    print(timing.heading(cpu))
+    print(timing.heading(cpu()))
 
 
-def prepare_off(copies, passes):
-    off = {key: np.median(copies[key]) / count for key, count in passes.items()}
-    return off
-
-
-def prove_bytes_predict(off, copies):
+def prove_bytes_predict(layer_norm):
     """Prove claims 08-bytes-predict, 08-not-the-root."""
+    off = {key: np.median(copies(key)) / count for key, count in passes_of(layer_norm).items()}
     worst = max(max(off.values()), 1 / min(off.values()))
     assert worst < 1.8
     for kind in ("layer", "rms"):
-        chain, kernel = copies[f"{kind}_hand"], copies[f"{kind}_numba"]
+        chain, kernel = copies(f"{kind}_hand"), copies(f"{kind}_numba")
         assert np.quantile(chain / kernel, 0.1) > 2
-    assert np.quantile(copies["rms_hand"] / copies["layer_builtin"], 0.1) > 1.5
+    assert np.quantile(copies("rms_hand") / copies("layer_builtin"), 0.1) > 1.5
     say("worst_prediction", worst, ".1f")
-    say("layer_hand_of_copy", np.median(copies["layer_hand"]), ".1f")
-    say("layer_of_copy", np.median(copies["layer_builtin"]), ".1f")
-    say("rms_hand_of_copy", np.median(copies["rms_hand"]), ".1f")
+    say("layer_hand_of_copy", np.median(copies("layer_hand")), ".1f")
+    say("layer_of_copy", np.median(copies("layer_builtin")), ".1f")
+    say("rms_hand_of_copy", np.median(copies("rms_hand")), ".1f")
 
 
-def draw_copy_speed(cpu):
-    def speeds(name, key):
-        """Bytes that must move, and 1e9 bytes a second: three quartiles, (3, sizes)."""
-        rows = [timing.rows(cpu, name, s)[key] for s in timing.shapes(cpu, name)]
-        moved = np.array([row.bytes for row in rows])
-        seconds = [[row.seconds[q] for row in rows] for q in ("q1", "median", "q3")]
-        return moved, moved / np.array(seconds) / 1e9
+def speeds(name, key):
+    """Bytes that must move, and 1e9 bytes a second: three quartiles, (3, sizes)."""
+    rows = [timing.rows(cpu(), name, s)[key] for s in timing.shapes(cpu(), name)]
+    moved = np.array([row.bytes for row in rows])
+    seconds = [[row.seconds[q] for row in rows] for q in ("q1", "median", "q3")]
+    return moved, moved / np.array(seconds) / 1e9
 
+
+def draw_copy_speed():
     copied, copy_speed = speeds("forward", "copy")
     live.sketch(
         "copy-speed",
@@ -302,7 +329,6 @@ def draw_copy_speed(cpu):
         "factor of about five, "
         "and falls from there to the largest, to well below where it began.",
     )
-    return speeds, copy_speed
 
 
 TABLES = {
@@ -312,7 +338,7 @@ TABLES = {
 }
 
 
-def draw_numba(cpu, large, speeds):
+def draw_speeds():
     CURVES = {
         "copy": live.Curve("a copy", figures.BLACK, ":", marks="too"),
         "numba": live.Curve("Numba", figures.ORANGE, "-.", marks="too"),
@@ -323,7 +349,7 @@ def draw_numba(cpu, large, speeds):
     }
 
     def frame(kind, name):
-        known = timing.rows(cpu, name, large)
+        known = measured(name)
         drawn = {
             how: speeds(name, key) for how in CURVES if (key := "copy" if how == "copy" else f"{kind}_{how}") in known
         }
@@ -354,38 +380,36 @@ def draw_numba(cpu, large, speeds):
     )
 
 
-def prepare_slow(copy_speed):
-    slow, speed, fast = copy_speed[::-1]  # quartiles, (sizes,)
-    return slow, speed, fast
-
-
-def prove_three_regimes(speed, slow, fast, cpu, d):
+def prove_three_regimes():
     """Prove claim 08-three-regimes."""
+    slow, speed, fast = speeds("forward", "copy")[1][::-1]  # quartiles, (sizes,)
     middle = speed.argmax()
     assert 0 < middle < len(speed) - 1
     assert slow[middle] > 1.5 * fast[0]
     assert slow[middle] > 1.5 * fast[-1]
-    smallest, next_size = timing.shapes(cpu, "forward")[:2]
+    smallest, next_size = timing.shapes(cpu(), "forward")[:2]
     assert next_size[0] == 16 * smallest[0]
     time_at = {
-        shape: np.array(timing.rows(cpu, "forward", shape)["rms_builtin"].rounds) for shape in (smallest, next_size)
+        shape: np.array(timing.rows(cpu(), "forward", shape)["rms_builtin"].rounds) for shape in (smallest, next_size)
     }
     growth = time_at[next_size] / time_at[smallest]
     assert growth.max() < 4
     say("small_growth", np.median(growth), ".0f")
     say("cache_over_memory", speed[middle] / speed[-1], ".0f")
 
-    one_row = timing.rows(cpu, "forward", (1, d))["rms_builtin"]
+    one_row = timing.rows(cpu(), "forward", (1, LARGE[1]))["rms_builtin"]
     say("small_microseconds", 1e6 * one_row.seconds["median"], ".0f")
     say("small_copies", 1 / one_row.share["median"], ".0f")
 
 
-def prepare_new(measured):
-    new, larger_pages, old = (np.array(measured[key].rounds) for key in ("copy", "copy_numpy", "copy_out"))
-    return new, larger_pages, old
+def copy_times():
+    """Into a new array, a new one with larger pages, and an old one, by round."""
+    rows = measured()
+    return (np.array(rows[key].rounds) for key in ("copy", "copy_numpy", "copy_out"))
 
 
-def tabulate_new_memory_has_a_price(old, new, larger_pages):
+def tabulate_new_memory():
+    new, larger_pages, old = copy_times()
     table(
         ["copy", "times the last, with quartiles"],
         [
@@ -399,36 +423,26 @@ def tabulate_new_memory_has_a_price(old, new, larger_pages):
     )
 
 
-def prove_new_memory(new, old):
+def prove_new_memory():
     """Prove claim 08-new-memory."""
+    new, _, old = copy_times()
     assert np.quantile(new / old, 0.1) > 1.3
     say("new_over_old", np.median(new / old), ".1f")
 
 
-def prove_blocks(measured):
-    """Prove claim 08-blocks."""
-    rows_shown = []
+def tabulate_blocks():
+    rows = []
     for kind, name in [("layer", "LayerNorm"), ("rms", "RMSNorm")]:
-        cells = [name]
-        for how in ("blocked", "blocked_out"):
-            gain = ratio(measured, f"{kind}_numpy", f"{kind}_{how}")
-            assert gain[0] > 1.3
-            cells.append("{1:.1f} [{0:.1f}, {2:.1f}]".format(*gain))
-        rows_shown.append(cells)
-    return rows_shown
+        gains = [ratio(measured(), f"{kind}_numpy", f"{kind}_{how}") for how in ("blocked", "blocked_out")]
+        rows.append([name, *("{1:.1f} [{0:.1f}, {2:.1f}]".format(*gain) for gain in gains)])
+    table(["NumPy, times faster than plain", "in blocks", "and into an old array"], rows)
 
 
-def tabulate_new_memory_has_a_price_2(rows_shown):
-    table(
-        ["NumPy, times faster than plain", "in blocks", "and into an old array"],
-        rows_shown,
-    )
-
-
-def prove_blocks_2(measured):
+def prove_blocks():
     """Prove claim 08-blocks."""
     for kind in ("layer", "rms"):
-        gain = ratio(measured, f"{kind}_numpy", f"{kind}_blocked")
+        gain, out = (ratio(measured(), f"{kind}_numpy", f"{kind}_{how}") for how in ("blocked", "blocked_out"))
+        assert min(gain[0], out[0]) > 1.3
         say(f"{kind}_blocked", gain[1], ".1f")
     x_big = np.random.default_rng(0).standard_normal((600, 512), np.float32)
     assert np.allclose(blocked.layer_norm(x_big), sn.layer_norm(x_big), atol=1e-6, rtol=0)
@@ -444,15 +458,15 @@ WAYS = {
 }
 
 
-def prepare_times(measured):
-    times = {how: ratio(measured, f"rms_{how}", f"layer_{how}") for how in WAYS}
-    return times
+def rms_over_layer():
+    """The time of RMSNorm over that of LayerNorm, by way: quartiles."""
+    return {how: ratio(measured(), f"rms_{how}", f"layer_{how}") for how in WAYS}
 
 
-def draw_what_dropping_the_mean_really_buys(times):
+def draw_without_the_mean():
     fig, ax = plt.subplots(figsize=(6.4, 2.7))
     ax.axvline(1, color=figures.BLACK, linestyle="--", linewidth=1)
-    for y, (how, (q1, q2, q3)) in enumerate(times.items()):
+    for y, (how, (q1, q2, q3)) in enumerate(rms_over_layer().items()):
         color = figures.ORANGE if how in ("compile", "numba") else figures.BLUE
         ax.plot([q1, q3], [y, y], color=color, linewidth=4, alpha=0.5)
         ax.plot(q2, y, "o", color=color, markersize=8)
@@ -473,9 +487,10 @@ def draw_what_dropping_the_mean_really_buys(times):
     )
 
 
-def prove_mean(measured, times):
+def prove_mean():
     """Prove claims 08-mean, 08-mean-bytes."""
-    fewer_bytes = measured["rms_hand"].bytes / measured["layer_hand"].bytes
+    rows, times = measured(), rms_over_layer()
+    fewer_bytes = rows["rms_hand"].bytes / rows["layer_hand"].bytes
     say("mean_bytes", fewer_bytes, ".4f")
     for how in ("hand", "builtin", "compile", "numba"):
         say(f"mean_{how}", times[how][1], ".2f")
@@ -485,15 +500,17 @@ def prove_mean(measured, times):
     assert all(0.8 < times[how][1] < 1.05 for how in ("compile", "numba"))
 
 
-def tabulate_a_fast_rmsnorm_from_layernorms_kernel(times):
+def tabulate_without_the_mean():
+    times = rms_over_layer()
     table(
         ["version", "time, RMSNorm over LayerNorm"],
         [[name, "{1:.2f} [{0:.2f}, {2:.2f}]".format(*times[how])] for how, name in WAYS.items()],
     )
 
 
-def prove_borrowed_kernel(x, dy):
+def prove_borrowed_kernel():
     """Prove claim 08-borrowed-kernel."""
+    x, dy, *_ = batch()
     w = 1 + 0.1 * torch.randn(512, generator=torch.Generator().manual_seed(2))
     x64, w64, dy64 = x.double(), w.double(), dy.double()
     rstd = (x64.square().mean(-1, keepdim=True) + 1e-5).rsqrt()
@@ -509,10 +526,9 @@ def prove_borrowed_kernel(x, dy):
     assert (with_one_term_too_many - expected[0]).abs().max() > 0.1
 
 
-def prove_training(cpu, large):
+def prove_training():
     """Prove claim 08-training."""
-    training = timing.rows(cpu, "training", large)
-
+    training = measured("training")
     gain_training = ratio(training, "rms_builtin", "rms_module")
     assert gain_training[0] > 2
     say("training_gain", gain_training[1], ".1f")
@@ -521,40 +537,37 @@ def prove_training(cpu, large):
     say("compile_gain", ratio(training, "rms_builtin", "rms_compile")[1], ".1f")
 
 
-def prepare_sums(cpu, large):
-    sums = {
-        "forward": timing.rows(cpu, "add_norm", large),
-        "forward and backward": timing.rows(cpu, "add_norm_training", large),
-    }
-    rows_shown, gains = [], []
-    for name, rows in sums.items():
-        replaced = ratio(rows, "rms_builtin", "rms_module")
-        together = ratio(rows, "rms_module", "rms_compile")
-        gains.append((replaced, together))
-        cells = ("{1:.2f} [{0:.2f}, {2:.2f}]".format(*q) for q in (replaced, together))
-        rows_shown.append([name, *cells])
-    return sums, rows_shown, gains
+SUMS = {"forward": "add_norm", "forward and backward": "add_norm_training"}
 
 
-def tabulate_the_sum_in_numbers_and_when_nobody_needs_it(rows_shown):
+def sum_gains():
+    """How many times faster: a fused norm than the chain, and then one loop for sum and norm; quartiles."""
+    found = {}
+    for name, key in SUMS.items():
+        rows = measured(key)
+        found[name] = ratio(rows, "rms_builtin", "rms_module"), ratio(rows, "rms_module", "rms_compile")
+    return found
+
+
+def tabulate_sum_in_front():
     table(
         [
             "sum and RMSNorm, times faster",
             "st.RMSNorm for F.rms_norm",
             "then one loop for the sum and the norm",
         ],
-        rows_shown,
+        [[name, *("{1:.2f} [{0:.2f}, {2:.2f}]".format(*q) for q in both)] for name, both in sum_gains().items()],
     )
 
 
-def prove_sum_in_front(sums, gains):
+def prove_sum_in_front():
     """Prove claim 08-sum-in-front."""
-    forward_rows, both_rows = sums.values()
-    for replaced, together in gains:
+    gains = sum_gains()
+    for replaced, together in gains.values():
         assert replaced[0] > 1.3 * together[2]
         assert together[2] < 1.5
-    say("fused_forward", ratio(forward_rows, "rms_module", "rms_compile")[1], ".2f")
-    say("fused_both", ratio(both_rows, "rms_module", "rms_compile")[1], ".2f")
+    say("fused_forward", gains["forward"][1][1], ".2f")
+    say("fused_both", gains["forward and backward"][1][1], ".2f")
     say("limit_forward", 5 / 4, ".2f")
     say("limit_backward", 6 / 4, ".1f")
     say("limit_not_kept", 5 / 3, ".2f")
@@ -567,23 +580,25 @@ def by_halves(values):
     return values[:, 0]
 
 
-def prepare_exact():
+@cache
+def orders_of_sums():
+    """The sums of 200 rows in three orders, and their relative errors, (200,) each."""
     squares = np.random.default_rng(0).standard_normal((200, 4096)) ** 2
     squares = squares.astype(np.float32)
     exact = squares.sum(axis=-1, dtype=np.float64)
 
-    sums_found = {
+    sums = {
         "one after the other": np.cumsum(squares, axis=-1)[:, -1],
         "32 lanes, then their sum": by_halves(np.cumsum(squares.reshape(200, -1, 32), axis=1)[:, -1]),
         "by halves": by_halves(squares),
     }
-    errors = {name: np.abs(found / exact - 1) for name, found in sums_found.items()}
-    return exact, sums_found, errors
+    return sums, {name: np.abs(found / exact - 1) for name, found in sums.items()}
 
 
-def draw_two_right_answers_that_differ(exact, errors):
+def draw_orders_of_sums():
+    _, errors = orders_of_sums()
     fig, ax = plt.subplots(figsize=(6.4, 2.5))
-    spread_out = np.linspace(-0.3, 0.3, len(exact))
+    spread_out = np.linspace(-0.3, 0.3, 200)
     for y, error in enumerate(errors.values()):
         ax.plot(np.maximum(error, 1e-10), y + spread_out, ".", markersize=4)
     ax.set(
@@ -601,41 +616,54 @@ def draw_two_right_answers_that_differ(exact, errors):
     )
 
 
-def prove_order_of_sums(errors, sums_found):
+def prove_order_of_sums():
     """Prove claim 08-order-of-sums."""
+    sums, errors = orders_of_sums()
     in_order, lanes, halves = (np.median(e) for e in errors.values())
     assert in_order > 5 * lanes
     assert lanes > halves
     say("order_over_lanes", in_order / lanes, ".0f")
-    first, second, third = sums_found.values()
+    first, second, third = sums.values()
     for a, b in ((first, second), (first, third), (second, third)):
         assert (a != b).any()
 
 
-def prepare_x32():
-    generator = torch.Generator().manual_seed(3)
-    x32 = 5 + torch.randn(256, 512, generator=generator)
-    module = st.RMSNorm(512)
-    versions = {
+def versions_of_rms_norm():
+    """x in float32, and five versions of its RMSNorm, (256, 512) each."""
+    x32 = 5 + torch.randn(256, 512, generator=torch.Generator().manual_seed(3))
+    return x32, {
         "NumPy, plain": sn.rms_norm(x32.numpy()),
         "NumPy, in blocks": blocked.rms_norm(x32.numpy()),
         "PyTorch, by hand": st.rms_norm(x32).numpy(),
         "F.rms_norm": F.rms_norm(x32, (512,), eps=1e-5).numpy(),
-        "st.RMSNorm": module(x32).detach().numpy(),
+        "st.RMSNorm": st.RMSNorm(512)(x32).detach().numpy(),
     }
-    bitwise = [(versions["NumPy, plain"] == y).all() for y in versions.values()]
-    print("largest error of each version: less than 4 roundings of float32")
-    print("all versions equal to the last bit:", all(bitwise))
-    return x32, versions, bitwise
 
 
-def prove_all_right(x32, versions, bitwise):
-    """Prove claim 08-all-right."""
+def all_equal(versions):
+    first, *others = versions.values()
+    return all((first == y).all() for y in others)
+
+
+def roundings_off(x32, versions):
+    """The largest error of a version, in roundings of float32."""
     exact = sn.rms_norm(x32.double().numpy())
     spacing = np.finfo(np.float32).eps  # between 1 and the next number
-    off = {name: np.abs(y - exact).max() / np.abs(exact).max() / spacing for name, y in versions.items()}
-    assert max(off.values()) < 4
-    assert not all(bitwise)
+    return max(np.abs(y - exact).max() / np.abs(exact).max() / spacing for y in versions.values())
+
+
+def show_versions():
+    x32, versions = versions_of_rms_norm()
+    fewer = "less" if roundings_off(x32, versions) < 4 else "not less"
+    print(f"largest error of each version: {fewer} than 4 roundings of float32")
+    print("all versions equal to the last bit:", all_equal(versions))
+
+
+def prove_all_right():
+    """Prove claim 08-all-right."""
+    x32, versions = versions_of_rms_norm()
+    assert roundings_off(x32, versions) < 4
+    assert not all_equal(versions)
 
 
 ROOF = 3350
@@ -648,30 +676,14 @@ def prove_above_the_roof():
         (16384, 1024, 0.000030, 4473.924),
         (16384, 2048, 0.000051, 5263.440),
     ]
-    rows_shown = []
     for count, features, seconds, printed in published:
-        bytes_each = printed * 1e9 * seconds / (2 * count * features)
-        float16 = 2 * count * features * 2 / seconds / 1e9
-        rows_shown.append(
-            [
-                f"{count} × {features}",
-                printed,
-                f"{bytes_each:.2f}",
-                f"{float16:.0f}",
-            ]
-        )
-        assert abs(bytes_each - 4) < 0.01
-        assert float16 < ROOF
-    table(["shape", "printed", "bytes for each entry", "with 2 bytes"], rows_shown)
-    return published
-
-
-def prove_above_the_roof_2(published):
-    """Prove claim 08-above-the-roof."""
+        numbers = 2 * count * features
+        assert abs(printed * 1e9 * seconds / numbers - 4) < 0.01
+        assert 2 * numbers / seconds / 1e9 < ROOF
     assert sum(printed > ROOF for *_, printed in published) == 2
 
 
-def tabulate_the_same_count_on_a_gpu(PASSES, predicted, gpus):
+def tabulate_predictions(PASSES, predicted, gpus):
     table(
         ["GPU", "GB/s", *(f"{name}, µs" for name in PASSES)],
         [
@@ -694,12 +706,11 @@ KINDS = {
 }
 
 
-def draw_the_same_count_on_a_gpu():
-    rows_of_others = others.published()
+def draw_published():
     fig, ax = plt.subplots(figsize=(6.4, 4))
     ax.plot([4e-3, 4e3], [4e-3, 4e3], "--", color=figures.BLACK, linewidth=1)
     for kind, (mark, color, label) in KINDS.items():
-        points = [(1e6 * row.predicted, 1e6 * row.seconds) for row in rows_of_others if row.group == kind]
+        points = [(1e6 * row.predicted, 1e6 * row.seconds) for row in others.published() if row.group == kind]
         ax.plot(*zip(*points, strict=True), mark, color=color, label=label)
     ax.set(
         xscale="log",
@@ -717,17 +728,16 @@ def draw_the_same_count_on_a_gpu():
         "the single row far above "
         "at the left. One point lies below the line: an array that was still in the cache.",
     )
-    return rows_of_others
 
 
-def prove_published_forward(predicted, rows_of_others):
+def prove_published_forward():
     """Prove claims 08-published-forward, 08-published-backward."""
 
     def ratios(group, forward=True, own=True):
         """Published over predicted: forward or backward, PyTorch's or others'."""
         return [
             row.ratio
-            for row in rows_of_others
+            for row in others.published()
             if row.group == group and ("backward" not in row.table) == forward and (own or row.kernel != "PyTorch")
         ]
 
@@ -743,20 +753,21 @@ def prove_published_forward(predicted, rows_of_others):
     say("published_fast_high", max(tuned), ".1f")
     say("published_back_low", min(back), ".1f")
     say("published_back_high", max(back), ".1f")
-    say("h100_least", 1e6 * predicted["H100"][0], ".0f")
+    h100 = others.devices()["H100"].seconds("forward", "rms", LARGE, torch.bfloat16)
+    say("h100_least", 1e6 * h100, ".0f")
     (liger,) = (
         row.ratio
-        for row in rows_of_others
+        for row in others.published()
         if (row.group, row.table, row.norm) == ("large", "forward", "layer")
         and (row.kernel, row.device.name) == ("Liger", "H100 SXM")
     )
     say("liger_of_predicted", liger, ".2f")
 
 
-def prove_published_not_bytes(rows_of_others):
+def prove_published_not_bytes():
     """Prove claim 08-published-not-bytes."""
     by_group = {}
-    for row in rows_of_others:
+    for row in others.published():
         by_group.setdefault(row.group, []).append(row)
     (chain_row,), (warm,), (cold,) = (by_group[g] for g in ("chain", "cache", "flushed"))
     one_kernel = chain_row.seconds / chain_row.device.seconds("forward", "rms", chain_row.shape, chain_row.dtype)
@@ -802,8 +813,8 @@ def short(seconds):
     return f"{micro:.0f}" if micro >= 100 else f"{micro:.2g}"
 
 
-def tabulate_the_same_count_on_a_gpu_2(gpus, rows_of_others):
-    KEYS = {gpu.name: key for key, gpu in gpus.items()}
+def tabulate_published():
+    KEYS = {gpu.name: key for key, gpu in others.devices().items()}
 
     table(
         [
@@ -824,15 +835,16 @@ def tabulate_the_same_count_on_a_gpu_2(gpus, rows_of_others):
                 f"{row.ratio:.2f}" if row.ratio < 10 else f"{row.ratio:.0f}",
                 others.sources()[row.source],
             ]
-            for row in rows_of_others
+            for row in others.published()
         ],
     )
 
 
-def tabulate_our_kernels_on_a_gpu(records):
-    for record in records.values():  # of readers' devices
+def show_gpu_records():
+    sent = [record for name, record in records().items() if name != OURS]  # of readers' devices
+    for record in sent:
         print(timing.table(record), "\n")
-    if not any(r["device"]["kind"] == "cuda" for r in records.values()):
+    if not any(record["device"]["kind"] == "cuda" for record in sent):
         print("Not yet measured on a GPU: the package has no GPU record.")
 
 
@@ -843,14 +855,16 @@ def count_of(moved_arrays):
     return f"{moved_arrays:.0f}", f"{moved_arrays / 2:.1f}"
 
 
-def tabulate_what_each_rmsnorm_moves_and_how_long_it_takes(copies, arrays, moved, x):
+def tabulate_rms_norms(layer_norm):
+    arrays, (x, *_) = arrays_moved(layer_norm), batch()
+
     def mark(*claim):
         return f"<!-- claim: {' '.join(claim)} -->"
 
     fast = st.RMSNorm(512).requires_grad_(False)
 
     def in_copies(key):
-        return f"{np.median(copies[key]):.1f}"
+        return f"{np.median(copies(key)):.1f}"
 
     table(
         [
@@ -889,28 +903,29 @@ def tabulate_what_each_rmsnorm_moves_and_how_long_it_takes(copies, arrays, moved
     )
 
 
-def prove_t_module(copies):
+def prove_t_module():
     """Prove claims 08-t-module, 08-t-numba."""
-    assert np.quantile(copies["rms_hand"] / copies["rms_module"], 0.1) > 1.2
-    assert np.quantile(copies["rms_module"] / copies["rms_numba"], 0.1) > 1
+    assert np.quantile(copies("rms_hand") / copies("rms_module"), 0.1) > 1.2
+    assert np.quantile(copies("rms_module") / copies("rms_numba"), 0.1) > 1
 
 
 def percent(share):
     return f"{100 * share:.1f} %"
 
 
-def tabulate_in_a_trained_model(counted):
+def spread(rows):
+    q1, q2, q3 = (f"{100 * q:.1f}" for q in quartiles(rows))
+    return f"{q2} % [{q1}, {q3}]"
+
+
+def tabulate_trained(shares_counted):
+    counted = [shares_counted(length) for length in norm_share.LENGTHS]
     record = norm_share.recorded()
-
-    def spread(rows):
-        q1, q2, q3 = (f"{100 * q:.1f}" for q in quartiles(rows))
-        return f"{q2} % [{q1}, {q3}]"
-
     table(
         ["the norms' share", *("one token", "120 tokens")],
         [
-            ["of the bytes", *(percent(each[0]) for each in counted.values())],
-            ["of the operations", *(percent(e[1]) for e in counted.values())],
+            ["of the bytes", *(percent(each[0]) for each in counted)],
+            ["of the operations", *(percent(each[1]) for each in counted)],
             *(
                 [f"of {name}'s time", *(spread(s[name]) for s in shares)]
                 for shares in [record["shares"].values()]
@@ -918,16 +933,16 @@ def tabulate_in_a_trained_model(counted):
             ),
         ],
     )
-    return record, spread
 
 
-def check_in_a_trained_model(record):
-    say("share_load", record["load"], ".0f")
+def check_load():
+    say("share_load", norm_share.recorded()["load"], ".0f")
 
 
-def prove_trained_one_token(record, counted):
+def prove_trained_one_token(shares_counted):
     """Prove claims 08-trained-one-token, 08-trained-prompt."""
-    one, prompt = record["shares"].values()
+    counted = {length: shares_counted(length) for length in norm_share.LENGTHS}
+    one, prompt = norm_share.recorded()["shares"].values()
     assert counted[1][0] < 0.03 < 0.05 < counted[120][0] < 0.1
     for name in ("PyTorch", "NumPy"):
         assert np.quantile(one[name], 0.1) > 3 * counted[1][0]

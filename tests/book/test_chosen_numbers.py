@@ -43,7 +43,6 @@ SETTINGS = {
     ("08", "260032"): "sum(math.prod(shape) for shape in stories.files.SHAPES.values())",
     ("08a", "4096"): "record._CUDA_SHAPES",
     ("08a", "1024"): "record._CUDA_SHAPES",
-    ("08a", "65536"): "record._CUDA_SHAPES",
     ("08a", "16384"): "record._CUDA_SHAPES",
     ("08a", "1.05"): "record.ROOF",
     ("08", "eleven"): "2 * 5 + 1",  # two norms in each of five blocks, and the final one

@@ -102,7 +102,8 @@ def turned(stem, turn):
         shell.user_ns.update(before)
         with capture_output() as output:
             run(shell, LINE.sub(lambda line, value=value: f"{line[1]} = {value}", text))
-        bound = {name: shell.user_ns[name] for name in names(code[k])[0]}
+        # `except ValueError as error` binds a name, and deletes it
+        bound = {name: shell.user_ns[name] for name in names(code[k])[0] & shell.user_ns.keys()}
         found[value] = SimpleNamespace(**bound, printed=output.stdout)
     said = "".join("".join(one["text"]) for one in code[k]["outputs"] if one["output_type"] == "stream")
     assert found[values(text)[0]].printed == said, f"{stem}, turn {turn}: it printed something else in the notebook"
