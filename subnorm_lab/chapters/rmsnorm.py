@@ -1,7 +1,7 @@
 """Figures and proofs of chapter 04, RMSNorm."""
 
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,7 +22,7 @@ from subnorm_lab.experiments.equivalence import (
 )
 from subnorm_lab.experiments.finite_differences import adjoint_gap, finite_difference
 from subnorm_lab.experiments.jacobian import singular_values
-from subnorm_lab.report import say, table
+from subnorm_lab.report import interval, say, table
 from subnorm_lab.stories import altered
 from subnorm_lab.stories.torch import Stories
 
@@ -45,46 +45,38 @@ def draw_two_norms():
     )
 
 
-def tabulate_one_subtraction_less(mean, var, by_layer, mean_square, by_rms):
-    def listed(values):
-        return ", ".join(f"{v:.3f}" for v in values)
-
-    table(
-        ["norm", "subtract", "divide by the root of", "result"],
-        [
-            ["LayerNorm", f"{mean:.0f}", f"{var:.0f}", listed(by_layer)],
-            ["RMSNorm", "nothing", f"{mean_square:.0f}", listed(by_rms)],
-        ],
-    )
-    return listed
+TOKEN = np.array([2.0, 4.0, 6.0, 12.0])
+ROWS = np.random.default_rng(0).normal(3, 2, (100, 7))
 
 
-def prove_mean_square_splits(mean_square, mean, var):
+def prove_mean_square_splits():
     """Prove claim 04-mean-square-splits."""
-    rows = np.random.default_rng(0).normal(3, 2, (100, 7))
-    assert mean_square == 50 == mean**2 + var
-    assert np.allclose((rows**2).mean(-1), rows.mean(-1) ** 2 + rows.var(-1), rtol=1e-12, atol=0)
-    return rows
+    assert (TOKEN**2).mean() == 50 == TOKEN.mean() ** 2 + TOKEN.var()
+    assert np.allclose((ROWS**2).mean(-1), ROWS.mean(-1) ** 2 + ROWS.var(-1), rtol=1e-12, atol=0)
+
+
+def random_case():
+    """Rows (2 sequences, 3 tokens, d), gain and shift (d,)."""
+    rng = np.random.default_rng(0)
+    return 5 + 3 * rng.standard_normal((2, 3, 8)), *rng.standard_normal((2, 8))
 
 
 def prove_ln_is_rms():
     """Prove claims 04-ln-is-rms, 04-not-without-beta."""
-    rng = np.random.default_rng(0)
-    x_batch = 5 + 3 * rng.standard_normal((2, 3, 8))  # 2 sequences, 3 tokens
-    gamma, beta = rng.standard_normal(8), rng.standard_normal(8)
-    layer = sn.layer_norm(x_batch, gamma)
-    centred = x_batch - x_batch.mean(axis=-1, keepdims=True)
+    x, gamma, beta = random_case()
+    layer = sn.layer_norm(x, gamma)
+    centred = x - x.mean(axis=-1, keepdims=True)
     assert np.abs(sn.rms_norm(centred, gamma) - layer).max() < 1e-12
 
     # LayerNorm without beta is still LayerNorm; RMSNorm with beta is not one.
-    without_beta = np.abs(sn.rms_norm(x_batch, gamma) - layer).max()
-    with_beta = np.abs(sn.rms_norm(x_batch, gamma) + beta - sn.layer_norm(x_batch, gamma, beta)).max()
+    without_beta = np.abs(sn.rms_norm(x, gamma) - layer).max()
+    with_beta = np.abs(sn.rms_norm(x, gamma) + beta - sn.layer_norm(x, gamma, beta)).max()
     assert min(without_beta, with_beta) > 1
     say("without_beta", without_beta, ".1f")
-    return x_batch, gamma
 
 
-def check_the_whole_norm_in_three_lines(x_batch, gamma, my_rms_norm):
+def check_my_rms_norm(my_rms_norm):
+    x_batch, gamma, _beta = random_case()
     x_torch, gamma_torch = torch.from_numpy(x_batch), torch.from_numpy(gamma)
     module = st.RMSNorm(8).double()
     module.load_state_dict({"weight": gamma_torch})
@@ -101,9 +93,9 @@ def check_the_whole_norm_in_three_lines(x_batch, gamma, my_rms_norm):
         print(f"{name:12} agrees to 12 digits: {gap < 1e-12}")
 
 
-def draw_how_far_apart_the_two_norms_are(mean, x):
-    along_ones = 2 * mean / 4  # sqrt(d) * mean, at a quarter
-    across = np.linalg.norm(x - mean) / 4
+def draw_arrows():
+    along_ones = 2 * TOKEN.mean() / 4  # sqrt(d) * mean, at a quarter
+    across = np.linalg.norm(TOKEN - TOKEN.mean()) / 4
     shrink = 2 / np.hypot(along_ones, across)  # to radius sqrt(d) = 2
 
     fig, ax = plt.subplots(figsize=(5.6, 4.2))
@@ -139,18 +131,18 @@ def draw_how_far_apart_the_two_norms_are(mean, x):
     )
 
 
-def prove_angle(x, rows, by_rms, by_layer):
+def prove_angle():
     """Prove claim 04-angle."""
-    share = mean_share(x)
-    y, z = sn.rms_norm(rows, eps=0), sn.layer_norm(rows, eps=0)
-    cosine = by_rms @ by_layer / 4  # both have length 2
+    share = mean_share(TOKEN)
+    cosine = sn.rms_norm(TOKEN, eps=0) @ sn.layer_norm(TOKEN, eps=0) / 4  # both have length 2
     assert np.isclose(cosine, np.sqrt(1 - share), rtol=1e-12, atol=0)
-    assert np.allclose((y * z).mean(-1), np.sqrt(1 - mean_share(rows)), rtol=1e-12, atol=0)
+    y, z = sn.rms_norm(ROWS, eps=0), sn.layer_norm(ROWS, eps=0)
+    assert np.allclose((y * z).mean(-1), np.sqrt(1 - mean_share(ROWS)), rtol=1e-12, atol=0)
     say("share_by_hand", share, ".2f")
     say("angle_by_hand", np.degrees(np.arccos(cosine)), ".0f")
 
 
-def prepare_x():
+def tabulate_invariances():
     d = 16
     rng = np.random.default_rng(1)
     x = rng.standard_normal((20, d)) + 0.5
@@ -169,11 +161,6 @@ def prepare_x():
         ),
         "rotated": (x @ turn.T, "rotated as well", lambda y: y @ turn.T),
     }
-    return x, changes
-
-
-def prove_scale(changes, x):
-    """Prove claims 04-scale, 04-shift, 04-rotation."""
     answers, kept = [], {}
     for change, (changed, expected, follow) in changes.items():
         cells = []
@@ -188,23 +175,30 @@ def prove_scale(changes, x):
     return kept
 
 
-def prove_scale_2(kept):
+def prove_scale(kept):
     """Prove claims 04-scale, 04-shift, 04-rotation."""
     assert kept["times 7"] == kept["times -1"] == [True, True]
     assert kept["plus 5"] == [True, False]
     assert kept["rotated"] == [False, True]
 
 
-def draw_share_by_width():
-    tokens = torch.randint(0, 50, (8, 16), generator=torch.Generator().manual_seed(0))
-    seeds, stream_dims = range(5), [16, 32, 64, 128, 256]
-    stream_share = np.empty((len(seeds), len(stream_dims)))
-    with torch.no_grad():
-        for i, seed in enumerate(seeds):
-            for j, d in enumerate(stream_dims):
-                stream = random_model("layer", 2, d, seed=seed).states(tokens)
-                stream_share[i, j] = mean_share(torch.stack(stream).numpy()).mean()
+SEEDS, STREAM_DIMS = range(5), [16, 32, 64, 128, 256]
+WORDS = torch.randint(0, 50, (8, 16), generator=torch.Generator().manual_seed(0))
 
+
+@cache
+@torch.no_grad()
+def stream_share():
+    """Share of the mean in an untrained stream, shape (SEEDS, STREAM_DIMS)."""
+    found = np.empty((len(SEEDS), len(STREAM_DIMS)))
+    for i, seed in enumerate(SEEDS):
+        for j, d in enumerate(STREAM_DIMS):
+            stream = random_model("layer", 2, d, seed=seed).states(WORDS)
+            found[i, j] = mean_share(torch.stack(stream).numpy()).mean()
+    return found
+
+
+def draw_share_by_width():
     live.sketch(
         "share-by-width",
         "Share of the energy that the mean carries in an untrained stream",
@@ -212,7 +206,7 @@ def draw_share_by_width():
             "number of features",
             log=True,
             limits=(14, 290),
-            ticks={d: str(d) for d in stream_dims},
+            ticks={d: str(d) for d in STREAM_DIMS},
         ),
         live.Axis(
             "share of the mean",
@@ -220,48 +214,49 @@ def draw_share_by_width():
             limits=(1e-3, 1),
             ticks={1e-3: "0.001", 1e-2: "0.01", 0.1: "0.1", 1: "1"},
         ),
-        (stream_dims, stream_share),
-        stream_dims,
+        (STREAM_DIMS, stream_share()),
+        STREAM_DIMS,
         alt="Share of the energy that the mean carries in the stream of an "
         "untrained transformer, against the number of features, both axes "
         "logarithmic. The measured line falls, by about half at each doubling.",
     )
-    return tokens, seeds, stream_dims, stream_share
 
 
 def relu(z):  # a row of zeros has no energy to share out
     return np.maximum(z, 0)[z.max(axis=-1) > 0]
 
 
-def draw_how_much_the_mean_carries(seeds, stream_dims, stream_share):
-    dims = 2 ** np.arange(2, 11)  # 4 ... 1024
+DIMS = 2 ** np.arange(2, 11)  # 4 ... 1024
 
-    def shares(make, seed):
-        """Mean share of 500 rows at each width."""
+
+@cache
+def shares(make):
+    """Mean share of 500 rows, shape (SEEDS, DIMS)."""
+    found = np.empty((len(SEEDS), len(DIMS)))
+    for i, seed in enumerate(SEEDS):
         rng = np.random.default_rng(seed)
-        drawn = [make(rng.standard_normal((500, d))) for d in dims]
-        return [mean_share(x).mean() for x in drawn]
+        found[i] = [mean_share(make(rng.standard_normal((500, d)))).mean() for d in DIMS]
+    return found
 
-    random_share = np.array([shares(lambda z: z, seed) for seed in seeds])
-    relu_share = np.array([shares(relu, seed) for seed in seeds])
 
+def draw_shares():
     fig, ax = plt.subplots()
     curves = [
-        ("after a ReLU", dims, relu_share, figures.GREEN, "-."),
-        ("independent, mean 0", dims, random_share, figures.ORANGE, "-"),
-        ("stream, random weights", stream_dims, stream_share, figures.BLUE, "--"),
+        ("after a ReLU", DIMS, shares(relu), figures.GREEN, "-."),
+        ("independent, mean 0", DIMS, shares(np.asarray), figures.ORANGE, "-"),
+        ("stream, random weights", STREAM_DIMS, stream_share(), figures.BLUE, "--"),
     ]
     for label, at, values, colour, style in curves:
         ax.plot(at, values.mean(axis=0), style, color=colour, label=label)
         ax.fill_between(at, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.25)
-    ax.plot(dims, 1 / dims, **figures.LOOKS["theory"], label="$1/d$")
+    ax.plot(DIMS, 1 / DIMS, **figures.LOOKS["theory"], label="$1/d$")
     ax.set(
         xscale="log",
         yscale="log",
         xlabel="number of features, $d$",
         ylabel="share of the mean, $s$",
-        xticks=dims,
-        xticklabels=dims,
+        xticks=DIMS,
+        xticklabels=DIMS,
     )
     ax.minorticks_off()
     ax.legend()
@@ -272,15 +267,15 @@ def draw_how_much_the_mean_carries(seeds, stream_dims, stream_share):
         "features follow the line one over d downwards, and the residual stream stays near it. After a ReLU the "
         "share is almost flat, and far above. Bands show the range over five seeds.",
     )
-    return dims, random_share, relu_share
 
 
-def prove_share_independent(random_share, dims, relu_share, stream_share, stream_dims):
+def prove_share_independent():
     """Prove claims 04-share-independent, 04-share-stream, 04-share-relu."""
-    say("share_512", random_share.mean(axis=0)[dims == 512][0], ".3f", noise=1e-4)
-    say("share_relu", relu_share.mean(axis=0)[dims == 512][0], ".2f", noise=1e-4)
-    times_d = stream_share * stream_dims
-    assert np.allclose(random_share.mean(axis=0) * dims, 1, rtol=0.1, atol=0)
+    random_share, relu_share = shares(np.asarray), shares(relu)
+    say("share_512", random_share.mean(axis=0)[DIMS == 512][0], ".3f", noise=1e-4)
+    say("share_relu", relu_share.mean(axis=0)[DIMS == 512][0], ".2f", noise=1e-4)
+    times_d = stream_share() * STREAM_DIMS
+    assert np.allclose(random_share.mean(axis=0) * DIMS, 1, rtol=0.1, atol=0)
     assert 0.5 < times_d.min() < times_d.max() < 2
     assert relu_share.min() > 0.25
     assert np.allclose(relu_share[:, -1], 1 / np.pi, rtol=0.02, atol=0)
@@ -295,16 +290,7 @@ def opening(model):
     return stories.generate(model, tokens=90).split("\n")[0]
 
 
-def tabulate_in_a_trained_model(model, swapped):
-    texts = stories.texts(model)
-    story = np.array([1, *stories.continuation(model, [stories.BOS], 256)])
-
-    def losses(scores):
-        z = np.stack([scores(t[:-1]).astype(float) for t in texts])  # (12, T, V)
-        targets = np.array(texts)[:, 1:, None]
-        chosen = np.take_along_axis(z, targets, axis=-1)[..., 0]
-        return (np.logaddexp.reduce(z, axis=-1) - chosen).mean(axis=-1)  # (12,)
-
+def tabulate_stories(model, swapped):
     told = [opening(model).split(), opening(swapped).split()]
     pairs = zip(*told, strict=False)
     parted = next(k for k, (a, b) in enumerate(pairs) if a != b)
@@ -316,45 +302,64 @@ def tabulate_in_a_trained_model(model, swapped):
             ["LayerNorm", "… " + " ".join(told[1][parted:])],
         ],
     )
-    return texts, story, losses
 
 
-def prove_trained_swap(losses, swapped, model):
+def losses(scores):
+    """The loss on each text, in nats, shape (12,)."""
+    texts = np.array(stories.texts(stories.load()))
+    z = np.stack([scores(t[:-1]).astype(float) for t in texts])  # (12, T, V)
+    chosen = np.take_along_axis(z, texts[:, 1:, None], axis=-1)[..., 0]
+    return (np.logaddexp.reduce(z, axis=-1) - chosen).mean(axis=-1)
+
+
+def prove_trained_swap(model, swapped):
     """Prove claim 04-trained-swap."""
     swap_rise = losses(scores(swapped)) - losses(scores(model))
     assert 0 < swap_rise.min() < swap_rise.max() < 0.25
     say("trained_swap", swap_rise.mean(), ".2f")
 
 
-def prepare_ones(model):
-    readers = ("q", "k", "v", "gate", "up")
-    ones = np.ones_like(model.gains)
+READERS = ("q", "k", "v", "gate", "up")
 
-    folded = tuple(
-        {n: w * gain if n in readers else w for n, w in weights.items()}
+
+def folded(model):
+    """The model with each gain in the matrices that read it: its body, and a body with the final gain in its head."""
+    weights = tuple(
+        {n: w * gain if n in READERS else w for n, w in weights.items()}
         for weights, gain in zip(model.weights, model.gains[:-1], strict=True)
     )
-    body = replace(model, weights=folded, gains=ones)
-    head = replace(body, embedding=model.embedding * model.gains[-1])  # a copy
-    return ones, body, head
+    body = replace(model, weights=weights, gains=np.ones_like(model.gains))
+    return body, replace(body, embedding=model.embedding * model.gains[-1])  # a copy
 
 
-def prepare_same_for(story, model):
-    def same_for(scores):
-        return int(np.append(scores(story[:-1]).argmax(-1) != story[1:], 1).argmax())
+@cache
+def story():
+    """The 256 tokens of the trained model's greedy story, after the first."""
+    return np.array([1, *stories.continuation(stories.load(), [stories.BOS], 256)])
 
-    def with_eps(eps):
-        return scores(altered(model, norm=partial(sn.rms_norm, eps=eps)))
 
-    return same_for, with_eps
+def same_for(scores):
+    """How many tokens of the story these scores choose as well."""
+    return int(np.append(scores(story()[:-1]).argmax(-1) != story()[1:], 1).argmax())
+
+
+def with_eps(eps):
+    return scores(altered(stories.load(), norm=partial(sn.rms_norm, eps=eps)))
 
 
 def narrow_first(norm, inputs, _y):
     return norm.weight * st.rms_norm(*inputs)
 
 
-def prove_trained_fold(model, ones, head, body, with_eps, losses, same_for):
-    """Prove claims 04-trained-fold, 04-trained-eps, 04-trained-precision."""
+@cache
+def changed():
+    """For each change of the trained model: the rise of its loss on each text, the tokens the same, and a bound.
+
+    The bound is how far the loss may move where it hardly does, and None elsewhere.
+    """
+    model = stories.load()
+    body, head = folded(model)
+    ones = np.ones_like(model.gains)
 
     def in_bfloat16(hook=None):
         twin = Stories(model).to(torch.bfloat16)
@@ -364,8 +369,7 @@ def prove_trained_fold(model, ones, head, body, with_eps, losses, same_for):
         return lambda t: twin(torch.tensor(t)).detach().double().numpy()
 
     one_each = replace(model, gains=model.gains.mean(-1, keepdims=True) * ones)
-    wide, bfloat16 = scores(model), in_bfloat16()
-    changes = {  # and where the loss hardly moves, by how much it may
+    changes = {
         "gains folded, head apart": (scores(body, head), 1e-12),
         "gains folded, head tied": (scores(head), None),
         "every gain 1": (scores(replace(model, gains=ones)), None),
@@ -377,40 +381,41 @@ def prove_trained_fold(model, ones, head, body, with_eps, losses, same_for):
         "eps = 1": (with_eps(1.0), None),
         "float32": (scores(stories.load(np.float32)), 1e-5),
         "float16": (scores(stories.load(np.float16)), 2e-3),
-        "bfloat16": (bfloat16, 0.02),
+        "bfloat16": (in_bfloat16(), 0.02),
         "bfloat16, narrowed before the gain": (in_bfloat16(narrow_first), 0.02),
     }
-    trained = losses(wide)
-    rise, same, rows = {}, {}, []
-    for name, (other, bound) in changes.items():
-        rise[name] = losses(other) - trained
-        least, mean, most = (f(rise[name]) for f in (np.min, np.mean, np.max))
-        text = f"{mean:.2f} [{least:.2f}, {most:.2f}]"
-        if bound:
-            assert max(-least, most) < bound
-            text = f"less than {bound:g}"
-        same[name] = same_for(other)
+    trained = losses(scores(model))
+    return {name: (losses(other) - trained, same_for(other), bound) for name, (other, bound) in changes.items()}
+
+
+def tabulate_rises():
+    rows = []
+    for name, (rise, same, bound) in changed().items():
+        text = f"less than {bound:g}" if bound else f"{rise.mean():.2f} [{rise.min():.2f}, {rise.max():.2f}]"
         # where bfloat16 leaves the story depends on the processor
-        kept = "not all" if name.startswith("bfloat16") else same[name]
-        assert (kept == same[name]) or same[name] < 256
-        rows.append([name, text, kept])
+        rows.append([name, text, "not all" if name.startswith("bfloat16") else same])
     table(["change", "rise of the loss (nats)", "tokens the same"], rows)
-    return wide, trained, rise, same
 
 
-def prove_trained_share(model, texts, same, same_for, with_eps, losses, trained, rise, ones, wide, story):
+def prove_trained_share():
     """Prove claims 04-trained-share, 04-trained-gains, 04-trained-eps, 04-trained-precision, 04-trained-fold."""
-    streams = np.array([stories.stream(model, t) for t in texts])  # (12, 11, T, d)
+    model = stories.load()
+    streams = np.array([stories.stream(model, t) for t in stories.texts(model)])  # (12, 11, T, d)
     share = 64 * mean_share(streams).mean(axis=-1)  # in units of 1/d
     assert 0.4 < share.min() < share.max() < 1.3
     say("trained_share_least", share.min(), ".1f")
     say("trained_share_most", share.max(), ".1f")
 
+    for name, (rise, same, bound) in changed().items():
+        assert bound is None or np.abs(rise).max() < bound
+        assert same < 256 or not name.startswith("bfloat16")
     for name in ("gains folded, head apart", "eps = 1e-8", "float32", "float16"):
-        assert same[name] == 256
+        assert changed()[name][1] == 256
+    trained = losses(scores(model))
     for eps in (1e-7, 1e-6, 1e-4):
         assert same_for(with_eps(eps)) == 256
         assert np.abs(losses(with_eps(eps)) - trained).max() < 1e-3
+    rise = {name: found[0] for name, found in changed().items()}
     assert rise["gains folded, head tied"].min() > 0.1
     assert rise["eps = 1"].min() > 3
     say("trained_loss", trained.mean(), ".2f")
@@ -419,7 +424,7 @@ def prove_trained_share(model, texts, same, same_for, with_eps, losses, trained,
 
     silent = altered(model, norm=partial(sn.rms_norm, eps=1.0))
     assert stories.generate(silent) == ""
-    stutter = stories.generate(replace(model, gains=ones), tokens=9)
+    stutter = stories.generate(replace(model, gains=np.ones_like(model.gains)), tokens=9)
     assert stutter.startswith("Once upon upon upon")
 
     first = model.gains.copy()
@@ -436,74 +441,64 @@ def prove_trained_share(model, texts, same, same_for, with_eps, losses, trained,
     half = np.ones(4096)  # a float16 sum would stop at 2048, a bfloat16 sum at 256
     assert half.astype(np.float16) @ half.astype(np.float16) == 4096
     assert torch.ones(4096).bfloat16() @ torch.ones(4096).bfloat16() == 4096
-    best = np.sort(wide(story[:-1]), axis=-1)[:, -2:]  # (256, 2)
+    best = np.sort(scores(model)(story()[:-1]), axis=-1)[:, -2:]  # (256, 2)
     step = torch.finfo(torch.bfloat16).eps * 16  # from 16 to 32
     assert best[:, 1].max() < 32
     say("step", step, ".3f")
     say("close", (best[:, 1] - best[:, 0] < step).sum(), ".0f")
 
 
-def prepare_typical(tokens):
-    typical, gaps = [], {"naive": [], "centred": []}
-    with torch.no_grad():
-        for seed in range(5):
-            layer = random_model("layer", seed=seed)
-            logits = layer(tokens)  # (8, 16, 50)
-            swaps = {
-                "naive": swap_norms(layer),
-                "centred": swap_norms(centre_writers(layer)),
-            }
-            for name, swapped in swaps.items():
-                change = (swapped(tokens) - logits) / logits.std()
-                gaps[name].append(float(change.abs().max()))
-                if name == "naive":
-                    typical.append(float(change.square().mean().sqrt()))
-    return typical, gaps
+@cache
+@torch.no_grad()
+def swap_moves():
+    """How far a swap of all norms moves logits, in standard deviations, {how: (seeds, largest and root mean square)}.
+
+    As the model is, and with its writers centred first.
+    """
+    found = {"naive": [], "centred": []}
+    for seed in range(5):
+        layer = random_model("layer", seed=seed)
+        logits = layer(WORDS)  # (8, 16, 50)
+        for name, start in (("naive", layer), ("centred", centre_writers(layer))):
+            change = (swap_norms(start)(WORDS) - logits) / logits.std()
+            found[name].append([float(change.abs().max()), float(change.square().mean().sqrt())])
+    return {name: np.array(moves) for name, moves in found.items()}
 
 
-def span(values):
-    return f"{min(values):.2f} to {max(values):.2f}"
-
-
-def tabulate_who_reads_the_mean(gaps):
-    assert max(gaps["centred"]) < 1e-12
+def tabulate_swaps():
+    worst = {name: moves[:, 0] for name, moves in swap_moves().items()}
+    assert worst["centred"].max() < 1e-12
     table(
         ["norms swapped", "the worst logit moves by"],
         [
-            ["as it is", span(gaps["naive"])],
+            ["as it is", interval(worst["naive"])],
             ["centred first", "less than 1e-12"],
         ],
     )
 
 
-def prove_equivalent(gaps, typical):
+def prove_equivalent():
     """Prove claims 04-equivalent, 04-naive-swap."""
-    assert max(gaps["centred"]) < 1e-12
-    assert min(gaps["naive"]) > 0.8
-    assert min(typical) > np.sqrt(1 / 32)
-    say("naive_least", min(gaps["naive"]), ".1f", noise=1e-4)
-    say("typical_least", min(typical), ".2f", noise=1e-4)
-    say("typical_most", max(typical), ".2f", noise=1e-4)
+    worst, typical = swap_moves()["naive"].T
+    assert swap_moves()["centred"].max() < 1e-12
+    assert worst.min() > 0.8
+    assert typical.min() > np.sqrt(1 / 32)
+    say("naive_least", worst.min(), ".1f", noise=1e-4)
+    say("typical_least", typical.min(), ".2f", noise=1e-4)
+    say("typical_most", typical.max(), ".2f", noise=1e-4)
     say("root_of_share", np.sqrt(1 / 32), ".2f")
 
 
-def prepare_tied(tokens):
-    tied = {"tied": [], "untied first": []}
-    with torch.no_grad():
-        for seed in range(5):
-            model = tie_head(random_model("layer", seed=seed))
-            logits = model(tokens)
-            for name, start in (
-                ("tied", model),
-                ("untied first", untie_head(model)),
-            ):
-                change = swap_norms(centre_writers(start))(tokens) - logits
-                tied[name].append(float((change / logits.std()).abs().max()))
-    return tied
-
-
-def prove_untie_first(tied):
+@torch.no_grad()
+def prove_untie_first():
     """Prove claim 04-untie-first."""
+    tied = {"tied": [], "untied first": []}
+    for seed in range(5):
+        model = tie_head(random_model("layer", seed=seed))
+        logits = model(WORDS)
+        for name, start in (("tied", model), ("untied first", untie_head(model))):
+            change = swap_norms(centre_writers(start))(WORDS) - logits
+            tied[name].append(float((change / logits.std()).abs().max()))
     assert min(tied["tied"]) > 0.1
     assert max(tied["untied first"]) < 1e-12
     say("tied_least", min(tied["tied"]), ".1f", noise=1e-4)
@@ -515,20 +510,25 @@ def prove_fold(before, after):
     assert np.abs(before - after).max() < 1e-12
 
 
-def draw_is_it_faster():
-    records = timing.read_records()
-    shown = ["layer_hand", "rms_hand", "layer_builtin", "rms_builtin"]
-    names = [timing.LABELS[key] for key in shown]
+SHOWN = ["layer_hand", "rms_hand", "layer_builtin", "rms_builtin"]
+NAMES = [timing.LABELS[key] for key in SHOWN]
+
+
+def in_copies(record, shape):
+    """The time of each version in copies of the same bytes: first quartile, median, third quartile."""
+    measured = timing.rows(record, "forward", shape)
+    rounds = [np.divide(measured[key].rounds, measured["copy"].rounds) for key in SHOWN]
+    return [np.quantile(times, (0.25, 0.5, 0.75)) for times in rounds]
+
+
+def draw_times():
     colour = [figures.BLUE, figures.ORANGE, figures.BLUE, figures.ORANGE]
     marker = ["o", "o", "s", "s"]
-    for record in records:
+    for record in timing.read_records():
         small, *_, large = timing.shapes(record, "forward")
         fig, axes = plt.subplots(1, 2, figsize=(7.6, 2.7), sharey=True)
         for ax, shape in zip(axes, (large, small), strict=True):
-            measured = timing.rows(record, "forward", shape)
-            copies = [np.divide(measured[key].rounds, measured["copy"].rounds) for key in shown]
-            spans = [np.quantile(times, (0.25, 0.5, 0.75)) for times in copies]
-            for y, (q1, median, q3) in enumerate(spans):
+            for y, (q1, median, q3) in enumerate(in_copies(record, shape)):
                 ax.plot([q1, q3], [y, y], color=colour[y], linewidth=5)
                 ax.plot(median, y, marker[y], color=colour[y], markersize=8)
             ax.axvline(1, color=figures.BLACK, linewidth=1, linestyle="--")
@@ -537,7 +537,7 @@ def draw_is_it_faster():
                 title=f"{shape[0]} × {shape[1]}",
                 xlabel="time, in copies of the same bytes",
                 yticks=range(4),
-                yticklabels=names,
+                yticklabels=NAMES,
                 xlim=(0, None),
             )
         on_gpu = record["device"]["kind"] == "cuda"
@@ -548,42 +548,40 @@ def draw_is_it_faster():
             "quartiles, for "
             "a large and a small array. The dashed line marks the copy. The numbers are in a table below.",
         )
-    return records, shown, names
 
 
-def prove_by_hand(records):
-    """Prove claims 04-by-hand, 04-built-in."""
+def rms_of_layer():
+    """Rounds of the recorded CPU on its largest array: RMSNorm's time over LayerNorm's, by hand and built in."""
+    large = largest_rounds()
+    return large["rms_hand"] / large["layer_hand"], large["rms_builtin"] / large["layer_builtin"]
+
+
+def largest_rounds():
     ours = "Intel(R) Xeon(R) Processor @ 2.50GHz"
-    cpu = next(r for r in records if r["device"]["name"] == ours)
-    largest = timing.shapes(cpu, "forward")[-1]
-    large = {key: np.array(row.rounds) for key, row in timing.rows(cpu, "forward", largest).items()}
+    cpu = next(r for r in timing.read_records() if r["device"]["name"] == ours)
+    rows = timing.rows(cpu, "forward", timing.shapes(cpu, "forward")[-1])
+    return {key: np.array(row.rounds) for key, row in rows.items()}
 
-    by_hand = np.median(large["rms_hand"] / large["layer_hand"])
-    built_in = np.median(large["rms_builtin"] / large["layer_builtin"])
 
-    assert np.quantile(large["rms_hand"] / large["layer_hand"], 0.9) < 0.8
-    assert np.quantile(large["rms_builtin"] / large["layer_builtin"], 0.1) > 1.5
-    say("rms_of_layer_by_hand", by_hand, ".2f")
-    say("rms_of_layer_built_in", built_in, ".1f")
+def prove_by_hand():
+    """Prove claims 04-by-hand, 04-built-in."""
+    large = largest_rounds()
+    by_hand, built_in = rms_of_layer()
+    assert np.quantile(by_hand, 0.9) < 0.8
+    assert np.quantile(built_in, 0.1) > 1.5
+    say("rms_of_layer_by_hand", np.median(by_hand), ".2f")
+    say("rms_of_layer_built_in", np.median(built_in), ".1f")
     say("layer_of_copy", np.median(large["layer_builtin"] / large["copy"]), ".1f")
     say("rms_of_copy", np.median(large["rms_builtin"] / large["copy"]), ".1f")
-    return by_hand, built_in
 
 
-def tabulate_the_four_versions_taken_apart_and_timed_on_your_machine(records, shown, names):
+def tabulate_times():
+    records = timing.read_records()
     for record in records:
         small, *_, large = timing.shapes(record, "forward")
-        columns = []
-        for shape in (large, small):
-            measured = timing.rows(record, "forward", shape)
-            spans = [
-                np.quantile(
-                    np.divide(measured[key].rounds, measured["copy"].rounds),
-                    (0.25, 0.5, 0.75),
-                )
-                for key in shown
-            ]
-            columns.append([f"{m:.2f} [{q1:.2f}, {q3:.2f}]" for q1, m, q3 in spans])
+        columns = [
+            [f"{m:.2f} [{q1:.2f}, {q3:.2f}]" for q1, m, q3 in in_copies(record, shape)] for shape in (large, small)
+        ]
         print(timing.heading(record))
         table(
             [
@@ -591,73 +589,80 @@ def tabulate_the_four_versions_taken_apart_and_timed_on_your_machine(records, sh
                 f"{large[0]} × {large[1]}",
                 f"{small[0]} × {small[1]}",
             ],
-            [list(row) for row in zip(names, *columns, strict=True)],
+            [list(row) for row in zip(NAMES, *columns, strict=True)],
         )
     if not any(record["device"]["kind"] == "cuda" for record in records):
         print("Not yet measured on a GPU: the package has no GPU record.")
 
 
-def tabulate_the_four_versions_taken_apart_and_timed_on_your_machine_2(made_of):
+def tabulate_operations(made_of):
     table(
         ["version", "operations on tensors"],
         [[timing.LABELS[key], ", ".join(ops)] for key, ops in made_of.items()],
     )
 
 
-def check_the_four_versions_taken_apart_and_timed_on_your_machine(made_of):
+def check_operations(made_of):
     assert made_of["layer_builtin"] == ["native_layer_norm"]
     assert len(made_of["rms_builtin"]) > 1
 
 
-def check_the_backward_pass_rmsnorm_blocks_one_direction(dx, x):
+def check_at_right_angles(dx, x):
     assert np.allclose(dx * 50**1.5, [49, -2, -3, -6], rtol=1e-12, atol=0)  # r^3 (50 dy - x/2)
     assert np.isclose(dx @ x, 0, rtol=0, atol=1e-12)
     assert abs(dx.sum()) > 0.1
 
 
-def prepare_gaps(my_rms_norm):
-    def gaps(backward, seed):
-        """How far a backward pass is from each witness, on a random case."""
-        rng = np.random.default_rng(seed)
-        x, gamma = 5 + 3 * rng.standard_normal((2, 3, 8)), rng.standard_normal(8)
-        dy, v = rng.standard_normal((2, *x.shape))
-        dx, dgamma = backward(dy, x, gamma)[:2]
+def gaps(my_rms_norm, backward, seed):
+    """How far a backward pass is from each witness, on a random case."""
+    rng = np.random.default_rng(seed)
+    x, gamma = 5 + 3 * rng.standard_normal((2, 3, 8)), rng.standard_normal(8)
+    dy, v = rng.standard_normal((2, *x.shape))
+    dx, dgamma = backward(dy, x, gamma)[:2]
 
-        def forward(x):
-            return my_rms_norm(x, gamma)
+    def forward(x):
+        return my_rms_norm(x, gamma)
 
-        leaves = [torch.tensor(a, requires_grad=True) for a in (x, gamma)]
-        y = F.rms_norm(leaves[0], (8,), leaves[1], eps=1e-5)
-        y.backward(torch.from_numpy(dy))
-        dx_autograd, dgamma_autograd = (leaf.grad.numpy() for leaf in leaves)
-        return [
-            np.abs(dx - finite_difference(forward, x, dy)).max(),
-            np.abs(dx - dx_autograd).max(),
-            adjoint_gap(forward, x, v, dy, dx),
-            np.abs(dgamma - dgamma_autograd).max(),
-        ]
-
-    return gaps
+    leaves = [torch.tensor(a, requires_grad=True) for a in (x, gamma)]
+    y = F.rms_norm(leaves[0], (8,), leaves[1], eps=1e-5)
+    y.backward(torch.from_numpy(dy))
+    dx_autograd, dgamma_autograd = (leaf.grad.numpy() for leaf in leaves)
+    return [
+        np.abs(dx - finite_difference(forward, x, dy)).max(),
+        np.abs(dx - dx_autograd).max(),
+        adjoint_gap(forward, x, v, dy, dx),
+        np.abs(dgamma - dgamma_autograd).max(),
+    ]
 
 
-def prove_backward(gaps, my_rms_norm_backward):
+def prove_backward(my_rms_norm, my_rms_norm_backward):
     """Prove claim 04-backward."""
-    right = np.array([gaps(my_rms_norm_backward, seed) for seed in range(5)])
+    right = np.array([gaps(my_rms_norm, my_rms_norm_backward, seed) for seed in range(5)])
     assert (right < [1e-7, 1e-12, 1e-7, 1e-12]).all()
 
 
-def check_prove_it_three_ways(gaps):
-    wrong = np.array([gaps(sn.layer_norm_backward, seed) for seed in range(5)])
+def check_extra_term_is_caught(my_rms_norm):
+    wrong = np.array([gaps(my_rms_norm, sn.layer_norm_backward, seed) for seed in range(5)])
     assert (wrong[:, :3] > 1e-3).all()
 
 
-def prove_rank(rank, d):
+D = 16
+DRAWN = [0.5 + np.random.default_rng(seed).standard_normal(D) for seed in range(5)]
+
+
+@cache
+def rank():
+    """The ranks of each norm's Jacobian that occur, at eps = 0."""
+    return {norm: {int((singular_values(norm, x, 0) > 1e-12).sum()) for x in DRAWN} for norm in ("layer", "rms")}
+
+
+def prove_rank():
     """Prove claim 04-rank."""
-    assert rank == {"layer": {d - 2}, "rms": {d - 1}}
+    assert rank() == {"layer": {D - 2}, "rms": {D - 1}}
 
 
-def draw_singular_values(d, drawn):
-    floor, index = 1e-12, np.arange(1, d + 1)  # below the floor it is rounding
+def draw_singular_values():
+    floor, index = 1e-12, np.arange(1, D + 1)  # below the floor it is rounding
     looks = {"layer": ("LayerNorm", -0.18), "rms": ("RMSNorm", 0.18)}
     as_token = {
         "as drawn": lambda x: x,
@@ -669,16 +674,16 @@ def draw_singular_values(d, drawn):
     def frame(eps, change):
         says, dots = [], {}
         for norm, (name, aside) in looks.items():
-            cases = [singular_values(norm, change(x), eps) for x in drawn]
+            cases = [singular_values(norm, change(x), eps) for x in DRAWN]
             relative = [np.maximum(v / v[0], floor) for v in cases]
             (blocked,) = {int((v == floor).sum()) for v in relative}  # in all five
             assert blocked == (norm == "layer") + (eps == 0)
             dots[norm] = (index + aside, relative[0])
-            weakest = relative[0][d - blocked - 1]
+            weakest = relative[0][D - blocked - 1]
             rest = f"the weakest of the rest has {live.number(weakest)} of the"
             rest = "the rest pass alike" if weakest > 0.999 else f"{rest} strongest"
             says.append(f"{name} blocks {blocked}, {rest}.")
-        return f"Of {d} directions: " + " ".join(says), [dots]
+        return f"Of {D} directions: " + " ".join(says), [dots]
 
     live.chart(
         "singular-values",
@@ -713,10 +718,10 @@ def draw_singular_values(d, drawn):
     )
 
 
-def prove_crack(drawn):
+def prove_crack():
     """Prove claim 04-crack."""
     eps = 1e-5
-    for x in drawn:
+    for x in DRAWN:
         m, var = (x**2).mean(), x.var()
         rms, layer = (singular_values(n, x, eps) for n in ("rms", "layer"))
         assert np.isclose(rms[-1] / rms[0], eps / (m + eps), rtol=1e-6, atol=0)
@@ -724,21 +729,15 @@ def prove_crack(drawn):
         assert layer[-1] < 1e-12
 
 
-def tabulate_when_is_the_upcast_done_in_rmsnorm(listed, naive, x_half):
-    table(
-        ["", "values"],
-        [
-            ["squared in float16", listed(naive.tolist())],
-            ["squared in float32", listed(st.rms_norm(x_half).tolist())],
-        ],
-    )
-
-
-def prove_overflow(mean_square, naive, x_half, by_rms):
+def prove_overflow():
     """Prove claim 04-overflow."""
+    x_half = 25 * torch.tensor(TOKEN, dtype=torch.float16)
+    mean_square = (x_half * x_half).mean()  # in float16: 300 squared is inf
+    naive = x_half * torch.rsqrt(mean_square + 1e-5)
     assert torch.isinf(mean_square)
     assert (naive == 0).all()
-    assert torch.allclose(st.rms_norm(x_half).double(), torch.from_numpy(by_rms), rtol=1e-3, atol=0)
+    by_rms = torch.from_numpy(sn.rms_norm(TOKEN, eps=0))
+    assert torch.allclose(st.rms_norm(x_half).double(), by_rms, rtol=1e-3, atol=0)
 
 
 def relative_error(y, exact):
@@ -763,11 +762,6 @@ def prove_one_rounding():
         steps.append(int(apart.abs().max()))  # between neighbours: 1
         exact = w16.double() * st.rms_norm(x16.double())
         errors.append([relative_error(y, exact) for y in (llama, gemma)])
-    return errors, differ, steps
-
-
-def prove_one_rounding_2(errors, steps, differ):
-    """Prove claim 04-one-rounding."""
     before_gain, after_gain = np.array(errors).T  # (seeds,) each
     ratio = before_gain / after_gain
     assert ((ratio > 1.35) & (ratio < 1.5)).all()
@@ -776,23 +770,27 @@ def prove_one_rounding_2(errors, steps, differ):
     say("differ", np.mean(differ), ".2f", noise=1e-3)
 
 
-def prove_wide_gain(by_rms):
-    """Prove claims 04-wide-gain, 04-stored-less-one, 04-eps-default."""
-    eps_of_torch = torch.finfo(torch.float32).eps
-    row = torch.from_numpy(by_rms).float()  # root mean square 1
-    sizes = []
-    for size in (1.0, 1e-2, 1e-3, 1e-4):
-        here = st.RMSNorm(4)(size * row).detach().square().mean().sqrt()
-        there = torch.nn.RMSNorm(4)(size * row).detach().square().mean().sqrt()
-        closed = [size / np.sqrt(size**2 + e) for e in (1e-5, eps_of_torch)]
-        assert np.allclose([here, there], closed, rtol=1e-4, atol=0)
-        sizes.append([f"{size:g}", f"{here:.2f}", f"{there:.2f}"])
-    table(["rms of the input", "eps = 1e-5", "torch's default"], sizes)
-    return eps_of_torch
+EPS_OF_TORCH = torch.finfo(torch.float32).eps
+SIZES = (1.0, 1e-2, 1e-3, 1e-4)
 
 
-def prove_wide_gain_2(eps_of_torch):
+def size_after(norm, size):
+    """The root mean square after a norm, of a row with this one."""
+    row = size * torch.from_numpy(sn.rms_norm(TOKEN, eps=0)).float()
+    return norm(row).detach().square().mean().sqrt()
+
+
+def tabulate_eps():
+    norms = st.RMSNorm(4), torch.nn.RMSNorm(4)
+    rows = [[f"{size:g}", *(f"{size_after(norm, size):.2f}" for norm in norms)] for size in SIZES]
+    table(["rms of the input", "eps = 1e-5", "torch's default"], rows)
+
+
+def prove_wide_gain():
     """Prove claims 04-wide-gain, 04-stored-less-one, 04-eps-default."""
+    for norm, eps in ((st.RMSNorm(4), 1e-5), (torch.nn.RMSNorm(4), EPS_OF_TORCH)):
+        for size in SIZES:
+            assert np.isclose(size_after(norm, size), size / np.sqrt(size**2 + eps), rtol=1e-4, atol=0)
     narrow = torch.ones(4, dtype=torch.bfloat16)
     assert (torch.ones(4) * narrow).dtype == torch.float32  # a wide gain wins
     gain = 1.001
@@ -806,7 +804,7 @@ def prove_wide_gain_2(eps_of_torch):
         computed_in = torch.float32 if dtype in narrow_types else dtype
         expected = torch.full_like(found, torch.finfo(computed_in).eps)
         assert torch.allclose(found, expected, rtol=0.1, atol=0)
-    say("eps_of_torch", eps_of_torch, ".1e")
+    say("eps_of_torch", EPS_OF_TORCH, ".1e")
 
 
 CPU = "record:subnorm/timing/records/cpu-*.json"
@@ -816,13 +814,12 @@ def mark(claim):
     return f"<!-- claim: {claim} -->"
 
 
-def tabulate_both_norms_in_one_table_and_who_uses_which(rank, by_hand, built_in):
-    parameters = [
-        sum(p.numel() for p in norm(d_model).parameters())
-        for norm in (torch.nn.LayerNorm, torch.nn.RMSNorm)
-        for d_model in [512]
-    ]
+def parameters():
+    return [sum(p.numel() for p in norm(512).parameters()) for norm in (torch.nn.LayerNorm, torch.nn.RMSNorm)]
 
+
+def tabulate_both_norms():
+    by_hand, built_in = map(np.median, rms_of_layer())
     table(
         ["", "LayerNorm", "RMSNorm", "claim"],
         [
@@ -834,7 +831,7 @@ def tabulate_both_norms_in_one_table_and_who_uses_which(rank, by_hand, built_in)
             ],
             [
                 "parameters",
-                *parameters,
+                *parameters(),
                 mark("04-parameters"),
             ],
             ["positive scale of x", "ignored", "ignored", mark("04-scale")],
@@ -847,8 +844,8 @@ def tabulate_both_norms_in_one_table_and_who_uses_which(rank, by_hand, built_in)
             ],
             [
                 "rank",
-                *rank["layer"],
-                *rank["rms"],
+                *rank()["layer"],
+                *rank()["rms"],
                 mark("04-t-rank claim:04-rank"),
             ],
             [
@@ -867,12 +864,11 @@ def tabulate_both_norms_in_one_table_and_who_uses_which(rank, by_hand, built_in)
             ],
         ],
     )
-    return parameters
 
 
-def prove_parameters(parameters):
+def prove_parameters():
     """Prove claim 04-parameters."""
-    assert parameters == [2 * 512, 512]
+    assert parameters() == [2 * 512, 512]
 
 
 def check_quick_checks():
