@@ -4,7 +4,6 @@ The grader runs this file next to the answer, inside the sandbox, and compares o
 class it runs in the notebook.
 """
 
-import copy
 import importlib
 import sys
 import traceback
@@ -26,12 +25,14 @@ class Case:
         args: the arguments of the call; anything that `convert` can copy.
         edge: compared only if every other case is right, so that feedback is about one mistake at a time.
         raises: name of the error that the task asks for; empty if it asks for a result.
+        names: what the message of that error has to name.
     """
 
     name: str
     args: tuple[Any, ...]
     edge: bool = False
     raises: str = ""
+    names: str = ""
 
 
 @dataclass
@@ -57,8 +58,9 @@ class Outcome:
 class Sublayer:
     """A stand-in for a sublayer or a norm, which counts its calls.
 
-    ``kind`` is "linear" (x @ weight), "tanh" or "relu" (of x @ weight), or "peak" (divides every row by its largest
-    absolute value: a normalization that no exercise asks for; a gain, if given, multiplies each feature).
+    ``kind`` is "linear" (x @ weight), "tanh" or "relu" (of x @ weight), "peak" (divides every row by its largest
+    absolute value: a normalization that no exercise asks for; a gain, if given, multiplies each feature), or "same"
+    (returns its input, as torch.nn.Identity does, and no copy of it: who writes into the result writes into the input).
     """
 
     kind: str
@@ -67,6 +69,8 @@ class Sublayer:
 
     def __call__(self, x: Any, gain: Any = 1.0) -> Any:
         self.calls += 1
+        if self.kind == "same":
+            return x
         if self.kind == "peak":
             rows = np.abs(x).max(-1, keepdims=True) if isinstance(x, np.ndarray) else x.abs().amax(-1, keepdim=True)
             return gain * (x / rows)
@@ -279,22 +283,23 @@ def misfits(outcomes: Sequence[Outcome]) -> int:
 
 def run(answer: Callable[..., Any], case: Case, way: str, tensors: bool) -> Outcome:
     """The outcome of one case."""
-    before = convert(case.args, tensors)
-    args = copy.deepcopy(before)
+    args = convert(case.args, tensors)
+    given = veil(args)
+    before = copied(given)
     outcome = Outcome()
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an overflow shows in the value
-            outcome.value = plain(WAYS[way](answer, *veil(args)))
+            outcome.value = plain(WAYS[way](answer, *given))
     except (Exception, SystemExit) as error:
-        outcome.error, outcome.message = type(error).__name__, str(error).strip().split("\n")[0][:300]
+        outcome.error, outcome.message = type(error).__name__, str(error).strip()[:300]
         outcome.line = own_line(error, answer)
         outcome.kinds = [kind.__name__ for kind in type(error).__mro__[1:-1]][:10]
         if isinstance(error, UnsupportedResult):
             outcome.error, outcome.about = "TypeError", error.key
         elif isinstance(error, ModuleNotFoundError):
             outcome.about = missing_module(error)
-    outcome.changed = not untouched(before, args)
+    outcome.changed = not untouched(before, given)
     outcome.calls = [arg.calls for arg in args if isinstance(arg, Sublayer)]
     outcome.calls += [arg.runs for arg in args if isinstance(arg, Device)]
     return outcome
@@ -360,15 +365,30 @@ def kind_of(value: Any) -> str:
     return "function" if callable(value) else "object"
 
 
+def copied(value: Any) -> Any:
+    """A copy of an input that an answer gets, with its functions as they are."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(copied, value))
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return value.detach().clone() if hasattr(value, "detach") else value
+
+
 def untouched(before: Any, after: Any) -> bool:
-    """Whether no input array was changed in place."""
+    """Whether an input was not changed in place: no array, list or dict."""
+    if type(before) is not type(after):
+        return False
     if isinstance(before, list | tuple):
-        return all(map(untouched, before, after))
+        return len(before) == len(after) and all(map(untouched, before, after))
+    if isinstance(before, dict):
+        return before.keys() == after.keys() and all(untouched(before[key], after[key]) for key in before)
     if isinstance(before, np.ndarray):
         return np.array_equal(before, after, equal_nan=before.dtype.kind == "f")
     if hasattr(before, "detach"):
         return untouched(plain(before), plain(after))
-    return True
+    return before is after or bool(before == after)  # a number or a string; functions are the same
 
 
 def own_line(error: BaseException, answer: Callable[..., Any]) -> int:

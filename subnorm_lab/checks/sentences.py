@@ -3,7 +3,7 @@
 A check in class adds the numbers to them; the grader, whose inputs are secret, gives them as they are.
 """
 
-CHANGED = "an input was changed: make a new array"
+CHANGED = "an input was changed: work on a copy"
 
 #: How a result differs from the right one.
 DIFFERENCES = {
@@ -16,6 +16,7 @@ DIFFERENCES = {
     "in_place": f"the values are right, but {CHANGED}",
     "calls": "the values are right, but a function among the inputs is not called as often as it should be",
     "no_error": "an error was expected, and none was raised",
+    "message": "the error is right, but its message does not name what came",
 }
 
 SENTENCES = DIFFERENCES | {

@@ -29,7 +29,8 @@ import numpy as np
 from subnorm_lab.checks.collect import Case, Device, Norm, Scores, Sublayer
 from subnorm_lab.checks.exercise import Row, exercise
 
-__all__ = ["Case", "Device", "Norm", "Row", "Scores", "Sublayer", "case", "drawn", "exercise", "in_dtype", "of_shapes"]
+__all__ = ["Case", "Device", "Norm", "Row", "Scores", "Sublayer"]
+__all__ += ["ONE_TOKEN", "case", "drawn", "exercise", "in_dtype", "of_shapes"]
 
 Inputs = Callable[..., tuple[Any, ...]]
 Draw = Callable[[Inputs, np.random.Generator], Case]
@@ -78,6 +79,9 @@ def of_shapes(*shapes: tuple[int, ...]) -> list[Draw]:
         return f"a square batch, {shape}" if shape[0] == shape[1] else f"a {shape} batch"
 
     return [case(name(shape), shape) for shape in shapes]
+
+
+ONE_TOKEN = case("a batch of one token, (1, 8)", (1, 8), edge=True)  # whoever squeezes an axis loses this one
 
 
 def in_dtype(case: Case, dtype: str) -> Case:

@@ -1,5 +1,6 @@
 """The exercises on residual connections: other right answers, and answers with two mistakes at once."""
 
+import itertools
 import math
 
 import numpy as np
@@ -139,14 +140,110 @@ def projected_torch_alone(x, sublayer, weight):
     return sublayer(x) + (x if weight is None else torch.matmul(x, weight))
 
 
+def residual_into_zeros(x, sublayer):
+    y = np.zeros_like(x)
+    for part in (x, sublayer(x)):
+        y += part
+    return y
+
+
+def stream_accumulated(x, sublayers):
+    return list(itertools.accumulate(sublayers, lambda state, sublayer: state + sublayer(state), initial=x))
+
+
+def stream_in_one_array(x, sublayers):
+    states = np.empty((len(sublayers) + 1, *x.shape))
+    states[0] = x
+    for k, sublayer in enumerate(sublayers):
+        states[k + 1] = states[k] + sublayer(states[k])
+    return [*states]
+
+
+def projected_by_einsum(x, sublayer, weight):
+    skip = x if weight is None else np.einsum("...i,io->...o", x, weight)
+    return np.add(sublayer(x), skip)
+
+
+def scaled_recursively(x, sublayers, n=None):
+    if not sublayers:
+        return x
+    n = n or len(sublayers)
+    return scaled_recursively(x + sublayers[0](x) / math.sqrt(n), sublayers[1:], n)
+
+
+def scaled_into_a_copy(x, sublayers):
+    y = x.copy()
+    for sublayer in sublayers:
+        y += len(sublayers) ** -0.5 * sublayer(y)
+    return y
+
+
+def paths_by_halves(x, weights):
+    """The paths past the last block, then those through it."""
+    if not weights:
+        return x[None]
+    first = paths_by_halves(x, weights[:-1])
+    return np.concatenate([first, first @ weights[-1]])
+
+
 RIGHT = {
-    "residual": [sn.residual, residual_torch, residual_copied, lambda x, f: np.sum([f(x), x], axis=0)],
-    "stream": [stream_torch, stream_torch_alone, stream_from_edits],
-    "projected_residual": [projected_torch, projected_torch_alone, projected_identity],
-    "scaled_stream": [scaled_torch, scaled_in_dtype],
+    "residual": [
+        sn.residual,
+        residual_torch,
+        residual_copied,
+        residual_into_zeros,
+        lambda x, f: np.sum([f(x), x], axis=0),
+    ],
+    "stream": [stream_torch, stream_torch_alone, stream_from_edits, stream_accumulated, stream_in_one_array],
+    "projected_residual": [projected_torch, projected_torch_alone, projected_identity, projected_by_einsum],
+    "scaled_stream": [scaled_torch, scaled_in_dtype, scaled_recursively, scaled_into_a_copy],
     "residual_backward": [backward_autograd, backward_by_jacobian, backward_in_place],
-    "paths": [paths_torch, paths_by_bits],
+    "paths": [paths_torch, paths_by_bits, paths_by_halves],
     "logit_shares": [shares_torch, shares_centred_readout],
+}
+
+
+# Answers that do what no caller may see
+
+
+def residual_on_the_branch(x, sublayer):
+    y = sublayer(x)
+    y += x
+    return y
+
+
+def stream_on_the_branch(x, sublayers):
+    states = [x]
+    for sublayer in sublayers:
+        states.append(residual_on_the_branch(states[-1], sublayer))
+    return states
+
+
+def stream_that_empties_its_list(x, sublayers):
+    states = [x]
+    while sublayers:
+        states.append(states[-1] + sublayers.pop(0)(states[-1]))
+    return states
+
+
+def scaled_on_the_branch(x, sublayers):
+    for sublayer in sublayers:
+        branch = sublayer(x)
+        branch /= np.sqrt(len(sublayers)).astype(x.dtype)
+        x = x + branch
+    return x
+
+
+def projected_for_batches(x, sublayer, weight):
+    rows, _features = x.shape[-2:]  # one token has no rows
+    return sublayer(x) + (x if weight is None else x @ weight) if rows else x
+
+
+UNDESERVED = {
+    "residual": [residual_on_the_branch, lambda x, f: np.squeeze(x + f(x))],
+    "stream": [stream_on_the_branch, stream_that_empties_its_list],
+    "scaled_stream": [scaled_on_the_branch],
+    "projected_residual": [projected_for_batches],
 }
 
 

@@ -208,6 +208,27 @@ IN_ANY_DTYPE = {
     "gemma_rms_norm": [gemma_in_torch, as_gemma_does, gemma_through_float64],
 }
 
+# Answers that fail on inputs that the task allows
+
+
+def scaled_by(m):
+    def safe(x, gamma, eps):
+        u = x / np.where(m(x) == 0, 1, m(x))
+        return gamma * (u / np.sqrt((u * u).mean(-1, keepdims=True) + eps / m(x) / m(x)))
+
+    return safe
+
+
+UNDESERVED = {
+    "safe_rms_norm": [
+        scaled_by(lambda x: np.abs(x[..., :1])),
+        scaled_by(lambda x: np.abs(x[..., -1:])),
+        scaled_by(lambda x: np.median(np.abs(x), axis=-1, keepdims=True)),
+        scaled_by(lambda x: np.abs(x).min(-1, keepdims=True)),
+    ],
+    "add_rms_norm": [lambda x, branch, gamma, eps: tuple(map(np.squeeze, added_in_float64(x, branch, gamma, eps)))],
+}
+
 COMBINED = {
     "rms_norm": [
         both("rms_norm", "variance", "eps_outside"),

@@ -145,15 +145,81 @@ def qk_norm_torch(q, k, heads, gamma_q, gamma_k, eps):
     return q @ F.rms_norm(k, gamma_k.shape, gamma_k, eps).mT
 
 
+def warm_up_in_float32(step, d_model, steps):
+    step, d_model, steps = (np.float32(number) for number in (step, d_model, steps))
+    return np.minimum(1 / np.sqrt(step), step / steps / np.sqrt(steps)) / np.sqrt(d_model)
+
+
+def warm_up_as_an_array(step, d_model, steps):
+    return np.where(step < steps, step * steps**-1.5, np.asarray(step) ** -0.5) / d_model**0.5
+
+
+def deep_norm_into_a_copy(x, sublayer, norm, blocks):
+    y = x.copy()
+    y *= (2 * blocks) ** 0.25
+    y += sublayer(x)
+    return norm(y)
+
+
+def block_with_a_long_message(x, attention, feed_forward, norms, placement):
+    known = ["pre", "post", "sandwich", "parallel"]
+    if placement not in known:
+        raise ValueError("the placements are:\n" + "\n".join(known) + f"\nand not {placement}")
+    return block_by_steps(x, attention, feed_forward, norms, placement)
+
+
+def block_with_an_error_of_two_parts(x, attention, feed_forward, norms, placement):
+    if placement not in {"pre", "post", "sandwich", "parallel"}:
+        raise ValueError("unknown placement", placement)
+    return block_by_steps(x, attention, feed_forward, norms, placement)
+
+
 RIGHT = {
     "pre_ln": [pre_ln, pre_ln_torch, pre_ln_in_steps],
     "post_ln": [post_ln, post_ln_torch, post_ln_in_place_on_the_branch],
     "pre_ln_block": [block_torch, block_in_steps],
     "pre_ln_stack": [stack_torch, stack_recursive],
-    "warm_up": [warm_up_torch, warm_up_in_cases],
-    "deep_norm": [deep_norm_torch, deep_norm_by_roots],
-    "block": [any_block_torch, block_by_steps, block_with_an_error_of_its_own],
+    "warm_up": [warm_up_torch, warm_up_in_cases, warm_up_in_float32, warm_up_as_an_array],
+    "deep_norm": [deep_norm_torch, deep_norm_by_roots, deep_norm_into_a_copy],
+    "block": [
+        any_block_torch,
+        block_by_steps,
+        block_with_an_error_of_its_own,
+        block_with_a_long_message,
+        block_with_an_error_of_two_parts,
+    ],
     "qk_norm": [heads_one_by_one, normed_behind_the_product, qk_norm_torch],
+}
+
+
+def added_to_the_branch(x, sublayer, norm):
+    y = sublayer(norm(x))
+    y += x
+    return y
+
+
+def without_a_message(x, attention, feed_forward, norms, placement):
+    if placement not in ("pre", "post", "sandwich", "parallel"):
+        raise ValueError
+    return block_by_steps(x, attention, feed_forward, norms, placement)
+
+
+def with_empty_hands(x, attention, feed_forward, norms, placement):
+    """It takes the norms out of the caller's list."""
+    if placement == "pre":
+        return block_by_steps(x, attention, feed_forward, [norms.pop(0), norms.pop(0)], placement)
+    return block_by_steps(x, attention, feed_forward, norms, placement)
+
+
+def known_by_its_first_letters(x, attention, feed_forward, norms, placement):
+    known = {"pre": "pre", "pos": "post", "san": "sandwich", "par": "parallel"}
+    return block_by_steps(x, attention, feed_forward, norms, known.get(placement[:3], placement))
+
+
+UNDESERVED = {
+    "pre_ln": [added_to_the_branch],
+    "warm_up": [lambda step, d_model, steps: round(warm_up_in_cases(step, d_model, steps), 5)],
+    "block": [without_a_message, with_empty_hands, known_by_its_first_letters],
 }
 
 

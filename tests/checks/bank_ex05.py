@@ -162,11 +162,30 @@ def faults_as_arrays(report):
     }
 
 
+def in_float32(times):
+    times = np.asarray(times, np.float32)
+    return np.median(times), np.subtract(*np.quantile(times, [0.75, 0.25]))
+
+
+def share_in_float32(seconds, moved, copy_seconds, size):
+    seconds, copy_seconds = seconds.astype(np.float32), copy_seconds.astype(np.float32)
+    return np.median((np.float32(moved) / seconds) / (np.float32(2 * size) / copy_seconds))
+
+
+def faults_in_float32(report):
+    times = np.array(report["seconds"], np.float32)
+    q1, middle, q3 = np.percentile(times, [25, 50, 75])
+    found = {"no_warm_up": report["warm_up"] < 1, "few_rounds": bool(len(times) <= 4)}
+    found["not_synchronized"] = report["device"].startswith("cuda") and not report["synchronized"]
+    found["wide_spread"] = bool(q3 - q1 > middle / 10)
+    return found | {"above_copy": bool(report["bytes"] / 1e9 / middle > report["copy_rate"])}
+
+
 RIGHT = {
-    "median_and_spread": [by_percentile, by_standard_library, by_sorting, by_torch_quantile],
+    "median_and_spread": [by_percentile, by_standard_library, by_sorting, by_torch_quantile, in_float32],
     "time_rounds": [rounds_as_list, rounds_as_differences],
     "bytes_moved": [bytes_by_array, bytes_by_torch],
-    "share_of_copy": [share_by_loop, share_by_times, share_by_torch],
+    "share_of_copy": [share_by_loop, share_by_times, share_by_torch, share_in_float32],
     "overflows": [
         overflow_by_limit,
         overflow_step_by_step,
@@ -175,7 +194,7 @@ RIGHT = {
         overflow_by_mean,
     ],
     "merge_moments": [merged_by_deviations, merged_from_the_other_side, merged_by_torch, merged_in_float32],
-    "faults": [faults_by_sorting, faults_as_arrays],
+    "faults": [faults_by_sorting, faults_as_arrays, faults_in_float32],
 }
 
 # Answers that inspect their inputs instead of measuring, and wrong rules that hold for too many records and rows
@@ -207,13 +226,42 @@ def as_wide(x):
     return np.abs(x.astype(np.float64))
 
 
+def quartiles(method):
+    def answer(report):
+        q1, middle, q3 = statistics.quantiles(report["seconds"], n=4, method=method)
+        return faults_by_sorting(report) | {"wide_spread": q3 - q1 > 0.1 * middle}
+
+    return answer
+
+
+def fewer_warm_ups_than(least):
+    return lambda report: faults_by_sorting(report) | {"no_warm_up": report["warm_up"] < least}
+
+
+def sorted_in_place(report):
+    report["seconds"].sort()
+    return faults_by_sorting(report)
+
+
+def in_whole_gigabytes(report):
+    rate = report["bytes"] / statistics.median(report["seconds"]) // 1e9
+    return faults_by_sorting(report) | {"above_copy": rate > report["copy_rate"]}
+
+
 UNDESERVED = {
     "time_rounds": [from_the_attributes_of_the_device, from_inside_a_function_of_the_device],
-    "faults": [spread_beside_the_mean],
+    "faults": [
+        spread_beside_the_mean,
+        quartiles("exclusive"),
+        *map(fewer_warm_ups_than, (2, 3)),
+        sorted_in_place,
+        in_whole_gigabytes,
+    ],
     "overflows": [
         *map(largest_above, (90, 120, 150)),
         lambda x: x.shape[-1] * as_wide(x).max(-1) ** 2 > 65504,
         lambda x: (as_wide(x).max(-1) > 256) | (as_wide(x).mean(-1) > 90),
+        lambda x: x.astype(float).var(-1) * x.shape[-1] > 65504,
     ],
 }
 

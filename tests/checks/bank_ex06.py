@@ -110,13 +110,63 @@ def tell_torch(next_scores, tokens, count, end):
     return story
 
 
+def tell_in_a_copy(next_scores, tokens, count, end):
+    text = list(tokens)
+    while len(text) - len(tokens) < count:
+        text.append(int(np.argmax(next_scores(text))))
+        if text[-1] == end:
+            text.pop()
+            break
+    return text[len(tokens) :]
+
+
 RIGHT = {
     "norm": [norm_by_length, norm_torch, norm_in_float32],
     "head": [head_token_by_token, head_torch, head_by_addition],
     "swiglu": [swiglu_by_tanh, swiglu_torch, swiglu_token_by_token],
     "story_block": [block_in_a_loop, block_torch, block_with_gains_by_hand],
     "next_scores": [scores_of_all, scores_torch],
-    "tell": [tell_by_pairs, tell_recursively, tell_torch],
+    "tell": [tell_by_pairs, tell_recursively, tell_torch, tell_in_a_copy],
+}
+
+
+# Answers that change what the caller keeps, or stop at the wrong token
+
+
+def tell_into_the_prompt(next_scores, tokens, count, end):
+    story = []
+    for _ in range(count):
+        best = int(np.argmax(next_scores(tokens)))
+        if best == end:
+            break
+        tokens.append(best)
+        story.append(best)
+    return story
+
+
+def tell_at_least_one(next_scores, tokens, count, end):
+    story = []
+    while True:
+        best = int(np.argmax(next_scores(tokens + story)))
+        if best == end:
+            return story
+        story.append(best)
+        if len(story) >= count:
+            return story
+
+
+def block_on_the_branch(x, attention, feed_forward, norm, gains):
+    y = attention(norm(x, gains[0]))
+    y += x
+    return y + feed_forward(norm(y, gains[1]))
+
+
+UNDESERVED = {
+    "tell": [
+        tell_into_the_prompt,
+        tell_at_least_one,
+    ],
+    "story_block": [block_on_the_branch],
 }
 
 # Two mistakes at once

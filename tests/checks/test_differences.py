@@ -28,13 +28,23 @@ ONE, TWO = Case("one", (np.array([1.0, 2.0]),)), Case("two", (np.array([[3.0]]),
 EDGE = Case("the edge", (np.array([0.0]),), edge=True)
 
 
-@pytest.mark.parametrize(("dtype", "rtol", "atol"), [("f2", 1e-2, 1e-2), ("f4", 1e-3, 1e-3), ("f8", 1e-4, 1e-5)])
+@pytest.mark.parametrize(("dtype", "rtol", "atol"), [("f2", 3e-3, 3e-3), ("f4", 1e-3, 1e-3), ("f8", 1e-4, 1e-5)])
 @pytest.mark.parametrize("wanted", [0.0, 100.0])
 def test_how_far_off_is_wrong(dtype, rtol, atol, wanted):
     limit = atol + rtol * wanted
     right = np.array([wanted], dtype)
     assert seen(right + np.array(limit / 2, dtype), right) is None
     assert seen(right + np.array(2 * limit, dtype), right)[0] == "value"
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [("f2", 3e-3), ("f4", 1e-3), ("f8", 1e-5)])
+def test_small_numbers_are_compared_with_their_own_size(dtype, atol):
+    """A rate of 0.003 rounded to five decimals is another rate; among larger numbers a small one may be off by more."""
+    small, beside = np.array([0.003, 0], dtype), np.array([0, 3], dtype)
+    assert seen(small + np.array([0, atol * 0.002], dtype), small) is None
+    assert seen(small + np.array([0, atol * 0.006], dtype), small)[0] == "value"
+    assert seen(beside + np.array([atol * 0.9, 0], dtype), beside) is None
+    assert seen(round(0.003417, 5), 0.003417)[0] == "value"
 
 
 def test_whole_numbers_and_truths_are_exact():

@@ -81,7 +81,7 @@ def test_an_input_that_was_written_to_is_said_of_wrong_values_too():
         x *= gain
         return x + 1
 
-    assert check(answer).hint == "An input was changed: make a new array."
+    assert check(answer).hint == "An input was changed: work on a copy."
 
 
 def test_facts_are_not_told_of_an_error_or_of_the_inputs_that_are_right():
@@ -117,7 +117,7 @@ SEEN = {
         "on a float32 row, the values are right, the dtype is not: the result has dtype float64, expected float32",
     ),
     "type": (lambda x, g: [[1, 2], [3]], r"the result is \[\[1, 2\], \[3\]\], expected numbers of shape \(3, 4\)"),
-    "in_place": (with_in_place, "the values are right, but an input was changed: make a new array"),
+    "in_place": (with_in_place, "the values are right, but an input was changed: work on a copy"),
     "error": (answer_of(error=KeyError("gamma")), r"it raises KeyError in line \d+ of your cell: 'gamma'"),
 }
 

@@ -4,10 +4,10 @@ from subnorm_lab.checks.ex01 import READS_FIRST, random_sublayer
 from subnorm_lab.checks.shared import case, drawn, exercise
 
 
-def inputs(rng, shape, many, eps=1e-5):
+def inputs(rng, shape, many, eps=1e-5, kinds=("relu", "tanh", "linear")):
     d = shape[-1]
     # Each part has a mean far from 0, to make centring visible
-    sublayers = [random_sublayer(rng, d, kind) for kind in ["relu", "tanh", "linear"][:many]]
+    sublayers = [random_sublayer(rng, d, kind) for kind in kinds[:many]]
     return rng.normal(0.5, 1, shape), sublayers, rng.normal(0, 1, (d, 7)), eps
 
 
@@ -26,6 +26,8 @@ LENS = (OWN_RSTD, "in edits -> in np.cumsum(edits, 0)")
         case("two sublayers, a (3, 4) batch", (3, 4), 2),
         case("three sublayers, a (2, 3, 8) batch of sequences", (2, 3, 8), 3),
         case("two sublayers, one token, (6,), and eps = 0.5", (6,), 2, eps=0.5),
+        case("one sublayer, a batch of one token, (1, 4)", (1, 4), 1, edge=True),
+        case("a sublayer that returns its input itself, not a copy", (3, 4), 2, kinds=("same", "tanh"), edge=True),
     ),
     facts=[
         ("the shares add up to the logits", add_up),

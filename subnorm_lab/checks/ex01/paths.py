@@ -20,6 +20,7 @@ def add_up(terms, *args):
         case("three blocks, one token, (4,)", (4,), 3),
         case("two blocks, a (3, 4) batch", (3, 4), 2),
         case("four blocks, a (2, 3, 5) batch of sequences", (2, 3, 5), 4),
+        case("one block, a batch of one token, (1, 4)", (1, 4), 1, edge=True),
     ),
     facts=[
         ("path 0 is x", lambda terms, x, weights: np.allclose(terms[0], x)),

@@ -4,10 +4,10 @@ from subnorm_lab.checks.ex01 import random_sublayer
 from subnorm_lab.checks.shared import case, drawn, exercise
 
 
-def inputs(rng, shape, out, projected=True):
+def inputs(rng, shape, out, projected=True, kind="tanh"):
     d = shape[-1]
     weight = rng.normal(0, 1 / np.sqrt(d), (d, out)) if projected else None
-    return rng.normal(0, 1, shape), random_sublayer(rng, d, out=out), weight
+    return rng.normal(0, 1, shape), random_sublayer(rng, d, kind, out), weight
 
 
 @exercise(
@@ -19,6 +19,11 @@ def inputs(rng, shape, out, projected=True):
         case("one feature in, 4 out", (5, 1), 4),
         case("4 features in, 4 out, with a weight all the same", (3, 4), 4),
         case("4 features in, 4 out, and weight=None", (3, 4), 4, projected=False),
+        case("one token, (3,), and 5 features out", (3,), 5),
+        case("one token, (4,), and weight=None", (4,), 4, projected=False),
+        case("a batch of one token, (1, 4), and 6 features out", (1, 4), 6, edge=True),
+        case("a sublayer that returns its input itself, not a copy", (3, 4), 4, kind="same", edge=True),
+        case("such a sublayer, and weight=None", (3, 4), 4, projected=False, kind="same", edge=True),
     ),
     facts=[
         ("with weight=None it is x + F(x)",

@@ -17,6 +17,8 @@ def inputs(rng, shape, kind="tanh", zeros=False):
         *of_shapes((3, 4), (2, 5, 8)),
         case("one token, (6,), and a linear sublayer", (6,), "linear"),
         case("a sublayer that outputs zeros", (3, 4), zeros=True),
+        case("a batch of one token, (1, 4)", (1, 4), edge=True),
+        case("a sublayer that returns its input itself, not a copy", (3, 4), "same", edge=True),
     ),
     facts=[
         ("the result has the shape of x", lambda y, x, sublayer: y.shape == x.shape),

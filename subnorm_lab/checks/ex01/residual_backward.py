@@ -1,6 +1,6 @@
 import numpy as np
 
-from subnorm_lab.checks.shared import drawn, exercise, of_shapes
+from subnorm_lab.checks.shared import ONE_TOKEN, drawn, exercise, of_shapes
 
 
 def inputs(rng, shape):
@@ -11,7 +11,7 @@ def inputs(rng, shape):
 @exercise(
     number=5, level=2, minutes=15, chapter="02-residual-connections",
     objective="say what the Jacobian I + J does to a gradient, and write it",
-    cases=drawn(inputs, *of_shapes((3, 6), (6, 6), (2, 5, 8), (8,))),
+    cases=drawn(inputs, *of_shapes((3, 6), (6, 6), (2, 5, 8), (8,)), ONE_TOKEN),
     parameter="scale", variants=[
         ("y = x + relu(x) W", 1),
         ("y = x + 0.5 relu(x) W", 0.5, r"y = x + \mathrm{relu} -> y = x + 0.5\,\mathrm{relu}",

@@ -5,8 +5,8 @@ from subnorm_lab.checks.shared import Case, Sublayer, exercise
 
 
 def cases(rng):
-    def case(name, shape, many):
-        return Case(name, (rng.normal(0, 1, shape), [random_sublayer(rng, shape[-1]) for _ in range(many)]))
+    def case(name, shape, many, kind="tanh", edge=False):
+        return Case(name, (rng.normal(0, 1, shape), [random_sublayer(rng, shape[-1], kind) for _ in range(many)]), edge)
 
     x = rng.normal(0, 1, (3, 4)).astype(np.float32)
     half = [Sublayer("tanh", rng.normal(0, 0.5, (4, 4)).astype(np.float32)) for _ in range(3)]
@@ -15,6 +15,8 @@ def cases(rng):
         case("five sublayers, a (2, 5, 8) batch of sequences", (2, 5, 8), 5),
         case("three sublayers, one token, (8,)", (8,), 3),
         Case("three sublayers in float32", (x, half), edge=True),
+        case("one sublayer, a batch of one token, (1, 4)", (1, 4), 1, edge=True),
+        case("two sublayers that return their input itself, not a copy", (3, 4), 2, "same", edge=True),
     ]
 
 

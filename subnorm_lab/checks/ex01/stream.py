@@ -22,6 +22,8 @@ def last_normed(x, sublayers):
         case("four sublayers, a (2, 5, 8) batch of sequences", (2, 5, 8), ["tanh", "linear", "relu", "tanh"]),
         case("two sublayers, one token, (6,)", (6,), ["tanh", "linear"]),
         case("a stack without sublayers", (3, 4), [], edge=True),
+        case("a batch of one token, (1, 4)", (1, 4), ["tanh", "linear"], edge=True),
+        case("sublayers that return their input itself, not a copy", (3, 4), ["same", "same"], edge=True),
     ),
     facts=[
         ("the list starts with x", lambda states, x, sublayers: np.allclose(states[0], x)),

@@ -17,6 +17,7 @@ def inputs(rng, out, d, bias=True):
         case("a square layer, (6, 6)", 6, 6),
         case("a layer in float32", 5, 8, edge=True, dtype="float32"),
         case("a layer without a bias", 5, 8, bias=False, edge=True),
+        case("a layer with one output", 1, 8, edge=True),
     ),
     facts=[
         ("the new weight is right",

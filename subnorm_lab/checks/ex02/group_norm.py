@@ -34,6 +34,7 @@ def over(axis):
         case("one group", (2, 6, 4), 1),
         case("as many groups as channels", (3, 4, 5), 4),
         case("entries of deviation 2e-3, where eps matters", (2, 6, 4), 2, scale=2e-3),
+        case("one example of 4 channels and one position, (1, 4, 1)", (1, 4, 1), 2, edge=True),
         case("a float16 input with entries near 400", (2, 6, 4), 2, scale=400, edge=True, dtype="float16"),
     ),
     facts=[

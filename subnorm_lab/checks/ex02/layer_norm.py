@@ -1,7 +1,7 @@
 import numpy as np
 
 from subnorm_lab.checks.ex02 import DDOF1, EPS_OUTSIDE, FLOAT16, NO_EPS, XHAT
-from subnorm_lab.checks.shared import FIXED_EPS, NO_BETA, case, drawn, exercise, of_shapes
+from subnorm_lab.checks.shared import FIXED_EPS, NO_BETA, ONE_TOKEN, case, drawn, exercise, of_shapes
 
 
 def inputs(rng, shape, scale=1, mean=0):
@@ -34,6 +34,7 @@ def over(axis):
         case("one token, (8,)", (8,), edge=True),
         case("a float16 batch with entries near 400", (3, 8), scale=400, edge=True, dtype="float16"),
         case("float32 rows of mean 1000 and deviation 1", (3, 8), mean=1000, edge=True, dtype="float32"),
+        ONE_TOKEN,
     ),
     facts=[
         ("(y - beta) / gain has mean 0 in every row", has_mean_0),

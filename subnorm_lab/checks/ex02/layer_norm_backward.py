@@ -1,7 +1,7 @@
 import numpy as np
 
 from subnorm_lab.checks.ex02 import DDOF1
-from subnorm_lab.checks.shared import case, drawn, exercise, of_shapes
+from subnorm_lab.checks.shared import ONE_TOKEN, case, drawn, exercise, of_shapes
 
 
 def inputs(rng, shape, scale=1, size=1):
@@ -27,6 +27,7 @@ def right(k):
         case("rows of deviation 2e-3, where eps matters", (3, 8), scale=2e-3),
         case("one token, (8,)", (8,), edge=True),
         case("a float16 batch with entries near 400", (3, 8), scale=400, size=400, edge=True, dtype="float16"),
+        ONE_TOKEN,
     ),
     facts=[
         ("every row of dx sums to 0", lambda y, dy, x, gamma, eps: np.allclose(y[0].sum(-1) * x.std(), 0, atol=1e-6)),

@@ -48,6 +48,8 @@ def wrapped(d, eps):
         case("d = 8 and eps = 0.5, a (3, 8) batch", (3, 8), 0.5),
         case("d = 6 and eps = 1e-5, a square batch", (6, 6), 1e-5),
         case("d = 8 and eps = 1e-5, a (2, 5, 8) batch of sequences", (2, 5, 8), 1e-5),
+        case("d = 6 and eps = 1e-5, one token, (6,)", (6,), 1e-5, edge=True),
+        case("d = 8 and eps = 1e-5, a batch of one token, (1, 8)", (1, 8), 1e-5, edge=True),
     ),
     facts=[
         ("the parameters have the names and shapes of torch.nn.LayerNorm", has_its_state),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from subnorm_lab.checks.shared import Case, Row, case, drawn, in_dtype, of_shapes
+from subnorm_lab.checks.shared import ONE_TOKEN, Case, Row, case, drawn, in_dtype, of_shapes
 
 # Mistakes of an answer that computes mean = (x * x).mean(-1, keepdims=True) and x / np.sqrt(mean + eps)
 AXIS_0: Row = ("axis0", "-1 -> 0",
@@ -45,6 +45,7 @@ def norm_cases(arrays):
         *of_shapes((3, 8), (6, 6), (2, 5, 8)),
         case("rows of size 2e-3, where eps matters", (3, 8), scale=2e-3),
         case("one token, (8,)", (8,)),
+        ONE_TOKEN,
         case("a float16 batch with entries near 400", (3, 8), scale=400, edge=True, dtype="float16"),
     )
 
@@ -76,6 +77,8 @@ def half_cases(rng, offset):
         half("a (2, 5, 8) float16 batch of sequences", (2, 5, 8)),
         half("float16 rows of size 0.1 and eps = 0.01", (3, 8), scale=0.1, eps=0.01),
         half("a float16 batch with entries near 400", (3, 8), scale=400, edge=True),
+        half("one float16 token, (8,)", (8,), edge=True),
+        half("a float16 batch of one token, (1, 8)", (1, 8), edge=True),
         Case("a float16 batch with float32 gains", (x, gamma.astype("float32"), eps), edge=True),
         Case("float16 rows with one entry of 60000 and float32 gains in the millions", (spiked, steep, eps), edge=True),
     ]

@@ -1,5 +1,5 @@
 from subnorm_lab.checks.ex03 import gains, rows
-from subnorm_lab.checks.shared import NO_BETA, NO_GAMMA, Sublayer, drawn, exercise, of_shapes
+from subnorm_lab.checks.shared import NO_BETA, NO_GAMMA, ONE_TOKEN, Sublayer, drawn, exercise, of_shapes
 
 
 def inputs(rng, shape):
@@ -14,7 +14,7 @@ def centred(x):
 @exercise(
     number=2, level=1, minutes=10, chapter="04-rmsnorm",
     objective="name the one difference between RMSNorm and LayerNorm, and turn one into the other",
-    cases=drawn(inputs, *of_shapes((3, 8), (6, 6), (2, 5, 8), (8,))),
+    cases=drawn(inputs, *of_shapes((3, 8), (6, 6), (2, 5, 8), (8,)), ONE_TOKEN),
     mistakes=[
         ("no_centre", "norm(centred) -> norm(x)",
          "the mean is not subtracted, which is LayerNorm's first step. RMSNorm with beta is not LayerNorm."),

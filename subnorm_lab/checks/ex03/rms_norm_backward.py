@@ -1,7 +1,7 @@
 import numpy as np
 
 from subnorm_lab.checks.ex03 import gains, rows
-from subnorm_lab.checks.shared import case, drawn, exercise, of_shapes
+from subnorm_lab.checks.shared import ONE_TOKEN, case, drawn, exercise, of_shapes
 
 
 def inputs(rng, shape, scale=1):
@@ -29,6 +29,7 @@ def has_dgamma(y, dy, x, gamma, eps):
         *of_shapes((3, 8), (6, 6), (2, 5, 8)),
         case("rows of size 2e-3, where eps matters", (3, 8), scale=2e-3),
         case("one token, (8,)", (8,)),
+        ONE_TOKEN,
     ),
     facts=[
         ("dx is at right angles to x, but for eps", is_at_right_angles),

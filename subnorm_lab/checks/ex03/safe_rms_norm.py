@@ -5,11 +5,12 @@ from subnorm_lab.checks.shared import NO_GAMMA, Case, exercise
 
 
 def cases(rng):
-    def case(name, x, eps):
-        return Case(name, (x, gains(rng, x.shape[-1]), eps))
+    def case(name, x, eps, edge=False):
+        return Case(name, (x, gains(rng, x.shape[-1]), eps), edge)
 
     huge = 1e200
     sizes = np.array([[1], [huge], [0.1]])
+    spike = huge * rng.uniform(1, 2) * np.eye(8)[[rng.integers(1, 7)]]
     return [
         case("a (3, 8) batch", rows(rng, (3, 8)), 1e-2),
         case("a square batch, (6, 6), with entries near 1e200", rows(rng, (6, 6), huge), 1e-2),
@@ -17,6 +18,7 @@ def cases(rng):
         case("a batch of rows of size 1, 1e200 and 0.1", rows(rng, (3, 8)) * sizes, 1e-2),
         case("one token with entries near -1e200, (8,)", -huge * rng.uniform(1, 2, 8), 1e-2),
         case("a batch in which one row is 0", np.insert(rows(rng, (2, 8)), 1, 0, axis=0), 1e-2),
+        case("a row of zeros but for one entry near 1e200, (1, 8)", spike, 1e-2, edge=True),
     ]
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from subnorm_lab.checks.shared import Case, Row, Sublayer
 
 D = 6
+SAME = Sublayer("same")
+ITSELF = "that return their input itself, not a copy"
 
 # Mistakes of a block whose two lines begin with "x +" and "h +".
 SKIPS_OF_A_BLOCK: list[Row] = [
@@ -59,4 +61,6 @@ def sublayer_cases(rng):
         Case("a (2, 4, 6) batch of sequences", (stream(rng, 2, 4), branch(rng, "relu"), squash(rng))),
         Case("one token, (6,)", (stream(rng), branch(rng, "tanh"), Sublayer("peak"))),
         Case("a sublayer that outputs zeros", (stream(rng, 3), silent(), squash(rng))),
+        Case("a batch of one token, (1, 6)", (stream(rng, 1), branch(rng, "tanh"), squash(rng)), edge=True),
+        Case(f"a sublayer and a norm {ITSELF}", (stream(rng, 3), SAME, SAME), edge=True),
     ]

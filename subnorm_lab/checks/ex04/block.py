@@ -1,22 +1,35 @@
 import numpy as np
 
-from subnorm_lab.checks.ex04 import D, branch, squash, stream
+from subnorm_lab.checks.ex04 import ITSELF, SAME, D, branch, squash, stream
 from subnorm_lab.checks.shared import Case, Sublayer, exercise
 
 
 def cases(rng):
-    def case(placement, *shape, peak_at, raises=""):
+    def case(placement, *shape, peak_at, edge=False):
         norms = [squash(rng) for _ in range(4)]
         norms[peak_at] = Sublayer("peak")
         args = stream(rng, *shape), branch(rng, "tanh"), branch(rng, "relu"), norms, placement
-        return Case(f'placement "{placement}" and a {(*shape, D)} batch', args, edge=bool(raises), raises=raises)
+        what = f"a {(*shape, D)} batch" if shape else f"one token, {(D,)}"
+        return Case(f'placement "{placement}" and {what}', args, edge)
+
+    def unknown(name):
+        args = case(name, 3, peak_at=0).args
+        return Case(f'placement "{name}"', args, edge=True, raises="ValueError", names=name)
+
+    def same(placement):
+        """Adding to what these sublayers and norms return writes into x."""
+        name = f'placement "{placement}", with sublayers and norms {ITSELF}'
+        return Case(name, (stream(rng, 3), SAME, SAME, 4 * [SAME], placement), edge=True)
 
     return [
         case("pre", 3, peak_at=0),
         case("post", 2, 3, peak_at=1),
         case("sandwich", 3, peak_at=2),
         case("parallel", 2, 3, peak_at=0),
-        case("middle", 3, peak_at=0, raises="ValueError"),
+        *map(unknown, ("middle", "pre-ln", "sandwiched")),
+        case("pre", peak_at=1, edge=True),
+        case("post", 1, peak_at=0, edge=True),
+        *map(same, ("pre", "post", "sandwich", "parallel")),
     ]
 
 
@@ -62,6 +75,8 @@ def swapped(x, attention, feed_forward, norms, placement):
          'in "parallel" the skip path carries norm(x); it must carry x itself.'),
         ("unknown_is_none", 'raise ValueError(f"no such placement: {placement!r}") -> return None',
          "an unknown placement returns None; a ValueError tells the caller what is wrong."),
+        ("unnamed", 'no such placement: {placement!r} -> no such placement',
+         "the message of the ValueError does not name the placement that it got."),
         ("key_error", "ValueError -> KeyError",
          "an unknown placement raises a KeyError, as a dictionary does; the task asks for a ValueError."),
     ],

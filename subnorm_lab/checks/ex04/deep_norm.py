@@ -1,16 +1,18 @@
-from subnorm_lab.checks.ex04 import D, branch, peaks_at_one, squash, stream
+from subnorm_lab.checks.ex04 import ITSELF, SAME, D, branch, peaks_at_one, squash, stream
 from subnorm_lab.checks.shared import Case, Sublayer, exercise
 
 
 def cases(rng):
-    def case(kind, norm, blocks, *shape):
+    def case(kind, norm, blocks, *shape, edge=False):
         name = f"{blocks} blocks and {'one token, (6,)' if not shape else f'a {(*shape, D)} batch'}"
-        return Case(name, (stream(rng, *shape), branch(rng, kind), norm, blocks))
+        return Case(name, (stream(rng, *shape), branch(rng, kind), norm, blocks), edge)
 
     return [
         case("linear", Sublayer("peak"), int(rng.integers(5, 9)), 3),
         case("relu", squash(rng), int(rng.integers(20, 101)), 2, 4),
         case("tanh", squash(rng), int(rng.integers(2, 5))),
+        case("tanh", squash(rng), 3, 1, edge=True),
+        Case(f"a sublayer and a norm {ITSELF}", (stream(rng, 3), SAME, SAME, 8), edge=True),
     ]
 
 

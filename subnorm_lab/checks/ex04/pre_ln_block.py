@@ -1,8 +1,10 @@
-from subnorm_lab.checks.ex04 import SKIPS_OF_A_BLOCK, branch, silent, silent_is_identity, squash, stream
+from subnorm_lab.checks.ex04 import ITSELF, SAME, SKIPS_OF_A_BLOCK, branch, silent, silent_is_identity, squash, stream
 from subnorm_lab.checks.shared import Sublayer, case, drawn, exercise
 
 
-def inputs(rng, *shape, zeros=False, order=1):
+def inputs(rng, *shape, zeros=False, order=1, same=False):
+    if same:
+        return stream(rng, *shape), SAME, SAME, SAME, SAME
     branches = branch(rng, "tanh"), branch(rng, "relu")
     norms = [Sublayer("peak"), squash(rng)][::order]
     return stream(rng, *shape), *((silent(), silent()) if zeros else branches), *norms
@@ -16,6 +18,8 @@ def inputs(rng, *shape, zeros=False, order=1):
         case("a (2, 4, 6) batch of sequences", 2, 4, order=-1),
         case("one token, (6,)"),
         case("sublayers that output zeros", 3, zeros=True),
+        case("a batch of one token, (1, 6)", 1, edge=True),
+        case(f"sublayers and norms {ITSELF}", 3, same=True, edge=True),
     ),
     facts=[("if both sublayers output zeros, x comes out", silent_is_identity)],
     mistakes=[

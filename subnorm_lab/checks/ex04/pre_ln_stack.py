@@ -1,4 +1,4 @@
-from subnorm_lab.checks.ex04 import branch, peaks_at_one, squash, stream
+from subnorm_lab.checks.ex04 import ITSELF, SAME, branch, peaks_at_one, squash, stream
 from subnorm_lab.checks.shared import Case, Sublayer, exercise
 
 
@@ -10,6 +10,8 @@ def cases(rng):
         Case("three sublayers, a (3, 6) batch", (stream(rng, 3), branches("tanh relu linear"), Sublayer("peak"))),
         Case("four sublayers, a (2, 4, 6) batch", (stream(rng, 2, 4), branches("relu tanh linear relu"), squash(rng))),
         Case("one sublayer, one token of shape (6,)", (stream(rng), branches("linear"), Sublayer("peak"))),
+        Case("two sublayers, a (1, 6) batch", (stream(rng, 1), branches("tanh relu"), squash(rng)), edge=True),
+        Case(f"sublayers and a norm {ITSELF}", (stream(rng, 3), 2 * [SAME], SAME), edge=True),
     ]
 
 

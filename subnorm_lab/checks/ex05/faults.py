@@ -9,14 +9,16 @@ ROUNDS = {
     "slow round": [0.97, 0.98, 0.98, 0.99, 1, 1.01, 1.02, 1.02, 1.9],
     "wide, one slow": [0.88, 0.92, 0.93, 0.97, 1, 1.03, 1.06, 1.08, 6],
     "restless": [0.8, 0.85, 0.9, 0.98, 1.02, 1.1, 1.15, 1.2],
+    "just narrow": [0.9, 0.92, 0.9505, 0.98, 1, 1.02, 1.05, 1.09, 1.2],
+    "just wide": [0.9, 0.92, 0.9495, 0.98, 1, 1.02, 1.05, 1.06, 1.07],
     "five": [0.98, 0.99, 1, 1.01, 1.02],
     "four": [0.98, 0.99, 1.01, 1.02],
 }
 
 
 def cases(rng):
-    def case(name, rounds="calm", rate=0.6, device="cuda", warm_up=3, synchronized=True):
-        copy, median = rng.uniform(10, 3000), rng.uniform(5e-5, 5e-4)  # GB/s, s
+    def case(name, rounds="calm", rate=0.6, device="cuda", warm_up=3, synchronized=True, slowest=10, fastest=3000):
+        copy, median = rng.uniform(slowest, fastest), rng.uniform(5e-5, 5e-4)  # GB/s, s
         report = {
             "device": device, "warm_up": warm_up, "synchronized": synchronized,
             "seconds": [float(s) for s in rng.permutation(ROUNDS[rounds]) * median],
@@ -35,7 +37,12 @@ def cases(rng):
         case("of uneven rounds, close to the copy", "uneven", rate=0.97),
         case("with one slow round, above the copy", "slow round", rate=1.05),
         case("a little above the copy", rate=1.04),
+        case("a little above a slow copy", rate=1.005, slowest=10.1, fastest=10.9),
         case("of widely spread rounds, one of them very slow", "wide, one slow"),
+        case("of rounds that are just narrow enough", "just narrow", rate=0.995),
+        case("of rounds that are just too wide", "just wide", rate=1.005),
+        case("with one run before the clock started", warm_up=1),
+        case("with two runs before the clock started", warm_up=2),
         case("with several faults", "restless", rate=1.3, warm_up=0, synchronized=False),
     ]
     return [cases[k] for k in rng.permutation(len(cases))]  # otherwise every seed would have the same answers
@@ -74,11 +81,10 @@ def faults(report):
     median = statistics.median(seconds)
     q1, _, q3 = statistics.quantiles(seconds, n=4, method="inclusive")
     rate = report["bytes"] / median / 1e9  # GB/s
-    found = {
-        "no_warm_up": report["warm_up"] == 0,
-        "not_synchronized": report["device"] == "cuda" and not report["synchronized"],
-        "few_rounds": len(seconds) < 5,
-        "wide_spread": q3 - q1 > 0.1 * median,
-        "above_copy": rate > report["copy_rate"],
-    }
+    found = {}
+    found["no_warm_up"] = report["warm_up"] == 0
+    found["not_synchronized"] = report["device"] == "cuda" and not report["synchronized"]
+    found["few_rounds"] = len(seconds) < 5
+    found["wide_spread"] = q3 - q1 > 0.1 * median
+    found["above_copy"] = rate > report["copy_rate"]
     return found

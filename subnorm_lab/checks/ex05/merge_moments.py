@@ -6,7 +6,7 @@ from subnorm_lab.checks.shared import Case, exercise
 def cases(rng):
     """Two pieces of every row, with different lengths and distant means: the count, mean and m2 of each."""
 
-    def piece(rows, count, dtype):
+    def piece(count, dtype, rows=5):
         x = rng.normal(rng.normal(0, 2, (rows, 1)), 1, (rows, count))
         means = x.mean(-1)
         return count, means.astype(dtype), np.square(x - means[:, None]).sum(-1).astype(dtype)
@@ -17,14 +17,15 @@ def cases(rng):
         means = (mean - half, mean + half)
         return tuple((8, m.astype(np.float16), rng.uniform(4, 12, 5).astype(np.float16)) for m in means)
 
-    def case(name, counts, dtype="float64"):
-        return Case(name, tuple(piece(5, count, dtype) for count in counts))
+    def case(name, counts, dtype="float64", **settings):
+        return Case(name, tuple(piece(count, dtype, **settings) for count in counts), edge="rows" in settings)
 
     return [
         case("pieces of 3 and 8 numbers", (3, 8)),
         case("pieces of 12 and 5 numbers, in float32", (12, 5), dtype="float32"),
         case("a piece of 7 and a single number", (7, 1)),
         case("two pieces of 6", (6, 6)),
+        case("pieces of 4 and 9 numbers of a single row", (4, 9), rows=1),
         Case("two pieces of 8 numbers near 400, with moments in float16", near_400(), edge=True),
     ]
 

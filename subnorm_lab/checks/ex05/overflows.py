@@ -7,12 +7,14 @@ def cases(rng):
     """Rows of d = 8 whose sums of squares are far below or far above the limit of float16.
 
     No other statistic separates the two: "lone" and "pair" fit, though their largest entries exceed those of "crowd",
-    which does not; "few" does not fit, though most of its entries are small.
+    which does not; "few" does not fit, though most of its entries are small; nor does "offset", whose variance fits.
     """
 
     def row(kind):
         all_alike = {"below": (66, 80), "crowd": (100, 140), "loud": (300, 400), "huge": (9000, 20000)}
         x = rng.uniform(*all_alike.get(kind, (1, 9)), 8)
+        if kind == "offset":
+            return rng.choice([-1, 1]) * rng.uniform(140, 160, 8)
         larger = {"spike": (1, 300, 400), "lone": (1, 190, 220), "pair": (2, 140, 165), "few": (3, 190, 230)}
         if kind in larger:
             count, low, high = larger[kind]
@@ -30,6 +32,7 @@ def cases(rng):
         case("one token, (8,), with one large entry that fits", "lone"),
         case("one token, (8,), without a large entry", "crowd"),
         case("one token, (8,), that fits", "below"),
+        case("a batch of one token, (1, 8), with entries of one sign", "offset", shape=(1,)),
     ]
 
 

@@ -29,6 +29,7 @@ def around_all(device, warm_up, rounds, *, unit=1):
         case("a device with 3 warm-up runs and 5 rounds", 3, 5),
         case("a device with 1 warm-up run and 4 rounds", 1, 4),
         case("a device without warm-up, 4 rounds", 0, 4),
+        case("a device with 2 warm-up runs and one round", 2, 1, edge=True),
     ),
     facts=[("there is one time for each round", lambda r, device, warm_up, rounds: np.shape(r) == (rounds,))],
     parameter="unit", variants=[

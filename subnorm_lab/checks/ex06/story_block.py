@@ -1,11 +1,13 @@
 import numpy as np
 
-from subnorm_lab.checks.ex04 import SKIPS_OF_A_BLOCK, D, branch, silent, silent_is_identity, stream
+from subnorm_lab.checks.ex04 import ITSELF, SAME, SKIPS_OF_A_BLOCK, D, branch, silent, silent_is_identity, stream
 from subnorm_lab.checks.shared import Sublayer, case, drawn, exercise
 from subnorm_lab.checks.speech import speech
 
 
-def inputs(rng, tokens, zeros=False):
+def inputs(rng, tokens, zeros=False, same=False):
+    if same:
+        return stream(rng, tokens), SAME, SAME, SAME, np.ones((2, D))
     branches = (silent(), silent()) if zeros else (branch(rng, "tanh"), branch(rng, "relu"))
     gains = rng.normal(1, 0.3, (2, D)) * np.array([[2.0], [0.7]])
     return stream(rng, tokens), *branches, Sublayer("peak"), gains
@@ -19,6 +21,7 @@ def inputs(rng, tokens, zeros=False):
         case("6 tokens, 6 features", 6),
         case("one token, 6 features", 1),
         case("sublayers that output zeros", 3, zeros=True),
+        case(f"sublayers and a norm {ITSELF}", 3, same=True, edge=True),
     ),
     facts=[("if both sublayers output zeros, x comes out", silent_is_identity)],
     mistakes=[

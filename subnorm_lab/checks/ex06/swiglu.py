@@ -17,6 +17,7 @@ def inputs(rng, tokens, width, hidden, scale=2):
         case("3 tokens, 4 features, 7 hidden", 3, 4, 7),
         case("2 tokens, 6 features, 10 hidden", 2, 6, 10),
         case("5 tokens, 5 features, 5 hidden", 5, 5, 5),
+        case("one token, 4 features, 7 hidden", 1, 4, 7, edge=True),
         case("gates in the thousands", 3, 4, 7, scale=4000, edge=True),
     ),
     mistakes=[
