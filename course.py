@@ -67,11 +67,6 @@ def speed(args: argparse.Namespace) -> bool:
     return run_module("tools.speed", [*(["--install"] if args.install else []), *args.measures])
 
 
-def mutants(args: argparse.Namespace) -> bool:
-    """Try small faults."""
-    return run_module("tools.mutants", [*(["--survivors"] if args.survivors else []), *args.parts])
-
-
 def port_number(text: str) -> int:
     """A port from the command line."""
     if not re.fullmatch("[0-9]+", text) or not 1 <= int(text) <= 65535:
@@ -113,10 +108,6 @@ def parser() -> argparse.ArgumentParser:
     command = add("speed", install.TEST, speed, "measure how long all this takes, for the table in tools/speed.md")
     command.add_argument("measures", nargs="*", metavar="measure", help="only these; all if not given")
     command.add_argument("--install", action="store_true", help="also the install, which needs the network")
-    about = "make small faults in the code and count those that the tests miss: hours"
-    command = add("mutants", install.MUTANTS, mutants, about)
-    command.add_argument("parts", nargs="*", metavar="part", help="only these parts of the code; all if not given")
-    command.add_argument("--survivors", action="store_true", help="only those that no test noticed last time")
     return whole
 
 

@@ -26,7 +26,6 @@ from packaging.utils import canonicalize_name
 
 SCRIPT = Path(__file__).parents[1] / "course.py"
 READ, RUN, TEST = ["requirements-book.txt"], ["requirements.txt"], ["requirements.txt", "requirements-dev.txt"]
-MUTANTS = [*TEST, "requirements-mutants.txt"]
 FAILURES = [KeyboardInterrupt(), "error: something"]  # of an install that changed nothing
 
 
@@ -66,7 +65,7 @@ def course(tmp_path, monkeypatch):
     """course.py as a module, with its own copy of tools/, in a root that contains only the files that it reads."""
     shutil.copytree(SCRIPT.with_name("tools"), tmp_path / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(SCRIPT, tmp_path)
-    for name in (*READ, *MUTANTS, "constraints.txt", "pyproject.toml", "_config.yml"):
+    for name in (*READ, *TEST, "constraints.txt", "pyproject.toml", "_config.yml"):
         (tmp_path / name).write_text(f"# {name}\n", "utf-8")
     (tmp_path / "requirements.txt").write_text("-r requirements-book.txt  # first\n", "utf-8")
     for name in ("book/intro.md", "notebooks/01.ipynb", "subnorm/__init__.py"):
@@ -167,7 +166,6 @@ def test_a_character_that_the_output_lacks_is_no_error():
         ("test package", TEST, ["tests package"]),
         ("pack", TEST, ["tools.pack"]),
         ("speed --install import build", TEST, ["tools.speed --install import build"]),
-        ("mutants --survivors numpy", MUTANTS, ["tools.mutants --survivors numpy"]),
     ],
 )
 def test_a_command_installs_what_it_needs_and_runs(course, pip, books, monkeypatch, line, files, ran):

@@ -23,7 +23,6 @@ LOG = checkout.VENV / "install.log"
 READ = ["requirements-book.txt"]
 RUN = ["requirements.txt"]  # with requirements-book.txt, and with torch
 TEST = [*RUN, "requirements-dev.txt"]
-MUTANTS = [*TEST, "requirements-mutants.txt"]
 NETWORK = r"NewConnectionError|name resolution|getaddrinfo|timed? ?out|ProxyError|SSLError|Connection\w*Error"
 
 
