@@ -1,5 +1,7 @@
 """Figures and proofs of chapter 01, Why depth breaks."""
 
+from functools import cache
+
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
@@ -23,16 +25,17 @@ GAINS = {  # mean square out, for each unit of mean square in
 }
 
 
-def draw_token():
-    wirings = {
-        "plain": "plain: F(x)",
-        "residual": "skip: x + F(x)",
-        "pre": "both: x + F(norm(x))",
-    }
+WIRINGS = {
+    "plain": "plain: F(x)",
+    "residual": "skip: x + F(x)",
+    "pre": "both: x + F(norm(x))",
+}
 
+
+def draw_token():
     def frame(blocks, gain):
         cells, sizes = [], []
-        for wiring in wirings:
+        for wiring in WIRINGS:
             token = journey.travel(wiring, gain)[0]  # (128, 25)
             rms = np.sqrt((token**2).mean(axis=0))
             sizes.append(live.number(rms[blocks] / rms[0]))
@@ -72,7 +75,7 @@ def draw_token():
                 colors=(figures.BLUE, figures.ORANGE),
                 height=160,
             )
-            for title in wirings.values()
+            for title in WIRINGS.values()
         ],
         frame,
         alt="Three pictures of one token, after four of 24 blocks: a row for each of twelve features, a column "
@@ -80,32 +83,19 @@ def draw_token():
         "columns have colours of middle strength. The rest is empty.",
         side=3,
     )
-    return wirings
 
 
-def prepare_weak_to_strong(wirings):
+def prove_skip_and_norm_hold():
+    """Prove claim 01-skip-and-norm-hold."""
     weak_to_strong = np.array([1 / 6, 1 / 4, 8**-0.5, 1 / 2, 2**-0.5, 1, 2**0.5, 2])
     sizes = {}  # after the last block, with 1 at the input
-    for wiring in wirings:
+    for wiring in WIRINGS:
         stacks = [journey.travel(wiring, gain) for gain in weak_to_strong]
         rms = np.sqrt((np.array(stacks) ** 2).mean(axis=2))  # (gains, seeds, 25)
         sizes[wiring] = rms[..., -1] / rms[..., 0]
     tokens = journey.travel("plain", 1.0)  # at gain 1 it holds its size
     alike = [np.corrcoef(token[:, 0], token[:, -1])[0, 1] for token in tokens]
 
-    # for the code below
-    torch.manual_seed(0)
-    x = torch.randn(128, dtype=torch.float64, requires_grad=True)
-    matrices = torch.randn(24, 128, 128, dtype=torch.float64) / 128**0.5
-
-    def norm(x):
-        return (x - x.mean()) / x.std(correction=0)
-
-    return weak_to_strong, sizes, alike, x, matrices, norm
-
-
-def prove_skip_and_norm_hold(sizes, weak_to_strong, alike):
-    """Prove claim 01-skip-and-norm-hold."""
     say("both_low", sizes["pre"].min(), ".1f")
     say("both_high", sizes["pre"].max(), ".1f")
     assert 1 < sizes["pre"].min() < sizes["pre"].max() < 10
@@ -124,21 +114,17 @@ def prove_skip_and_norm_hold(sizes, weak_to_strong, alike):
     assert np.abs(alike).max() < 0.2
 
 
-def brief(v):
-    return f"{v:.4f}" if v < 1 else f"{v:.1f}"
-
-
 def tabulate_opening(plain, skip, both, x):
     rows = []
     for name, end in {"plain": plain, "skip": skip, "both": both}.items():
-        share = end.sum() / 128**0.5  # its gradient starts with norm 1
+        share = end.sum() / len(x) ** 0.5  # its gradient starts with norm 1
         (gradient,) = torch.autograd.grad(share, x, retain_graph=True)
         size = end.square().mean().sqrt() / x.square().mean().sqrt()
-        rows.append([name, brief(size.item()), brief(gradient.norm().item())])
-    table(["stack", "size after block 24", "gradient at the input"], rows)
+        rows.append([name, f"{size.item():.2g}", f"{gradient.norm().item():.2g}"])
+    table(["stack", "size after the last block", "gradient at the input"], rows)
 
 
-def draw_a_stack_is_a_product():
+def draw_plain_stack():
     figures.show(
         diagrams.plain_stack(),
         alt="Four boxes in a row, F1, F2, dots, FL. Black arrows lead from x0 to the right through every box "
@@ -146,7 +132,7 @@ def draw_a_stack_is_a_product():
     )
 
 
-def tabulate_a_stack_is_a_product(layers):
+def tabulate_trace(layers):
     table(
         ["after layer", "values", "mean square"],
         [[n, ", ".join(f"{v:.0f}" for v in h), f"{np.mean(h**2):.0f}"] for n, h in enumerate(layers)],
@@ -178,7 +164,7 @@ def prove_product_of_factors(x, W):
             say(f"left_{layer}", left, ".6f" if layer == 100 else ".4f")
 
 
-def draw_a_stack_is_a_product_2():
+def draw_products():
     fig, ax = plt.subplots()
     depth = np.arange(101)
     looks = {
@@ -208,46 +194,44 @@ def draw_a_stack_is_a_product_2():
     )
 
 
-def prepare_inits():
-    inits = {  # init of the experiment, factor on its weights
-        "twice He": ("he", np.sqrt(2)),
-        "He": ("he", 1.0),
-        "Xavier": ("xavier", 1.0),
-        "torch default": ("torch", 1.0),
-    }
-    gains = {k: s**2 * signal.gain(init) for k, (init, s) in inits.items()}
+L = 32
+INITS = {  # init of the experiment, factor on its weights
+    "twice He": ("he", np.sqrt(2)),
+    "He": ("he", 1.0),
+    "Xavier": ("xavier", 1.0),
+    "torch default": ("torch", 1.0),
+}
+
+
+def gain_of(name):
+    init, scale = INITS[name]
+    return scale**2 * signal.gain(init)
+
+
+def tabulate_inits():
     variances = ["4/d", "2/d", "1/d", "1/(3d)"]
-    return inits, gains, variances
-
-
-def tabulate_one_number_decides(gains, variances):
     table(
         ["init", "variance of a weight", "branch gain g"],
-        [[name, v, f"{g:.2f}"] for (name, g), v in zip(gains.items(), variances, strict=True)],
+        [[name, v, f"{gain_of(name):.2f}"] for name, v in zip(INITS, variances, strict=True)],
     )
 
 
-def prove_inits_and_gains(gains):
+def prove_inits_and_gains():
     """Prove claim 01-inits-and-gains."""
     drawn = torch.nn.Linear(1000, 1000).weight.var().item()
     assert abs(1000 * drawn - 1 / 3) < 0.01  # what torch really draws
-    assert np.allclose(list(gains.values()), [2, 1, 1 / 2, 1 / 6], rtol=1e-12, atol=0)
+    assert np.allclose([gain_of(name) for name in INITS], [2, 1, 1 / 2, 1 / 6], rtol=1e-12, atol=0)
 
 
-def prepare_l():
-    L = 32
-    return L
-
-
-def prove_init_decides(L, inits, gains):
+def prove_init_decides():
     """Prove claim 01-init-decides."""
-    traces = {name: signal.propagate("plain", init, L, scale) for name, (init, scale) in inits.items()}
+    traces = {name: signal.propagate("plain", init, L, scale) for name, (init, scale) in INITS.items()}
     orders = {  # powers of ten, over the whole stack, for each seed
         name: (np.log10(t.signal[:, -1]), np.log10(t.gradient[:, 0])) for name, t in traces.items()
     }
     for name, (forward, back) in orders.items():
-        assert abs(forward.mean() - L * np.log10(gains[name])) < 0.6
-        assert abs(back.mean() - L / 2 * np.log10(gains[name])) < 0.2
+        assert abs(forward.mean() - L * np.log10(gain_of(name))) < 0.6
+        assert abs(back.mean() - L / 2 * np.log10(gain_of(name))) < 0.2
         if name != "He":
             short = name.split()[0].lower()
             say(f"{short}_signal", forward.mean(), "+.0f")
@@ -259,7 +243,7 @@ def inside(values):  # what leaves the picture is not drawn
     return np.where(np.abs(size) < 13, values, np.nan)
 
 
-def draw_theory():
+def draw_two_gains():
     names = {"1": " (He)", "2": " (twice He)", "1/2": " (Xavier)"}
     names["1/6"] = " (torch default)"
 
@@ -312,44 +296,45 @@ def draw_theory():
     )
 
 
-def tabulate_hes_init_keeps_the_average_not_your_stack(L):
-    widths, ends, rows = (8, 32, 128), {}, []
-    for d in widths:
-        end = signal.propagate("plain", "he", L, d=d, tokens=16, seeds=range(16)).signal[:, -1]
-        ends[d] = np.sort(end)
-        low, high = ends[d][2], ends[d][-3]  # all but two at either end
-        rows.append([d, f"{(end == 0).sum()} of 16", f"{low:.0e}", f"{high:.0e}"])
+@cache
+def ends_by_width():
+    """The mean square at the end of sixteen stacks of each width, the smallest first."""
+    ends = {}
+    for d in (8, 32, 128):
+        ends[d] = np.sort(signal.propagate("plain", "he", L, d=d, tokens=16, seeds=range(16)).signal[:, -1])
+    return ends
+
+
+def tabulate_widths():
+    rows = []
+    for d, ends in ends_by_width().items():
+        low, high = ends[2], ends[-3]  # all but two at either end
+        rows.append([d, f"{(ends == 0).sum()} of 16", f"{low:.0e}", f"{high:.0e}"])
     table(["features", "silent stacks", "third smallest", "third largest"], rows)
-    ratio = [ends[d][-3] / ends[d][2] for d in widths]
-    return ends, ratio
 
 
-def prove_width_holds_the_product(ends, ratio):
+def prove_width_holds_the_product():
     """Prove claim 01-width-holds-the-product."""
+    ends = ends_by_width()
+    ratio = [one[-3] / one[2] for one in ends.values()]
     assert ends[8][0] == 0 < ends[32][0]
     assert ratio[0] > 100 * ratio[1] > 300 * ratio[2]
 
 
-def train(stack, blocks, seeds=range(5)):
-    losses = degradation.train(stack, "he", blocks, seeds=seeds)
-    return losses  # (seeds, steps)
+@cache
+def train(stack, blocks):
+    """The loss at every step, (seeds, steps); ten seeds of two blocks, five of more."""
+    return degradation.train(stack, "he", blocks, seeds=range(10 if blocks == 2 else 5))
 
 
-def prepare_runs():
-    runs = {
-        (stack, blocks): train(stack, blocks, range(10 if blocks == 2 else 5))
-        for blocks in (2, 8, 50)
-        for stack in ("plain", "residual")
-    }
-    for stack in ("plain", "batch"):
-        runs[stack, 20] = train(stack, 20)
-    final = {key: losses[:, -50:].mean(axis=1) for key, losses in runs.items()}
-    return runs, final
+def final(stack, blocks):
+    """The mean loss of the last 50 steps, (seeds,)."""
+    return train(stack, blocks)[:, -50:].mean(axis=1)
 
 
-def draw_loss_by_depth(final):
+def draw_loss_by_depth():
     depths = (2, 8, 20, 50)
-    ends = np.array([final["plain", b][:5] for b in depths]).T  # (seeds, depths)
+    ends = np.array([final("plain", b)[:5] for b in depths]).T  # (seeds, depths)
     live.sketch(
         "loss-by-depth",
         "Training loss of plain networks over the number of layers",
@@ -363,17 +348,16 @@ def draw_loss_by_depth(final):
     )
 
 
-def draw_deeper_and_worse(final):
+def draw_degradation():
     fig, ax = plt.subplots(figsize=(5.6, 3.5))
-    for stack, shift in (("plain", 0.96), ("residual", 1.04)):
+    for stack, shift, blocks in (("plain", 0.96, (2, 8, 20, 50)), ("residual", 1.04, (2, 8, 50))):
         look = figures.LOOKS[stack]
-        blocks = [b for s, b in sorted(final) if s == stack]
-        mean = [final[stack, b].mean() for b in blocks]
+        mean = [final(stack, b).mean() for b in blocks]
         label = {"plain": "replaces: plain", "residual": "adds"}[stack]
         ax.plot(shift * np.array(blocks), mean, label=label, **look)
         for b in blocks:
-            at = np.full(len(final[stack, b]), shift * b)
-            ax.plot(at, final[stack, b], "o", color=look["color"], ms=4)
+            ends = final(stack, b)
+            ax.plot(np.full(len(ends), shift * b), ends, "o", color=look["color"], ms=4)
     ax.axhline(1, color=figures.BLACK, linewidth=0.8, label="always 0")
     ax.set(xscale="log", xlabel="layers", ylabel="training loss", ylim=(0, 1.1))
     ax.set_xticks([2, 8, 20, 50], ["2", "8", "20", "50"])
@@ -393,12 +377,12 @@ def report(name, values):
     say(f"{name}_high", values.max(), ".2f", noise=1e-4)
 
 
-def prove_degradation(final):
+def prove_degradation():
     """Prove claims 01-degradation, 01-shallow-plain-can-win, 01-twenty-plain-layers-train,
     01-batch-norm-plain-sticks.
     """
-    plain = {b: final["plain", b] for b in (2, 8, 20, 50)}
-    residual = {b: final["residual", b] for b in (2, 8, 50)}
+    plain = {b: final("plain", b) for b in (2, 8, 20, 50)}
+    residual = {b: final("residual", b) for b in (2, 8, 50)}
     report("plain_50", plain[50])
     report("residual_50", residual[50])
     report("plain_20", plain[20])
@@ -410,18 +394,19 @@ def prove_degradation(final):
     gap, half = paired_interval(residual[2], plain[2])  # the same seeds
     assert gap + half < 0  # at 2 the plain ones are better
     assert plain[20].max() < 0.6  # 20 plain layers train
-    assert final["batch", 20].min() > plain[20].max() + 0.2
-    assert np.abs(final["batch", 20] - 1).max() < 0.1
+    batch = final("batch", 20)
+    assert batch.min() > plain[20].max() + 0.2
+    assert np.abs(batch - 1).max() < 0.1
 
 
-def draw_beyond_20_layers_nothing_trains(runs):
+def draw_twenty_layers():
     fig, ax = plt.subplots(figsize=(5.6, 3.3))
     batch_look = {"color": figures.ORANGE, "linestyle": "--"}
     for stack, look in (
         ("plain", figures.LOOKS["plain"]),
         ("batch", {**batch_look, "label": "plain, with BatchNorm"}),
     ):
-        smooth = np.apply_along_axis(np.convolve, 1, runs[stack, 20], np.ones(20) / 20, "valid")
+        smooth = np.apply_along_axis(np.convolve, 1, train(stack, 20), np.ones(20) / 20, "valid")
         low, high = smooth.min(axis=0), smooth.max(axis=0)
         step = range(20, 251)
         ax.fill_between(step, low, high, color=look["color"], alpha=0.25)
@@ -452,53 +437,53 @@ def prove_batch_norm_gradient_explodes():
     assert np.abs(per_layer - law).max() < 0.03
 
 
-def tabulate_the_activations_drift():
-    nets = {  # activation, variance of a weight times d
-        "linear, 4/d": ("linear", 4),
-        "tanh, 1/d": ("tanh", 1),
-        "ReLU, 2/d (He)": ("relu", 2),
-        "ReLU, 8/d": ("relu", 8),
-    }
-    drifts = {name: drift.follow(*net) for name, net in nets.items()}
+NETS = {  # activation, variance of a weight times d
+    "linear, 4/d": ("linear", 4),
+    "tanh, 1/d": ("tanh", 1),
+    "ReLU, 2/d (He)": ("relu", 2),
+    "ReLU, 8/d": ("relu", 8),
+}
+SHARE = 1 / np.sqrt(np.pi - 1)  # mean / std of relu(z), for a standard normal z
+
+
+@cache
+def follow(name):
+    return drift.follow(*NETS[name])
+
+
+def tabulate_drift():
     rows = []
-    for name, net in drifts.items():
+    for name in NETS:
+        net = follow(name)
         std = net.std.mean(axis=0)  # over the seeds
         share = (net.mean / net.std).mean(axis=0)
         cells = [f"{std[k]:.1f}" for k in (1, 10)]
         cells += [f"{share[k]:z.2f}" for k in (1, 10)]
         rows.append([name, *cells])
     table(["stack", "std, layer 1", "10", "mean / std, layer 1", "10"], rows)
-    return nets, drifts
 
 
-def prepare_fixed(drifts):
-    fixed = 1 / np.sqrt(np.pi - 1)
-    ratio = {name: net.mean / net.std for name, net in drifts.items()}
-
-    common = {name: net.common for name, net in drifts.items()}
-    first, tenth, last = common["ReLU, 2/d (He)"][:, [1, 10, 50]].T
-    return fixed, ratio, common, first, tenth, last
-
-
-def prove_mean_does_not_drift(fixed, nets, ratio, common, first, tenth, last):
+def prove_mean_does_not_drift():
     """Prove claims 01-mean-does-not-drift, 01-examples-grow-alike."""
-    say("relu_ratio", fixed, ".2f")
-    for name, (activation, _) in nets.items():
-        measured = ratio[name][:, 1:]  # (seeds, layers)
+    say("relu_ratio", SHARE, ".2f")
+    for name, (activation, _) in NETS.items():
+        net = follow(name)
+        measured = (net.mean / net.std)[:, 1:]  # (seeds, layers)
         if activation == "relu":
             assert 0.5 < measured.min() < measured.max() < 0.9
-            assert abs(measured.mean() - fixed) < 0.05
+            assert abs(measured.mean() - SHARE) < 0.05
         else:
             assert np.abs(measured).max() < 0.05
-    for depth in (1, 10, 50):
-        alike = common["ReLU, 2/d (He)"][:, depth]
+    common = {name: follow(name).common for name in NETS}  # (seeds, 51)
+    first, tenth, last = common["ReLU, 2/d (He)"][:, [1, 10, 50]].T
+    for depth, alike in ((1, first), (10, tenth), (50, last)):
         say(f"common_{depth}", 100 * alike.mean(), ".0f")
     assert first.max() < 0.4 < 0.7 < tenth.min() < 0.9 < last.min()
     assert common["linear, 4/d"].max() < 0.2
     assert common["tanh, 1/d"].max() < 0.2
 
 
-def draw_the_activations_drift(ratio, common, fixed):
+def draw_drift():
     fig, axes = plt.subplots(1, 2, figsize=(7.6, 3.4))
     looks = {
         "linear, 4/d": (figures.ORANGE, "--"),
@@ -506,11 +491,12 @@ def draw_the_activations_drift(ratio, common, fixed):
         "ReLU, 2/d (He)": (figures.BLUE, "-"),
     }
     for name, (color, line) in looks.items():
-        for ax, values in ((axes[0], ratio[name]), (axes[1], common[name])):
+        net = follow(name)
+        for ax, values in ((axes[0], net.mean / net.std), (axes[1], net.common)):
             low, high = values.min(axis=0), values.max(axis=0)
             ax.fill_between(range(51), low, high, color=color, alpha=0.25)
             ax.plot(values.mean(axis=0), line, color=color, label=name)
-    theory = axes[0].axhline(fixed, **figures.LOOKS["theory"])
+    theory = axes[0].axhline(SHARE, **figures.LOOKS["theory"])
     theory.set_label("$1/\\sqrt{\\pi-1}$")
     axes[0].set(xlabel="layer", title="mean / std", ylim=(-0.1, 1.05))
     axes[1].set(xlabel="layer", title="share in common", ylim=(-0.1, 1.05))
@@ -525,7 +511,17 @@ def draw_the_activations_drift(ratio, common, fixed):
     )
 
 
-def draw_what_breaks_is_the_token_not_its_size(trained, models):
+def without_skip(x, sublayer, norm):
+    return sublayer(norm(x))
+
+
+@cache
+def tokens_and_losses():
+    """Of the trained model, with its skips and without: size and likeness of its tokens, (texts, 11); loss, (texts,).
+
+    And how much larger the first token is, (11,).
+    """
+
     def rms(x):
         return np.sqrt((x**2).mean(axis=-1))
 
@@ -533,17 +529,22 @@ def draw_what_breaks_is_the_token_not_its_size(trained, models):
         x, y = (v - v.mean(axis=-1, keepdims=True) for v in (x, y))
         return (x * y).mean(axis=-1) / (rms(x) * rms(y))
 
+    trained = stories.load()
     texts = stories.texts(trained)
     sizes, likeness, losses = {}, {}, {}
-    for name, model in models.items():
+    for name, model in (("with its skips", trained), ("without", stories.altered(trained, place=without_skip))):
         streams = np.stack([stories.stream(model, text) for text in texts])
         tokens = streams[:, :, 1:]  # (texts, 11, 119, 64)
         sizes[name] = rms(tokens.reshape(len(texts), 11, -1))
         likeness[name] = alike(tokens, tokens[:, :1]).mean(axis=-1)
         losses[name] = np.array([stories.loss(model, text) for text in texts])
         if model is trained:
-            outlier = rms(streams[0, :, 0]) / sizes[name].mean(axis=0)  # (11,)
+            outlier = rms(streams[0, :, 0]) / sizes[name].mean(axis=0)
+    return sizes, likeness, losses, outlier
 
+
+def draw_size_and_likeness():
+    sizes, likeness, _losses, _outlier = tokens_and_losses()
     fig, axes = plt.subplots(1, 2, figsize=(7.6, 3.3))
     labels = ("RMS of the stream", "correlation with the embedding")
     for ax, values, label in zip(axes, (sizes, likeness), labels, strict=True):
@@ -562,11 +563,11 @@ def draw_what_breaks_is_the_token_not_its_size(trained, models):
         "without them it zigzags between 0.15 and 1. Right, the correlation of a token with its embedding: "
         "with skips it falls slowly from 1 to about a fifth; without, it is at zero after two sublayers.",
     )
-    return sizes, likeness, losses, outlier
 
 
-def prove_trained_needs_its_skips(losses, sizes, likeness, outlier):
+def prove_trained_needs_its_skips():
     """Prove claims 01-trained-needs-its-skips, 01-trained-stream-grows."""
+    sizes, likeness, losses, outlier = tokens_and_losses()
     bare, whole = losses["without"], losses["with its skips"]
     say("trained_loss", whole.mean(), ".2f")
     say("bare_loss", bare.mean(), ".1f")
