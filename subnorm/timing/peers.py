@@ -1,7 +1,7 @@
 """Rivals from other packages, each called as its authors call it: Numba on a CPU; Liger-Kernel and quack on a GPU.
 
 All are optional: those that are installed take part. ``requirements-peers.txt`` has the versions that we wrote this
-for. We wrote the calls of quack and of Liger-Kernel on a GPU from their sources, and have not run them.
+for. Liger-Kernel has run on an H200. We wrote the calls of quack from its source, and have not run them.
 """
 
 # mypy: disable-error-code="import-not-found, import-untyped, no-untyped-def, untyped-decorator"

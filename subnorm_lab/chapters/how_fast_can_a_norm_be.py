@@ -848,6 +848,29 @@ def show_gpu_records():
         print("Not yet measured on a GPU: the package has no GPU record.")
 
 
+def prove_gpu_kernels():
+    """Prove claims 08-gpu-kernels, 08-gpu-middle."""
+
+    def copies_of(shape):
+        rows = timing.rows(records()["NVIDIA H200"], "forward", shape)
+        return {key: np.array(row.rounds) / np.array(rows[row.copy].rounds) for key, row in rows.items() if row.rounds}
+
+    large, middle = copies_of((16384, 16384)), copies_of((16384, 4096))
+    compiled = max(np.median(large["rms_compile"]), np.median(large["layer_compile"]))
+    assert max(large["rms_triton"]) < 1.05
+    assert max(large["layer_triton"]) < 1.15
+    assert min(large["rms_builtin"]) > 1.5
+    assert min(large["layer_builtin"]) > 1.5
+    assert min(middle["rms_triton"] / middle["rms_builtin"]) > 1.3
+    say("gpu_rms_kernel", np.median(large["rms_triton"]), ".2f")
+    say("gpu_layer_kernel", np.median(large["layer_triton"]), ".2f")
+    say("gpu_compiled", compiled, ".2f")
+    say("gpu_rms_builtin", np.median(large["rms_builtin"]), ".2f")
+    say("gpu_layer_builtin", np.median(large["layer_builtin"]), ".2f")
+    say("gpu_rms_middle", np.median(middle["rms_triton"]), ".1f")
+    say("gpu_builtin_middle", np.median(middle["rms_builtin"]), ".1f")
+
+
 RECORD = "record:subnorm/timing/records/cpu-*.json"
 
 
