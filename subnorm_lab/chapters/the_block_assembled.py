@@ -1,7 +1,8 @@
 """Figures and proofs of chapter 06, The block, assembled."""
 
 import math
-from functools import partial
+from functools import cache, partial
+from itertools import islice
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,36 +19,43 @@ from subnorm_lab.experiments.stack import causal_mask, draw_weights
 from subnorm_lab.report import interval, say, table
 from subnorm_lab.stories import files as story_files
 
+TASK = Characters()
+recorded = cache(learning_to_write.recorded)
+
 
 def begin():
     torch.set_num_threads(1)
     figures.use_style()
 
-    def generator(seed):
-        return torch.Generator().manual_seed(seed)
 
-    def random(*shape, seed):
-        return torch.randn(*shape, generator=generator(seed), dtype=torch.float64)
-
-    return generator, random
+def generator(seed):
+    return torch.Generator().manual_seed(seed)
 
 
-def draw_writes():
-    task = Characters()
-    record = learning_to_write.recorded()
-    READ = set(task.text.decode(task.text.train).split())
-    BEGINNINGS = {word[:k] for word in READ for k in range(len(word) + 1)}
+def random(*shape, seed):
+    return torch.randn(*shape, generator=generator(seed), dtype=torch.float64)
+
+
+@cache
+def words_read():
+    """The words of the text that the small model reads."""
+    return set(TASK.text.decode(TASK.text.train).split())
+
+
+def draw_writing():
+    record, known = recorded(), words_read()
+    beginnings = {word[:k] for word in known for k in range(len(word) + 1)}
 
     def known_share(word):
         """How much of a word, from its first letter, begins a word of the text."""
         lengths = range(len(word), -1, -1)
-        return next(k for k in lengths if word[:k] in BEGINNINGS) / len(word)
+        return next(k for k in lengths if word[:k] in beginnings) / len(word)
 
     def writes(step):
         stage = record["runs"][0][record["steps"].index(step)]
         words = stage["text"].split()
         rows = [
-            ("", word[:20], known_share(word), word in READ)
+            ("", word[:20], known_share(word), word in known)
             for word in words[1:6]  # the first one was given
         ]
         return f"Step {step}: “{' '.join(words)[:120].strip()} …”", [rows]
@@ -63,10 +71,9 @@ def draw_writes():
         "Mest, ongr, al. Only the second one is a word of the text that it reads: its bar is full, green "
         "and has a check mark.",
     )
-    return task, record, READ
 
 
-def draw_two_lines():
+def draw_block():
     figures.show(
         diagrams.assembled_block(),
         alt="A Pre-LN block from the bottom up: x, then norm, attention, dropout and a plus sign, then norm, "
@@ -86,52 +93,46 @@ def norm(h):
     return sn.layer_norm(h, eps=0)
 
 
-def prepare_tokens(pre_ln_block, post_ln_block):
-    tokens = np.array([[2.0, 4.0, 6.0, 12.0], [12.0, 6.0, 4.0, 2.0]])  # (T, d)
-    equal_shares = np.array([[1.0, 0.0], [0.5, 0.5]])  # (T, T)
-
-    def attention(h):
-        return equal_shares @ h
-
-    pre_middle = tokens + attention(norm(tokens))
-    post_middle = norm(tokens + attention(tokens))
-    pre = pre_ln_block(tokens, attention, relu, norm, norm)
-    post = post_ln_block(tokens, attention, relu, norm, norm)
-    return tokens, attention, pre_middle, post_middle, pre, post
+SECOND_SEES_BOTH = np.array([[1.0, 0.0], [0.5, 0.5]])  # (T, T), equal shares of what a token may see
+TWO_TOKENS = np.array([[2.0, 4.0, 6.0, 12.0], [12.0, 6.0, 4.0, 2.0]])  # (T, d)
 
 
-def prove_worked_trace(attention, tokens, post_middle, pre):
+def attend(h):
+    return SECOND_SEES_BOTH @ h
+
+
+def by_hand(pre_ln_block, post_ln_block):
+    """What the two tokens are after each line of the two blocks, by name."""
+    x = TWO_TOKENS
+    return {
+        "input": x,
+        "Pre-LN: attention's edit": attend(norm(x)),
+        "Pre-LN, line 1": x + attend(norm(x)),
+        "Pre-LN, line 2": pre_ln_block(x, attend, relu, norm, norm),
+        "Post-LN, line 1": norm(x + attend(x)),
+        "Post-LN, line 2": post_ln_block(x, attend, relu, norm, norm),
+    }
+
+
+def prove_worked_trace(pre_ln_block, post_ln_block):
     """Prove claim 06-worked-trace."""
+    tokens, edit, _, pre, post_middle, post = by_hand(pre_ln_block, post_ln_block).values()
     root = math.sqrt(14)
-    np.testing.assert_allclose(attention(norm(tokens))[1] * root, [1, -1, -1, 1])
+    np.testing.assert_allclose(edit[1] * root, [1, -1, -1, 1])
     np.testing.assert_allclose(post_middle[0] * root, [-4, -2, 0, 6], atol=1e-12)
     np.testing.assert_allclose(post_middle[1] * math.sqrt(17), [7, -1, -3, -3], atol=1e-12)
     edits = pre - tokens  # both lines of Pre-LN together
     assert np.linalg.norm(edits) < np.linalg.norm(tokens) / 4
-
-
-def row(name, value):
-    words = (", ".join(f"{v:.2f}" for v in token) for token in value)
-    return [name, *words]
-
-
-def tabulate_two_tokens_through_both_placements(tokens, attention, pre_middle, pre, post_middle, post):
-    table(
-        ["after", "token 1", "token 2"],
-        [
-            row("input", tokens),
-            row("Pre-LN: attention's edit", attention(norm(tokens))),
-            row("Pre-LN, line 1", pre_middle),
-            row("Pre-LN, line 2", pre),
-            row("Post-LN, line 1", post_middle),
-            row("Post-LN, line 2", post),
-        ],
-    )
-
-
-def check_two_tokens_through_both_placements(post):
     assert np.abs(post.mean(1)).max() < 1e-12
     np.testing.assert_allclose((post**2).mean(1), 1)
+
+
+def tabulate_two_tokens(pre_ln_block, post_ln_block):
+    lines = by_hand(pre_ln_block, post_ln_block).items()
+    table(
+        ["after", "token 1", "token 2"],
+        [[name, *(", ".join(f"{v:.2f}" for v in token) for token in tokens)] for name, tokens in lines],
+    )
 
 
 def ours(kind, theirs, placement):
@@ -142,29 +143,34 @@ def ours(kind, theirs, placement):
     return net
 
 
-def prepare_layer(generator):
-    def layer(kind, placement, seed=3):
-        """One of torch.nn's layers, every parameter random."""
-        net = kind(
-            d_model=16,
-            nhead=4,
-            dim_feedforward=64,
-            dropout=0,
-            batch_first=True,
-            norm_first=placement == "pre",
-            dtype=torch.float64,
-        )
-        g = generator(seed)
-        for p in net.parameters():
-            nn.init.normal_(p, std=0.5, generator=g)
-        return net
-
-    return layer
+def layer(kind, placement, seed=3):
+    """One of torch.nn's layers, every parameter random."""
+    net = kind(
+        d_model=16,
+        nhead=4,
+        dim_feedforward=64,
+        dropout=0,
+        batch_first=True,
+        norm_first=placement == "pre",
+        dtype=torch.float64,
+    )
+    g = generator(seed)
+    for p in net.parameters():
+        nn.init.normal_(p, std=0.5, generator=g)
+    return net
 
 
-def prove_block_is_torch_encoder_layer(random, pre_ln_block, post_ln_block, layer):
+def source_tokens():
+    return random(2, 7, 16, seed=4)  # (B, S, d)
+
+
+def target_tokens():
+    return random(2, 4, 16, seed=5)  # (B, T, d)
+
+
+def prove_block_is_torch_encoder_layer(pre_ln_block, post_ln_block):
     """Prove claim 06-block-is-torch-encoder-layer."""
-    source = random(2, 7, 16, seed=4)  # (B, S, d)
+    source = source_tokens()
     two_lines = {"pre": pre_ln_block, "post": post_ln_block}
     for placement, lines in two_lines.items():
         theirs = layer(nn.TransformerEncoderLayer, placement)
@@ -177,35 +183,38 @@ def prove_block_is_torch_encoder_layer(random, pre_ln_block, post_ln_block, laye
         y = sn.transformer_block(source, mine.state_dict(), 4, placement)
         assert np.abs(y - expected.numpy()).max() < 1e-12
         print(f"{placement}: same as torch.nn.TransformerEncoderLayer")
-    return source
 
 
-def prepare_t(generator, random):
-    T, D, HEADS = 5, 6, 2
-    block = st.TransformerBlock(D, HEADS, 4 * D).double()
+TOKENS, FEATURES, HEADS = 5, 6, 2
+
+
+@cache
+def small_block():
+    """An untrained Pre-LN block, and five tokens for it."""
+    block = st.TransformerBlock(FEATURES, HEADS, 4 * FEATURES).double()
     draw_weights(block, generator(0))
-    see = causal_mask(T)
-    x = random(T, D, seed=1)
+    return block, random(TOKENS, FEATURES, seed=1)
 
-    @torch.no_grad()
-    def moves(touched, mask):
-        """By how much each number behind each part moves."""
-        parts = {
-            "norm": block.norm1,
-            "feed-forward": block.feed_forward,
-            "attention": lambda h: block.self_attn(h, mask),
-            "block": lambda h: block(h, mask),
-        }
-        return {name: (part(touched) - part(x)).abs().numpy() for name, part in parts.items()}  # (T, d) each
 
-    return T, D, HEADS, block, see, x, moves
+@torch.no_grad()
+def moves(touched, mask):
+    """By how much each number behind each part moves, from the tokens of the small block to the touched ones."""
+    block, x = small_block()
+    parts = {
+        "norm": block.norm1,
+        "feed-forward": block.feed_forward,
+        "attention": lambda h: block.self_attn(h, mask),
+        "block": lambda h: block(h, mask),
+    }
+    return {name: (part(touched) - part(x)).abs().numpy() for name, part in parts.items()}  # (T, d) each
 
 
 PARTS = ("norm", "feed-forward", "attention", "block")
 
 
-def draw_feature(T, x, moves):
-    rows = [str(t + 1) for t in range(T)]
+def draw_touched_token():
+    _, x = small_block()
+    rows = [str(t + 1) for t in range(TOKENS)]
     GRIDS = [live.Heat(name, live.Axis("feature"), rows, list("123456"), (0, 1), height=150) for name in PARTS]
 
     def named(hit):
@@ -214,8 +223,8 @@ def draw_feature(T, x, moves):
     def frame(token, see, change):
         touched = x.clone()
         touched[token, slice(None) if change == "all" else 1] += 1
-        found = moves(touched, causal_mask(T) if see == "causal" else None)
-        hits = {name: [rows[t] for t in range(T) if by[t].max() > 1e-9] for name, by in found.items()}
+        found = moves(touched, causal_mask(TOKENS) if see == "causal" else None)
+        hits = {name: [rows[t] for t in range(TOKENS) if by[t].max() > 1e-9] for name, by in found.items()}
         own, later = [rows[token]], rows[token:] if see == "causal" else rows
         norm, block = ([], own) if change == "all" else (own, later)
         assert list(hits.values()) == [norm, own, later, block]
@@ -247,13 +256,15 @@ def draw_feature(T, x, moves):
     )
 
 
-def prove_only_attention_mixes(x, moves, see, T, D):
+def prove_only_attention_mixes():
     """Prove claim 06-only-attention-mixes."""
+    _, x = small_block()
+    see = causal_mask(TOKENS)
     touched = x.clone()
     touched[2, 1] += 1
     moved = {name: by > 1e-9 for name, by in moves(touched, see).items()}
-    own_row = np.repeat(np.arange(T)[:, None] == 2, D, axis=1)
-    from_here_on = np.repeat(np.arange(T)[:, None] >= 2, D, axis=1)
+    own_row = np.repeat(np.arange(TOKENS)[:, None] == 2, FEATURES, axis=1)
+    from_here_on = np.repeat(np.arange(TOKENS)[:, None] >= 2, FEATURES, axis=1)
     np.testing.assert_array_equal(moved["norm"], own_row)
     np.testing.assert_array_equal(moved["feed-forward"], own_row)
     np.testing.assert_array_equal(moved["attention"], from_here_on)
@@ -265,30 +276,36 @@ def prove_only_attention_mixes(x, moves, see, T, D):
     np.testing.assert_array_equal(shifted["block"] > 1e-9, own_row)
 
 
-def prepare_params(block):
-    params = {name: p.numpy() for name, p in block.self_attn.state_dict().items()}
-    return params
-
-
-def prove_future_changes_nothing(x, params, HEADS, T):
+def prove_future_changes_nothing():
     """Prove claim 06-future-changes-nothing."""
+    block, x = small_block()
+    params = {name: p.numpy() for name, p in block.self_attn.state_dict().items()}
     a = x.numpy()
     other_future = a.copy()
     other_future[3:] = 1000.0
-    before = sn.multi_head_attention(a, params, HEADS, np.tri(T, dtype=bool))
-    after = sn.multi_head_attention(other_future, params, HEADS, np.tri(T, dtype=bool))
+    before = sn.multi_head_attention(a, params, HEADS, np.tri(TOKENS, dtype=bool))
+    after = sn.multi_head_attention(other_future, params, HEADS, np.tri(TOKENS, dtype=bool))
     assert np.array_equal(before[:3], after[:3])
     assert not np.allclose(before[3:], after[3:], rtol=1e-12, atol=0)
 
 
-def prove_ffn_per_token(gap):
+def prove_ffn_per_token():
     """Prove claim 06-ffn-per-token."""
+    block, x = small_block()
+    order = torch.tensor([3, 0, 4, 1, 2])
+    with torch.no_grad():
+        gap = block.feed_forward(x[order]) - block.feed_forward(x)[order]
     assert gap.abs().max() < 1e-12
 
 
-def prove_dropout_on_the_branch(branch, gained):
+def prove_dropout_on_the_branch():
     """Prove claims 06-dropout-on-the-branch, 06-pytorch-drops-twice-more."""
-    branch, gained = branch.numpy(), gained.numpy()
+    _, x = small_block()
+    sub = st.AttentionSubLayer(FEATURES, HEADS, dropout_p=0.5).double()
+    draw_weights(sub, generator(2))
+    branch = (sub.eval()(x) - x).detach().numpy()  # nothing is dropped in evaluation
+    torch.manual_seed(0)
+    gained = (sub.train()(x) - x).detach().numpy()
     dropped = np.abs(gained) < 1e-12
     assert 0 < dropped.sum() < dropped.size
     np.testing.assert_allclose(gained[~dropped], 2 * branch[~dropped])
@@ -299,8 +316,9 @@ def prove_dropout_on_the_branch(branch, gained):
     assert builtin.self_attn.dropout == 0.25  # the attention weights
 
 
-def prove_counts_gpt2(gpt2):
+def prove_counts_gpt2(gpt):
     """Prove claim 06-counts-gpt2."""
+    gpt2 = gpt(12, 768)
     published = parameters.Sizes(12, 768, 3072, 50257, 1024)
     parts = parameters.gpt2(published)
     in_blocks = sum(p.numel() for p in gpt2["blocks"].parameters())
@@ -310,71 +328,80 @@ def prove_counts_gpt2(gpt2):
     say("gpt2_blocks", 100 * in_blocks / sum(parts.values()), ".0f")
 
 
-def prepare_tinylanguagemodel(language_model, task, generator):
-    class TinyLanguageModel(nn.Module):
-        def __init__(self, vocabulary, length, d, num_blocks):
-            super().__init__()
-            self.tokens = nn.Embedding(vocabulary, d)
-            self.positions = nn.Embedding(length, d)
-            self.blocks = nn.ModuleList(st.TransformerBlock(d, 4, 4 * d) for _ in range(num_blocks))
-            self.final_norm = st.LayerNorm(d)
-            self.head = nn.Linear(d, vocabulary)
+D_MODEL = 32
+HEAD_STDS = {"0.02": 0.02, "1/√d": D_MODEL**-0.5, "1": 1.0}
 
-        def forward(self, ids):
-            return language_model(self, ids)
 
-    V, D = task.vocabulary, 32
-    ids, targets = task.batch(4, generator(7))  # (B, T) each
-    HEADS_TRIED = {"0.02": 0.02, "1/√d": D**-0.5, "1": 1.0}
+class TinyLanguageModel(nn.Module):
+    """The parts of a language model, in the order that the chapter's function gives them."""
 
-    def untrained(num_blocks, seed, head_std):
-        net = TinyLanguageModel(V, task.length, D, num_blocks)
-        g = generator(seed)
-        draw_weights(net.double(), g)
-        for part, std in (
-            (net.tokens, 1),
-            (net.positions, 1),
-            (net.head, head_std),
-        ):
-            nn.init.normal_(part.weight, std=std, generator=g)
-        return net
+    def __init__(self, language_model, num_blocks):
+        super().__init__()
+        self.language_model = language_model
+        self.tokens = nn.Embedding(TASK.vocabulary, D_MODEL)
+        self.positions = nn.Embedding(TASK.length, D_MODEL)
+        self.blocks = nn.ModuleList(st.TransformerBlock(D_MODEL, 4, 4 * D_MODEL) for _ in range(num_blocks))
+        self.final_norm = st.LayerNorm(D_MODEL)
+        self.head = nn.Linear(D_MODEL, TASK.vocabulary)
 
-    def loss_of(net, ids, targets):
-        return F.cross_entropy(net(ids).flatten(0, 1), targets.flatten())
+    def forward(self, ids):
+        return self.language_model(self, ids)
 
+
+def untrained(language_model, num_blocks, seed, head_std):
+    """A model with Xavier's weights, embeddings of standard deviation 1, and a head of the given one."""
+    net = TinyLanguageModel(language_model, num_blocks)
+    g = generator(seed)
+    draw_weights(net.double(), g)
+    for part, std in ((net.tokens, 1), (net.positions, 1), (net.head, head_std)):
+        nn.init.normal_(part.weight, std=std, generator=g)
+    return net
+
+
+def loss_of(net, ids, targets):
+    return F.cross_entropy(net(ids).flatten(0, 1), targets.flatten())
+
+
+def above_ln_v(net):
+    """How far the loss of a model on four sequences is above ln V."""
     with torch.no_grad():
-        above = {
-            name: np.array([loss_of(untrained(2, seed, std), ids, targets).item() for seed in range(20)]) - math.log(V)
-            for name, std in HEADS_TRIED.items()
-        }
-    small, unit, large = above.values()
-    return TinyLanguageModel, ids, V, D, targets, HEADS_TRIED, untrained, loss_of, above, small, unit, large
+        return loss_of(net, *TASK.batch(4, generator(7))).item() - math.log(TASK.vocabulary)
 
 
-def prove_loss_at_start(small, unit, large, V):
+@cache
+def starts(language_model):
+    """How far the loss starts above ln V for each spread of the head, in 20 draws."""
+    return {
+        name: np.array([above_ln_v(untrained(language_model, 2, seed, std)) for seed in range(20)])
+        for name, std in HEAD_STDS.items()
+    }
+
+
+def prove_loss_at_start(language_model):
     """Prove claim 06-loss-at-start."""
+    small, unit, large = starts(language_model).values()
     assert np.abs(small).max() < 0.1
     assert abs(unit.mean() - 0.5) < 0.15
     assert large.min() > 5
     assert large.max() < 12
-    say("vocabulary", V, ".0f")
-    say("ln_v", math.log(V), ".2f")
-    say("loss_at_start", small.mean() + math.log(V), ".2f")
+    say("vocabulary", TASK.vocabulary, ".0f")
+    say("ln_v", math.log(TASK.vocabulary), ".2f")
+    say("loss_at_start", small.mean() + math.log(TASK.vocabulary), ".2f")
     say("large_low", large.min(), ".0f", noise=1e-4)
     say("large_high", large.max(), ".0f", noise=1e-4)
 
 
-def tabulate_the_formula_for_the_loss_at_the_start(D, HEADS_TRIED, above):
+def tabulate_loss_at_start(language_model):
     table(
         ["spread of the head", "formula", "mean", "20 seeds"],
         [
             [
                 name,
-                f"{D * HEADS_TRIED[name] ** 2 / 2:.1f}",
+                f"{D_MODEL * HEAD_STDS[name] ** 2 / 2:.1f}",
                 f"{values.mean():.1f}",
                 interval(values),
             ]
-            for name, values in above.items()
+            for name, values in starts(language_model).items()
         ],
     )
 
@@ -382,25 +409,25 @@ def tabulate_the_formula_for_the_loss_at_the_start(D, HEADS_TRIED, above):
 DEPTHS = (1, 2, 4, 8, 16)
 
 
-def prepare_with_norm(untrained, D, loss_of, ids, targets, V):
-    @torch.no_grad()
-    def above_ln_v(depth, seed):
-        """With the final norm, and the same model without it."""
-        net = untrained(depth, seed, D**-0.5)
-        losses = [loss_of(net, ids, targets).item()]
-        net.final_norm = nn.Identity()
-        losses.append(loss_of(net, ids, targets).item())
-        return np.array(losses) - math.log(V)
+@cache
+def starts_by_depth(language_model):
+    """How far the loss starts above ln V with the final norm, and without it, each (seeds, depths)."""
 
-    starts = np.array([[above_ln_v(depth, seed) for depth in DEPTHS] for seed in range(6)])  # (seeds, depths, 2)
-    with_norm, without_norm = starts[..., 0], starts[..., 1]
-    return with_norm, without_norm
+    def with_and_without(depth, seed):
+        net = untrained(language_model, depth, seed, HEAD_STDS["1/√d"])
+        above = above_ln_v(net)
+        net.final_norm = nn.Identity()
+        return above, above_ln_v(net)
+
+    found = np.array([[with_and_without(depth, seed) for depth in DEPTHS] for seed in range(6)])
+    return found[..., 0], found[..., 1]
 
 
 WITHOUT = {"color": figures.PINK, "linestyle": "-."}
 
 
-def draw_why_is_there_one_more_norm_at_the_end(without_norm, with_norm):
+def draw_final_norm(language_model):
+    with_norm, without_norm = starts_by_depth(language_model)
     fig, ax = plt.subplots()
     for losses, look, name in (
         (without_norm, WITHOUT, "without the final norm"),
@@ -421,14 +448,15 @@ def draw_why_is_there_one_more_norm_at_the_end(without_norm, with_norm):
     )
 
 
-def prove_final_norm_and_depth(with_norm, without_norm):
+def prove_final_norm_and_depth(language_model):
     """Prove claim 06-final-norm-and-depth."""
+    with_norm, without_norm = starts_by_depth(language_model)
     assert np.abs(with_norm.mean(0) - 0.5).max() < 0.2
     assert (without_norm[:, -1] - without_norm[:, 0]).min() > 1
     say("start_without", without_norm[:, -1].mean(), ".0f", noise=1e-4)
 
 
-def draw_a_decoder_block_has_three_sublayers():
+def draw_encoder_and_decoder():
     figures.show(
         diagrams.encoder_decoder(),
         alt="Two blocks from the bottom up. Left the encoder: attention, plus, norm, feed-forward, plus, norm. "
@@ -440,9 +468,9 @@ def draw_a_decoder_block_has_three_sublayers():
     )
 
 
-def prove_decoder_is_torch_decoder_layer(random, pre_ln_decoder, post_ln_decoder, layer, source):
+def prove_decoder_is_torch_decoder_layer(pre_ln_decoder, post_ln_decoder):
     """Prove claim 06-decoder-is-torch-decoder-layer."""
-    target = random(2, 4, 16, seed=5)  # (B, T, d)
+    source, target = source_tokens(), target_tokens()
     causal = causal_mask(4)
     three_lines = {"pre": pre_ln_decoder, "post": post_ln_decoder}
     for placement, lines in three_lines.items():
@@ -464,10 +492,11 @@ def prove_decoder_is_torch_decoder_layer(random, pre_ln_decoder, post_ln_decoder
         y = sn.decoder_block(target, source, params, 4, placement, mask=causal)
         assert np.abs(y - expected.numpy()).max() < 1e-12
         print(f"{placement}: same as torch.nn.TransformerDecoderLayer")
-    return target, causal
 
 
-def prepare_translate(layer, causal):
+def build_translator():
+    """A Pre-LN encoder and decoder of two blocks each as one function, and tokens to translate."""
+    causal = causal_mask(4)
     encoder = [layer(nn.TransformerEncoderLayer, "pre", s) for s in (6, 7)]
     decoder = [layer(nn.TransformerDecoderLayer, "pre", s) for s in (8, 9)]
     encoder = [ours(st.TransformerBlock, net, "pre") for net in encoder]
@@ -485,38 +514,20 @@ def prepare_translate(layer, causal):
             x = block(x, memory, causal)
         return decoder_norm(x)
 
-    return translate
+    return translate, source_tokens(), target_tokens()
 
 
-def prepare_by_source(translate, source, target):
-    def outputs_moved(which):
-        """Row: the token changed. Column: 1 where that output moved."""
-        before = translate(source, target)
-        rows = []
-        for token in range(which.shape[1]):
-            other = which.clone()
-            other[:, token, 0] += 1
-            new = translate(other, target) if which is source else translate(source, other)
-            rows.append((new != before).any(-1).all(0).tolist())
-        return np.array(rows, dtype=int)
-
-    by_source, by_target = outputs_moved(source), outputs_moved(target)
-    print("source token changed:", *by_source, sep="\n")
-    print("target token changed:", *by_target, sep="\n")
-    return by_source, by_target
-
-
-def prove_decoder_sees_all_source(by_source, by_target):
+def prove_decoder_sees_all_source(outputs_moved, source, target):
     """Prove claims 06-decoder-sees-all-source, 06-decoder-sees-no-future."""
-    assert by_source.all()
-    assert np.array_equal(by_target, np.triu(np.ones((4, 4))))
+    assert outputs_moved(source).all()
+    assert np.array_equal(outputs_moved(target), np.triu(np.ones((4, 4))))
 
 
 def norms_in(net):
     return sum(isinstance(part, nn.LayerNorm) for part in net.modules())
 
 
-def prove_norm_counts(layer):
+def prove_norm_counts():
     """Prove claim 06-norm-counts."""
 
     def encoder_stack(num_blocks, norm=None):
@@ -540,8 +551,9 @@ def prove_norm_counts(layer):
     assert encoder_stack(2).norm is None
 
 
-def prove_post_ln_needs_no_final_norm(source):
+def prove_post_ln_needs_no_final_norm():
     """Prove claim 06-post-ln-needs-no-final-norm."""
+    source = source_tokens()
     whole = nn.Transformer(16, 4, 2, 2, 64, dropout=0, batch_first=True, dtype=torch.float64)
     assert not whole.encoder.layers[0].norm_first
     assert norms_in(whole.encoder) == 2 * 2 + 1
@@ -553,23 +565,26 @@ def prove_post_ln_needs_no_final_norm(source):
     assert gap < 1e-4
 
 
-def draw_train_it(untrained, generator, training_step, task, V):
-    STEPS = 30
+@cache
+def trained(language_model, training_step, lr):
+    """The training losses of five seeds, (seeds, steps)."""
 
     def train(seed):
-        net = untrained(2, seed, head_std=0.02)
+        net = untrained(language_model, 2, seed, head_std=0.02)
         data = generator(100 + seed)
-        return [training_step(net, *task.batch(8, data)) for _ in range(STEPS)]
+        return [training_step(net, *TASK.batch(8, data), lr) for _ in range(30)]
 
-    curves = np.array([train(seed) for seed in range(5)])  # (seeds, steps)
-    end = curves[:, -5:].mean(1)
+    return np.array([train(seed) for seed in range(5)])
 
+
+def draw_training(language_model, training_step, lr):
+    curves = trained(language_model, training_step, lr)
     fig, ax = plt.subplots()
     ax.plot(curves.T, linewidth=0.7, alpha=0.5, **figures.LOOKS["pre"])
     ax.plot(curves.mean(0), label="mean of 5 seeds", **figures.LOOKS["pre"])
     for step, height, words in (
-        (24, math.log(V), "ln V"),
-        (0, task.chance, "frequencies only"),
+        (24, math.log(TASK.vocabulary), "ln V"),
+        (0, TASK.chance, "frequencies only"),
     ):
         ax.axhline(height, **figures.LOOKS["theory"])
         ax.text(step, height - 0.03, words, va="top")
@@ -582,18 +597,27 @@ def draw_train_it(untrained, generator, training_step, task, V):
         "line at ln V, fall quickly, cross the second dotted line, the loss of character frequencies, "
         "within about 20 steps, and go on falling.",
     )
-    return curves, end
+    return curves
 
 
-def prove_tiny_model_learns(curves, V, end, task):
+def prove_tiny_model_learns(language_model, training_step):
     """Prove claim 06-tiny-model-learns."""
-    assert np.abs(curves[:, 0] - math.log(V)).max() < 0.1
-    assert end.max() < task.chance - 0.1
+    curves = trained(language_model, training_step, 1.0)
+    end = curves[:, -5:].mean(1)
+    assert np.abs(curves[:, 0] - math.log(TASK.vocabulary)).max() < 0.1
+    assert end.max() < TASK.chance - 0.1
     say("end_low", end.min(), ".1f")
     say("end_high", end.max(), ".1f")
 
 
-def draw_held_back(record):
+@cache
+def begin_to_learn():
+    """The stages of a run up to step 100, as in the record."""
+    return list(islice(learning_to_write.stages(seed=0), 3))
+
+
+def draw_held_back():
+    record = recorded()
     live.sketch(
         "held-back",
         "The loss on text that the model never reads",
@@ -614,7 +638,8 @@ def of_both(losses):
     return ", ".join(sorted({f"{loss:.1f}" for loss in losses}))
 
 
-def tabulate_what_a_loss_reads_like(record, beginning):
+def tabulate_stages():
+    record = recorded()
     table(
         ["step", "loss", "held back", "what it writes"],
         [
@@ -625,20 +650,21 @@ def tabulate_what_a_loss_reads_like(record, beginning):
                 " ".join(record["runs"][0][k]["text"].split())[:60].strip(),
             ]
             for k, step in enumerate(record["steps"])
-            if k >= len(beginning)
+            if k >= len(begin_to_learn())
         ],
     )
 
 
-def prove_loss_as_text(record, beginning, READ, V):
+def prove_loss_as_text():
     """Prove claims 06-loss-as-text, 06-learns-by-heart."""
+    record, beginning = recorded(), begin_to_learn()
     # the record is the run that this page has just begun
     for now, then in zip(beginning, record["runs"][0], strict=False):
         assert now["text"] == then["text"]
         assert abs(now["training"] - then["training"]) < 1e-3
         assert abs(now["held_back"] - then["held_back"]) < 1e-3
     words = np.array(
-        [[np.mean([w in READ for w in s["text"].split()]) for s in stages] for stages in record["runs"]]
+        [[np.mean([w in words_read() for w in s["text"].split()]) for s in stages] for stages in record["runs"]]
     )  # (seeds, steps)
     assert (np.diff(record["training"]) < 0).all()
     assert (words[:, -1] > words[:, 1] + 0.2).all()
@@ -650,71 +676,65 @@ def prove_loss_as_text(record, beginning, READ, V):
     say("training_end", record["training"][:, -1].mean(), ".1f")
     say("held_back_least", held_back.min(1).mean(), ".1f")
     say("held_back_end", held_back[:, -1].mean(), ".1f")
-    assert abs(beginning[0]["training"] - math.log(V) - 0.5) < 0.1
+    assert abs(beginning[0]["training"] - math.log(TASK.vocabulary) - 0.5) < 0.1
 
 
-def prepare_stacks(pre_ln_block, normed_skip, first_norm_twice, layer, generator, source):
-    STACKS = {  # a block, and whether a final norm follows the stack
-        "right": (pre_ln_block, True),
-        "norm on the skip path": (normed_skip, True),
-        "first norm twice": (first_norm_twice, True),
-        "no final norm": (pre_ln_block, False),
-    }
+def stack_of_two(lines, final, random_weights):
+    """The stack as a function, and PyTorch's with the same weights."""
+    net = layer(nn.TransformerEncoderLayer, "pre")
+    theirs = nn.TransformerEncoder(net, 2, norm=nn.LayerNorm(16).double(), enable_nested_tensor=False)
+    g = generator(10)
+    for part in theirs.modules():
+        if isinstance(part, nn.LayerNorm) and not random_weights:
+            part.reset_parameters()
+        elif random_weights:
+            for p in part.parameters(recurse=False):
+                nn.init.normal_(p, generator=g)
+    blocks = nn.ModuleList(ours(st.TransformerBlock, part, "pre") for part in theirs.layers)
+    last = theirs.norm if final else nn.Identity()
 
-    def stack_of_two(lines, final, random_weights):
-        """The stack as a function, and PyTorch's with the same weights."""
-        net = layer(nn.TransformerEncoderLayer, "pre")
-        theirs = nn.TransformerEncoder(net, 2, norm=nn.LayerNorm(16).double(), enable_nested_tensor=False)
-        g = generator(10)
-        for part in theirs.modules():
-            if isinstance(part, nn.LayerNorm) and not random_weights:
-                part.reset_parameters()
-            elif random_weights:
-                for p in part.parameters(recurse=False):
-                    nn.init.normal_(p, generator=g)
-        blocks = nn.ModuleList(ours(st.TransformerBlock, part, "pre") for part in theirs.layers)
-        last = theirs.norm if final else nn.Identity()
+    def run(x):
+        for b in blocks:
+            x = lines(x, b.self_attn, b.feed_forward, b.norm1, b.norm2)
+        return last(x)
 
-        def run(x):
-            for b in blocks:
-                x = lines(x, b.self_attn, b.feed_forward, b.norm1, b.norm2)
-            return last(x)
-
-        return run, theirs, nn.ModuleList([blocks, last])
-
-    def agrees(lines, final, random_weights):
-        run, theirs, _ = stack_of_two(lines, final, random_weights)
-        with torch.no_grad():
-            return bool((run(source) - theirs(source)).abs().max() < 1e-9)
-
-    return STACKS, stack_of_two, agrees
+    return run, theirs, nn.ModuleList([blocks, last])
 
 
-def prepare_verdicts(source, stack_of_two, random, agrees, STACKS):
-    def silent_is_identity(lines):
-        def silent(h):
-            return 0 * h
+def agrees(lines, final, random_weights):
+    run, theirs, _ = stack_of_two(lines, final, random_weights)
+    source = source_tokens()
+    with torch.no_grad():
+        return bool((run(source) - theirs(source)).abs().max() < 1e-9)
 
-        norms = [nn.LayerNorm(16).double() for _ in range(2)]
-        out = lines(source, silent, silent, *norms)
-        return bool((out - source).abs().max() < 1e-9)
 
-    def all_get_gradients(lines, final):
-        run, _, parameters = stack_of_two(lines, final, True)
-        y = run(source)
-        (y * random(*y.shape, seed=11)).sum().backward()
-        return all(p.grad is not None for p in parameters.parameters())
+def silent_is_identity(lines):
+    def silent(h):
+        return 0 * h
 
-    verdicts = {
+    norms = [nn.LayerNorm(16).double() for _ in range(2)]
+    source = source_tokens()
+    return bool((lines(source, silent, silent, *norms) - source).abs().max() < 1e-9)
+
+
+def all_get_gradients(lines, final):
+    run, _, parameters = stack_of_two(lines, final, True)
+    y = run(source_tokens())
+    (y * random(*y.shape, seed=11)).sum().backward()
+    return all(p.grad is not None for p in parameters.parameters())
+
+
+def verdicts(stacks):
+    """Whether each stack passes the four checks, by name."""
+    return {
         name: [
             agrees(lines, final, random_weights=False),
             agrees(lines, final, random_weights=True),
             silent_is_identity(lines),
             all_get_gradients(lines, final),
         ]
-        for name, (lines, final) in STACKS.items()
+        for name, (lines, final) in stacks.items()
     }
-    return verdicts
 
 
 WORDS = {  # by whether the stack is right, and whether it passes
@@ -725,7 +745,7 @@ WORDS = {  # by whether the stack is right, and whether it passes
 }
 
 
-def tabulate_three_mistakes_from_public_code(verdicts):
+def tabulate_four_checks(stacks):
     table(
         [
             "",
@@ -734,13 +754,13 @@ def tabulate_three_mistakes_from_public_code(verdicts):
             "silent",
             "gradient",
         ],
-        [[name, *(WORDS[name == "right", v] for v in row)] for name, row in verdicts.items()],
+        [[name, *(WORDS[name == "right", v] for v in row)] for name, row in verdicts(stacks).items()],
     )
 
 
-def prove_fresh_weights_hide(verdicts):
+def prove_fresh_weights_hide(stacks):
     """Prove claim 06-fresh-weights-hide."""
-    assert verdicts == {
+    assert verdicts(stacks) == {
         "right": [True, True, True, True],
         "norm on the skip path": [False, False, False, True],
         "first norm twice": [True, False, True, False],
@@ -767,7 +787,7 @@ def self_attention(h, w):
     return np.swapaxes(y, 0, 1).reshape(h.shape) @ w["o"].T
 
 
-def prepare_model(pre_ln_block):
+def load_trained(pre_ln_block):
     model = stories.load()
 
     def scores(tokens, lines=pre_ln_block, final=True):
@@ -783,37 +803,38 @@ def prepare_model(pre_ln_block):
     return model, scores
 
 
-def prepare_texts(scores, model, STACKS):
+def losses_on_texts(scores, stacks):
+    """The loss of each stack of the trained model on each of the twelve texts, by name."""
+
     def nats(tokens, *stack):
         z = torch.from_numpy(scores(tokens[:-1], *stack))
         return F.cross_entropy(z, torch.tensor(tokens[1:])).item()
 
-    texts = stories.texts(model)
-    found = {name: np.array([nats(text, *stack) for text in texts]) for name, stack in STACKS.items()}
-    return texts, found
+    texts = stories.texts(stories.load())
+    return {name: np.array([nats(text, *stack) for text in texts]) for name, stack in stacks.items()}
 
 
-def tabulate_in_a_trained_model(tell, STACKS, found):
+def tabulate_stories(tell, found, stacks):
     table(
         ["", "loss (nats)", "its story begins"],
         [
             [
                 name,
                 f"{losses.mean():.1f}",
-                " ".join(tell(24, *STACKS[name]).split())[:64].strip(),
+                " ".join(tell(24, *stacks[name]).split())[:64].strip(),
             ]
             for name, losses in found.items()
         ],
     )
 
 
-def prove_tells_the_story(story, found, model, texts, tell, pre_ln_block):
+def prove_tells_the_story(story, tell, found, pre_ln_block):
     """Prove claims 06-tells-the-story, 06-trained-mistakes."""
     assert len(story) > 300
     assert story_files.published()[0].startswith(story)
     right, on_skip, twice, no_final = found.values()
-    trained = [stories.loss(model, text) for text in texts]
-    np.testing.assert_allclose(right, trained, rtol=1e-9)
+    model = stories.load()
+    np.testing.assert_allclose(right, [stories.loss(model, text) for text in stories.texts(model)], rtol=1e-9)
     assert min(on_skip.mean(), twice.mean()) > 6
     assert (no_final > right).all()
     assert (no_final < right + 0.3).all()
@@ -824,14 +845,11 @@ def prove_tells_the_story(story, found, model, texts, tell, pre_ln_block):
     say("guessing", math.log(512), ".1f")
 
 
-def prepare_short(x, block):
+def check_quick_checks(language_model):
+    six = TinyLanguageModel(language_model, 6)
+    assert sum(isinstance(m, st.LayerNorm) for m in six.modules()) == 13
+    block, x = small_block()
     long = torch.cat([x, torch.zeros(100, x.shape[1], dtype=torch.float64)])
     with torch.no_grad():
         short, padded = (block(h, causal_mask(len(h))) for h in (x, long))
-    return short, padded
-
-
-def check_quick_checks(TinyLanguageModel, V, task, D, padded, x, short):
-    six = TinyLanguageModel(V, task.length, D, 6)
-    assert sum(isinstance(m, st.LayerNorm) for m in six.modules()) == 13
     assert (padded[: len(x)] - short).abs().max() < 1e-12
