@@ -10,7 +10,7 @@ import subnorm.numpy as sn
 from subnorm_lab import figures, stories
 from subnorm_lab.experiments.equivalence import mean_share
 from subnorm_lab.experiments.language_model import Characters, untrained
-from subnorm_lab.experiments.parity import held_back_loss, paired_interval, recorded, windows
+from subnorm_lab.experiments.parity import paired_interval, recorded, windows
 from subnorm_lab.report import say, table
 from subnorm_lab.stories import altered
 
@@ -18,25 +18,20 @@ from subnorm_lab.stories import altered
 def begin():
     torch.set_num_threads(1)
     figures.use_style()
-    NORMS = {"layer": "LayerNorm", "rms": "RMSNorm"}
-    SEEDS = range(8)
-    task = Characters()
-
-    def blank(norm, seed):
-        """The untrained model of a pair."""
-        weights = torch.Generator().manual_seed(seed)
-        return untrained(task.vocabulary, task.length, "pre", weights, 2, norm=norm)
-
-    return NORMS, SEEDS, task, blank
 
 
-def prepare_unseen(task, models, NORMS):
-    unseen = task.text.validation
-    losses = {norm: np.array([held_back_loss(m, unseen) for m in models[norm]]) for norm in NORMS}  # (seeds,) each
-    return unseen, losses
+NORMS = {"layer": "LayerNorm", "rms": "RMSNorm"}
+SEEDS = range(8)
+TASK = Characters()
 
 
-def draw_eight_pairs(losses, NORMS, SEEDS):
+def blank(norm, seed):
+    """The untrained model of a pair."""
+    weights = torch.Generator().manual_seed(seed)
+    return untrained(TASK.vocabulary, TASK.length, "pre", weights, 2, norm=norm)
+
+
+def draw_eight_pairs(losses):
     mean, half = paired_interval(losses["layer"], losses["rms"])
     difference = losses["rms"] - losses["layer"]
     both = np.concatenate(list(losses.values()))
@@ -71,11 +66,12 @@ def draw_eight_pairs(losses, NORMS, SEEDS):
         "closely round zero, and "
         "the interval of their mean lies near zero.",
     )
-    return mean, half, difference
 
 
-def prove_parity(losses, mean, half, difference):
+def prove_parity(losses):
     """Prove claims 04a-parity, 04a-pairs."""
+    mean, half = paired_interval(losses["layer"], losses["rms"])
+    difference = losses["rms"] - losses["layer"]
     spread = losses["layer"].std(ddof=1)
     assert abs(mean) + half < 0.02
     assert difference.std(ddof=1) < spread / 2
@@ -89,22 +85,21 @@ def prove_parity(losses, mean, half, difference):
     say("needed", ((1.96 + 0.84) * s / 0.001) ** 2, ".0f", noise=1e-3)
 
 
-def prove_longer():
-    """Prove claims 04a-longer, 04a-three-pairs."""
-    record = recorded()["held_back_loss"]  # steps: (seeds, norms)
+def tabulate_longer():
     rows = []
-    for steps, pairs in record.items():
+    for steps, pairs in recorded()["held_back_loss"].items():  # steps: (seeds, norms)
         centre, reach = paired_interval(*pairs.T)
-        assert abs(centre) < reach
         ends = 1000 * (centre - reach), 1000 * (centre + reach)
         rows.append([str(steps), f"{pairs.mean():.2f}", "{:.0f} to {:.0f}".format(*ends)])
     table(["steps", "loss", "RMSNorm − LayerNorm, 95 % interval (thousandths)"], rows)
-    return record, reach
 
 
-def prove_longer_2(reach, half, record, losses, NORMS):
+def prove_longer(losses):
     """Prove claims 04a-longer, 04a-three-pairs."""
-    assert reach > 3 * half  # at 800 steps, and at 130
+    record = recorded()["held_back_loss"]  # steps: (seeds, norms)
+    intervals = {steps: paired_interval(*pairs.T) for steps, pairs in record.items()}
+    assert all(abs(centre) < reach for centre, reach in intervals.values())
+    assert intervals[800][1] > 3 * paired_interval(losses["layer"], losses["rms"])[1]
 
     first_three = np.diff(record[800][:3]).ravel()
     assert first_three.min() > 0.01
@@ -114,25 +109,34 @@ def prove_longer_2(reach, half, record, losses, NORMS):
     assert np.abs(record[130] - now).max() < 1e-3
 
 
-def prepare_read(unseen, task, SEEDS, NORMS, blank, models):
-    read = windows(unseen, task.length)[0][:64]  # (64, 32)
+def reading():
+    """Held-back tokens, (64, 32)."""
+    return windows(TASK.text.validation, TASK.length)[0][:64]
+
+
+def tops(models):
+    """At the top of the stream, untrained and trained: {norm: three rows of (seeds,)}.
+
+    The rows are the mean square, its part due to the mean, and the share of the mean.
+    """
+    read = reading()
 
     @torch.no_grad()
     def top_of_stream(model):
-        """Mean square, its part due to the mean, and the share of the mean."""
         x = model.states(read)[-1].numpy()  # what the final norm reads
         return (x**2).mean(), (x.mean(-1) ** 2).mean(), mean_share(x).mean()
 
-    before, after = (
-        {
-            norm: np.array([top_of_stream(make(norm, s)) for s in SEEDS]).T for norm in NORMS
-        }  # three rows of (seeds,) for each norm
-        for make in (blank, lambda norm, seed: models[norm][seed])
-    )
-    return read, before, after
+    before = {norm: [blank(norm, seed) for seed in SEEDS] for norm in NORMS}
+    return [{norm: np.array([*map(top_of_stream, pairs[norm])]).T for norm in NORMS} for pairs in (before, models)]
 
 
-def draw_what_training_does_to_the_mean(NORMS, before, after):
+def growth(before, after):
+    """Median growth of the mean square, and of the part due to the mean."""
+    return {norm: np.median(after[norm][:2] / before[norm][:2], axis=1) for norm in NORMS}
+
+
+def draw_share_of_the_mean(models):
+    before, after = tops(models)
     fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.2), sharey=True)
     for ax, (norm, name) in zip(axes, NORMS.items(), strict=True):
         colour = figures.LOOKS[norm]["color"]
@@ -161,25 +165,21 @@ def draw_what_training_does_to_the_mean(NORMS, before, after):
     )
 
 
-def prepare_growth(after, before, NORMS):
-    growth = {
-        norm: np.median(after[norm][:2] / before[norm][:2], axis=1) for norm in NORMS
-    }  # of the mean square, and of the part due to the mean
-    return growth
-
-
-def tabulate_what_training_does_to_the_mean(growth, NORMS):
+def tabulate_growth(models):
+    grown = growth(*tops(models))
     table(
         ["median growth over the seeds", "LayerNorm", "RMSNorm"],
         [
-            [words, *(f"×{growth[norm][i]:.1f}" for norm in NORMS)]
+            [words, *(f"×{grown[norm][i]:.1f}" for norm in NORMS)]
             for i, words in enumerate(("mean square", "part of the mean"))
         ],
     )
 
 
-def prove_share_falls(after, before, NORMS, growth):
+def prove_share_falls(models):
     """Prove claims 04a-share-falls, 04a-share-stays, 04a-rest-grows."""
+    before, after = tops(models)
+    grown = growth(before, after)
     d = 32
     assert (after["layer"][2] < 0.6 / d).all()
     assert (after["layer"][2] < before["layer"][2]).all()
@@ -188,14 +188,15 @@ def prove_share_falls(after, before, NORMS, growth):
     assert 0.5 / d < after["rms"][2].mean() < 2 / d
     for norm in NORMS:
         assert (after[norm][0] > 3 * before[norm][0]).all()
-    assert growth["layer"][1] < 4 < growth["rms"][1]
-    assert growth["layer"][1] < 0.7 * growth["layer"][0]
-    say("mean_grew", growth["layer"][1], ".1f", noise=1e-3)
-    say("rest_grew", growth["layer"][0], ".1f", noise=1e-3)
+    assert grown["layer"][1] < 4 < grown["rms"][1]
+    assert grown["layer"][1] < 0.7 * grown["layer"][0]
+    say("mean_grew", grown["layer"][1], ".1f", noise=1e-3)
+    say("rest_grew", grown["layer"][0], ".1f", noise=1e-3)
 
 
 def prove_no_gradient(parts):
     """Prove claim 04a-no-gradient."""
+    parts = {norm: np.array(values) for norm, values in parts.items()}  # (seeds, writers) each
     assert parts["layer"].max() < 1e-12
     assert parts["rms"].min() > 1e-6
     assert np.median(parts["rms"]) > 0.05
@@ -223,9 +224,9 @@ def prove_angle():
     say("angle_by_hand", by_hand, ".0f")
 
 
-def tabulate_a_shift_that_only_one_of_them_feels(sizes, NORMS, rise):
+def tabulate_shifts(rise):
     table(
-        ["shift c", *map(str, sizes)],
+        ["shift c", "0.25", "0.5", "1.0"],
         [
             [f"{name}, {words}", *(f"{round(v, 3) + 0:.3f}" for v in row)]
             for norm, name in NORMS.items()
@@ -256,34 +257,34 @@ def unequal(rng):
     return x
 
 
-def prepare_ks(partial_over_full):
-    ks = 2 ** np.arange(3, 10)  # 8 ... 512
-    ratio = {
-        make.__name__: np.array(
-            [[partial_over_full(make(rng), k) for k in ks] for rng in map(np.random.default_rng, range(5))]
-        )
+KS = 2 ** np.arange(3, 10)  # 8 ... 512
+
+
+def partial_errors(partial_over_full):
+    """The error of the estimate for equal features, (seeds, KS), the formula's, and the estimate with a large one."""
+    ratio = [
+        np.array([[partial_over_full(make(rng), k) for k in KS] for rng in map(np.random.default_rng, range(5))])
         for make in (independent, unequal)
-    }  # (seeds, ks, rows)
-    return ks, ratio
+    ]  # (seeds, KS, rows) each
+    return ratio[0].std(-1), np.sqrt((1 / KS - 1 / 512) / 2), ratio[1]
 
 
-def draw_partial_rmsnorm(ratio, ks):
-    error = ratio["independent"].std(-1)  # (seeds, ks)
-    theory = np.sqrt((1 / ks - 1 / 512) / 2)
+def draw_partial_rmsnorm(partial_over_full):
+    error, theory, spoilt = partial_errors(partial_over_full)
     fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.2))
-    axes[0].plot(ks, error.mean(0), "o", color=figures.BLUE, label="measured")
-    axes[0].fill_between(ks, error.min(0), error.max(0), color=figures.BLUE, alpha=0.25)
-    axes[0].plot(ks, theory, **figures.LOOKS["theory"], label="formula")
+    axes[0].plot(KS, error.mean(0), "o", color=figures.BLUE, label="measured")
+    axes[0].fill_between(KS, error.min(0), error.max(0), color=figures.BLUE, alpha=0.25)
+    axes[0].plot(KS, theory, **figures.LOOKS["theory"], label="formula")
     axes[0].legend()
     axes[0].set(ylabel="std of partial / full", title="equal features")
-    low, middle, high = np.quantile(ratio["unequal"], [0.05, 0.5, 0.95], axis=(0, 2))
-    axes[1].plot(ks, middle, "o-", color=figures.ORANGE)
-    axes[1].fill_between(ks, low, high, color=figures.ORANGE, alpha=0.25)
+    low, middle, high = np.quantile(spoilt, [0.05, 0.5, 0.95], axis=(0, 2))
+    axes[1].plot(KS, middle, "o-", color=figures.ORANGE)
+    axes[1].fill_between(KS, low, high, color=figures.ORANGE, alpha=0.25)
     axes[1].axhline(1, color=figures.BLACK, linewidth=1)
     axes[1].set(ylabel="partial / full", title="one large feature", ylim=(0, None))
     for ax in axes:
         ax.set(xscale="log", xlabel="features looked at, $k$")
-        ax.set_xticks(ks, ks)
+        ax.set_xticks(KS, KS)
         ax.minorticks_off()
     figures.show(
         fig,
@@ -292,26 +293,26 @@ def draw_partial_rmsnorm(ratio, ks):
         "at all 512. Right: partial over full when one feature is large. The median stays about one half and the "
         "band reaches from about one fifth to about one for every k but the last, where it jumps to one.",
     )
-    return error, theory, middle
 
 
-def prove_partial_error(error, theory, ratio, middle):
+def prove_partial_error(partial_over_full):
     """Prove claims 04a-partial-error, 04a-partial-bad."""
+    error, theory, spoilt = partial_errors(partial_over_full)
     assert np.allclose(error[:, :-1], theory[:-1], rtol=0.15, atol=0)
     assert error[:, -1].max() < 1e-12
-    assert (np.median(ratio["unequal"][:, :-1], axis=-1) < 0.7).all()
-    assert ratio["unequal"][:, :-1].std(-1).min() > 0.1
+    assert (np.median(spoilt[:, :-1], axis=-1) < 0.7).all()
+    assert spoilt[:, :-1].std(-1).min() > 0.1
     say("partial_8", error[:, 0].mean(), ".2f", noise=1e-3)
-    say("partial_bad", middle[-2], ".1f", noise=1e-3)
+    say("partial_bad", np.median(spoilt[:, -2]), ".1f", noise=1e-3)
 
 
-def prove_partial_trained(read, partial_over_full, models):
+def prove_partial_trained(partial_over_full, models):
     """Prove claim 04a-partial-trained."""
 
     def scatter(model):
         """Relative error of the estimate from 8 features, between tokens."""
         with torch.no_grad():
-            x = model.states(read)[-1].flatten(0, 1).numpy()  # (tokens, d)
+            x = model.states(reading())[-1].flatten(0, 1).numpy()  # (tokens, d)
         factor = partial_over_full(x, 8)
         return factor.std() / factor.mean()
 
@@ -323,24 +324,22 @@ def prove_partial_trained(read, partial_over_full, models):
     say("scatter_equal", equal, ".2f")
 
 
-def draw_in_a_trained_model():
+def streams():
+    """The stream of the trained model for its texts, (texts, depths, T, d)."""
     model = stories.load()
-    texts = stories.texts(model)
-    streams = np.array([stories.stream(model, t) for t in texts])
-    llama_share = mean_share(streams).mean(axis=-1)  # (texts, depths)
+    return np.array([stories.stream(model, t) for t in stories.texts(model)])
 
-    def rise_on_texts(other):
-        """The rise of the loss on each text."""
-        return np.array([stories.loss(other, t) - stories.loss(model, t) for t in texts])
 
+def draw_llama_share():
+    share = 64 * mean_share(streams()).mean(axis=-1)  # in units of 1/d, (texts, depths)
     fig, ax = plt.subplots(figsize=(6.4, 3.0))
     depth = np.arange(11)
     colour = figures.LOOKS["rms"]["color"]
-    ax.plot(depth, 64 * llama_share.mean(axis=0), "o-", color=colour)
+    ax.plot(depth, share.mean(axis=0), "o-", color=colour)
     ax.fill_between(
         depth,
-        64 * llama_share.min(axis=0),
-        64 * llama_share.max(axis=0),
+        share.min(axis=0),
+        share.max(axis=0),
         color=colour,
         alpha=0.25,
     )
@@ -358,21 +357,28 @@ def draw_in_a_trained_model():
         "The line stays between two thirds and one at every depth; the band of the texts reaches from one "
         "half to a little above one.",
     )
-    return model, streams, llama_share, rise_on_texts
 
 
-def prove_trained_share(read, models, llama_share, rise_on_texts, model, cost, streams, rise):
+def rise_on_texts(other):
+    """The rise of the loss on each text when the trained model becomes another one."""
+    model = stories.load()
+    return np.array([stories.loss(other, t) - stories.loss(model, t) for t in stories.texts(model)])
+
+
+def prove_trained_share(models, cost, rise):
     """Prove claims 04a-trained-share, 04a-trained-swap, 04a-trained-shift."""
+    model = stories.load()
     with torch.no_grad():
-        toys = np.mean([m.embed(read).std(dim=-1).mean() for m in models["rms"]])
-    assert 0.4 < 64 * llama_share.min() < 64 * llama_share.max() < 1.3
+        toys = np.mean([m.embed(reading()).std(dim=-1).mean() for m in models["rms"]])
+    share = 64 * mean_share(streams()).mean(axis=-1)
+    assert 0.4 < share.min() < share.max() < 1.3
 
     swap = rise_on_texts(altered(model, norm=sn.layer_norm))
     assert swap.min() > 3 * cost["as it is"].max()
     say("llama_swap", swap.mean(), ".2f")
     say("llama_swap_least", swap.min(), ".2f")
     say("llama_swap_most", swap.max(), ".2f")
-    c = streams[:, 0].std(axis=-1).mean() / toys
+    c = streams()[:, 0].std(axis=-1).mean() / toys
     # The head is the embedding: its shift adds the same to all scores of a token.
     shifted = rise_on_texts(replace(model, embedding=model.embedding + c))
     assert shifted.min() > 3 * rise["rms"][:, 2].max()

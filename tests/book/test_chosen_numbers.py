@@ -29,8 +29,6 @@ FORMATS = {
 #: Settings of an experiment that another section or a page speaks of
 SETTINGS = {
     ("03", "18"): "6 * 3",  # rows and columns of the paper's table
-    ("03b", "150"): "batch_norm_gap.STEPS",
-    ("04a", "400"): "parity.LENGTHS",
     ("04a", "12"): "len(stories.texts(stories.load()))",
     ("05b", "800"): "longer_runs.STEPS",
     ("05b", "32"): "language_model.untrained",

@@ -56,3 +56,34 @@ def test_one_more_step_of_scale_and_the_token_is_gone():
     np.testing.assert_allclose(kept["21.0"], np.array([2, 4, 6, 12]) / np.sqrt(50), rtol=2e-3)
     assert (kept["22.0"] == 0).all()
     assert (kept["25.0"] == 0).all()
+
+
+# 04a, The mean, and parity
+
+
+def test_three_pairs_would_have_called_layer_norm_the_better_one_and_eight_do_not():
+    at = turned("04a-mean-and-parity", "pairs")
+    above = {pairs: re.findall(r"in (\d) of", run.printed) for pairs, run in at.items()}
+    lead = {
+        pairs: [int(mean) for mean in re.findall(r"([+-]\d+) thousandths", run.printed)] for pairs, run in at.items()
+    }
+    assert above["3"] == ["3", "3"]
+    assert min(lead["3"]) > 10
+    assert all(three > five > eight for three, five, eight in zip(lead["3"], lead["5"], lead["8"], strict=True))
+    assert np.abs(lead["8"]).max() < 10
+
+
+def test_an_outlier_of_five_does_little_and_one_of_fifty_spoils_the_estimate():
+    at = turned("04a-mean-and-parity", "outlier")
+    middle = {outlier: float(run.found[1]) for outlier, run in at.items()}  # of half of the features
+    assert middle["1.0"] > 0.98
+    assert middle["5.0"] > 0.95
+    assert middle["50.0"] < 0.7
+
+
+def test_half_the_shift_changes_no_word_and_the_reverse_shift_does_other_damage():
+    said = {c: run.printed.split() for c, run in turned("04a-mean-and-parity", "c").items()}
+    assert said["0.1"][4:11] == ["there", "was", "a", "little", "girl", "named", "Lily."]
+    assert said["0.2"][-10:] == ["time"] * 10
+    assert said["-0.2"][4:6] == ["there", "was"]
+    assert said["-0.2"] != said["0.1"]
