@@ -82,9 +82,12 @@ CUT = """async () => {
 }"""
 
 
-# The page hears of another scheme in the first frame; then some colours fade.
-TURNED = """async () => {
-  for (let k = 0; k < 2; k++) await new Promise(requestAnimationFrame);
+# The page hears of another scheme in some frame, late on a busy machine; then some colours fade. Without its script it
+# never hears: `look` finds that.
+TURNED = """async (scheme) => {
+  const frame = () => new Promise(requestAnimationFrame);
+  for (let k = 0; k < 300 && document.documentElement.dataset.theme !== scheme; k++) await frame();
+  for (let k = 0; k < 2; k++) await frame();
   document.getAnimations().forEach((fade) => fade.finish());
 }"""
 
@@ -92,7 +95,7 @@ TURNED = """async () => {
 def turn(page, scheme):
     """Let the reader now prefer `scheme`."""
     page.emulate_media(color_scheme=scheme)
-    page.evaluate(TURNED)
+    page.evaluate(TURNED, scheme)
 
 
 def look(page, scheme, first=True):
