@@ -17,8 +17,10 @@ import re
 import symtable
 from types import SimpleNamespace
 
+import torch
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
+from subnorm_book.evidence.chapter_code import uses
 from traitlets.config import Config
 
 from tools.checkout import ROOT
@@ -53,18 +55,9 @@ def reads_first(tree, binds):
     needs, bound = set(), set()
     for statement in tree.body:
         table = symtable.symtable(ast.unparse(statement), "cell", "exec")
-        needs |= referenced(table) - bound
+        needs |= {*uses(table)} - bound
         bound |= {one.get_name() for one in table.get_symbols() if one.is_assigned() or one.is_imported()}
     return needs
-
-
-def referenced(table):
-    own = {one.get_name() for one in table.get_symbols() if one.is_referenced() and is_global(table, one)}
-    return own.union(*map(referenced, table.get_children()))
-
-
-def is_global(table, symbol):
-    return table.get_type() == "module" or symbol.is_global()
 
 
 def needed(code, k):
@@ -111,7 +104,8 @@ def turned(stem, turn):
 
 
 def fresh_shell():
-    """IPython with no names, much as the kernel of a notebook."""
+    """IPython with no names and one thread, much as the kernel of a notebook."""
+    torch.set_num_threads(1)
     InteractiveShell.clear_instance()
     return InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
 

@@ -117,7 +117,8 @@ def returns(node):
 
 def uses(table):
     """The names of the module that a piece of code uses, from its symbols."""
-    own = [one.get_name() for one in table.get_symbols() if one.is_referenced() and one.is_global()]
+    top = table.get_type() == "module"
+    own = [one.get_name() for one in table.get_symbols() if one.is_referenced() and (top or one.is_global())]
     return own + [name for inner in table.get_children() for name in uses(inner)]
 
 
