@@ -22,7 +22,7 @@ from subnorm_classroom.grading.layouts import ANONYMOUS, CANVAS, CANVAS_TEXT, MO
 from subnorm_classroom.reports.gradebook import Table, UnmatchedStudent, moodle_row
 
 COLUMN = "Last modified (submission)"
-UNKNOWN = "unknown"  # the beginning of what is said of a hand-in whose time nobody knows
+UNKNOWN = "unknown"  # how the sentence about a hand-in of unknown time begins
 NO_TIMES = f"{UNKNOWN}: the download does not say when it was handed in"
 MONTHS = [
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",

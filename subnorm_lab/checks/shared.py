@@ -81,7 +81,7 @@ def of_shapes(*shapes: tuple[int, ...]) -> list[Draw]:
     return [case(name(shape), shape) for shape in shapes]
 
 
-ONE_TOKEN = case("a batch of one token, (1, 8)", (1, 8), edge=True)  # whoever squeezes an axis loses this one
+ONE_TOKEN = case("a batch of one token, (1, 8)", (1, 8), edge=True)  # an answer that squeezes axes loses this one
 
 
 def in_dtype(case: Case, dtype: str) -> Case:

@@ -21,7 +21,7 @@ from subnorm_lab.checks.exercise import Exercise
 
 Answer = Callable[..., Any]
 
-#: What stands in for an operator.
+#: Replacements of each operator.
 OPERATORS = {
     ast.Add: (ast.Sub, ast.Mult),
     ast.Sub: (ast.Add, ast.Mult),
@@ -37,7 +37,7 @@ OPERATORS = {
     ast.Is: (ast.IsNot,),
     ast.And: (ast.Or,),
 }
-#: What stands in for the name of a function, a type or a setting.
+#: Replacements of the name of a function, a type or a setting.
 NAMES = {
     "mean": ("sum", "max", "std"),
     "sum": ("mean", "max", "var"),
