@@ -27,7 +27,9 @@ def main(arguments: list[str]) -> None:
     command = " ".join(
         ["python -m subnorm.timing", *options.tables, *rounds, *(["--record"] if options.record else [])]
     )
-    record = take(wanted, options.rounds, command=command, tell=partial(print, "timing", flush=True))
+    tell = partial(print, "timing", flush=True)
+    keep = partial(write, folder=options.folder, whole=False) if options.record else lambda record: None
+    record = take(wanted, options.rounds, command=command, tell=tell, keep=keep)
     print(f"\n{table(record)}")
     if options.record:
         print(f"\nwritten to {write(record, options.folder)}")

@@ -50,6 +50,7 @@ def take(
     rivals: Container[str] = tuple(RIVALS),
     command: str = "subnorm.timing.take()",
     tell: Callable[[str], object] = lambda line: None,
+    keep: Callable[[Record], object] = lambda record: None,
 ) -> Record:
     """Measure on the GPU if there is one, otherwise on one thread of the CPU.
 
@@ -59,13 +60,25 @@ def take(
         rivals: the rivals to time, if the device supports them and they are installed.
         command: the command that repeats the measurement.
         tell: called with a line at the start of each table, and for a table that is left out.
+        keep: called with the record so far at the end of each table, so that a run that is cut off has left something.
 
     Returns:
         the record: device, date and settings, then one table for each name and shape that fits the GPU's memory.
     """
     device = device_here()
-    busy = load()  # before the measurement adds to it
-    tables = []
+    tables: list[Record] = []
+    record = {
+        "schema": 2,
+        "date": today(),
+        "command": command,
+        "commit": commit(Path(__file__)),
+        "load": load(),  # before the measurement adds to it
+        "device": {},
+        "versions": versions() | {package: peers.version(package) for package in peers.PACKAGES},
+        "clock": "cuda_events" if device == "cuda" else CPU_CLOCK,
+        "cache": "flushed" if device == "cuda" else "warm",
+        "tables": tables,
+    }
     for name, shapes in (PLAN[device] if plan is None else plan).items():
         for shape in shapes:
             tell(f"{name}, {shape[0]} x {shape[1]}")
@@ -73,18 +86,10 @@ def take(
                 tables.append(apart(measure, name, shape, device, rounds, rivals))
             except torch.cuda.OutOfMemoryError:
                 tell("left out: it does not fit into the memory of the GPU")
-    return {
-        "schema": 2,
-        "date": today(),
-        "command": command,
-        "commit": commit(Path(__file__)),
-        "load": busy,
-        "device": _describe(device),
-        "versions": versions() | {package: peers.version(package) for package in peers.PACKAGES},
-        "clock": "cuda_events" if device == "cuda" else CPU_CLOCK,
-        "cache": "flushed" if device == "cuda" else "warm",
-        "tables": tables,
-    }
+            else:
+                record["device"] = _describe(device)  # its clocks are those of a device at work
+                keep(record)
+    return record
 
 
 def apart(call: Callable[..., Record], *arguments: Any) -> Record:
@@ -246,16 +251,20 @@ def _keys(where: str, mapping: Mapping[str, object], expected: set[str]) -> None
     _must(set(mapping) == expected, f"{where} must have the keys {sorted(expected)}", sorted(mapping))
 
 
-def write(record: Record, folder: Path) -> Path:
-    """Validate the record and write it as JSON, one file for each device."""
+def write(record: Record, folder: Path, *, whole: bool = True) -> Path:
+    """Validate the record and write it as JSON, one file for each device. One that is not whole does not replace it:
+    it goes into a file beside it that ends in ``.part``, and that nobody reads until it is renamed.
+    """
     validate(record)
     slug = "-".join("".join(c if c.isalnum() else " " for c in record["device"]["name"].lower()).split())
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{record['device']['kind']}-{slug}.json"
     text = json.dumps(record, indent=1)
     # Put a list of numbers, and three quartiles, on one line each: this keeps the file readable.
     text = re.sub(r"\[[^][{}]+\]|\{[^][{}]*\"q1\"[^][{}]+\}", lambda part: re.sub(r"\s+", " ", part[0]), text)
-    path.write_text(text + "\n", encoding="utf-8", newline="\n")
-    return path
+    part = path.with_suffix(".part")
+    part.write_text(text + "\n", encoding="utf-8", newline="\n")
+    return part.replace(path) if whole else part
 
 
 def read_records() -> list[Record]:

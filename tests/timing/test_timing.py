@@ -500,9 +500,10 @@ def command(monkeypatch, small_record):
     """The plans that the command measures, without measuring."""
     plans = []
 
-    def take(plan, rounds, command, tell):
+    def take(plan, rounds, command, tell, keep):
         plans.append((plan, rounds))
         tell("forward, 4 x 8")
+        keep({**small_record, "command": command})
         return {**small_record, "command": command}
 
     monkeypatch.setattr(__main__, "device_here", lambda: "cpu")
@@ -522,11 +523,30 @@ def test_the_command_takes_every_table_or_those_that_are_named(command, capsys):
 def test_the_command_keeps_the_record_when_it_is_told_to(command, tmp_path, capsys):
     __main__.main(["--folder", str(tmp_path)])
     assert not list(tmp_path.iterdir())
-    __main__.main(["--folder", str(tmp_path), "forward", "--rounds", "9", "--record"])
-    (path,) = tmp_path.iterdir()
+    __main__.main(["--folder", str(tmp_path / "new"), "forward", "--rounds", "9", "--record"])
+    (path,) = (tmp_path / "new").iterdir()
     kept = json.loads(path.read_text("utf-8"))["command"]
     assert kept == "python -m subnorm.timing forward --rounds 9 --record"  # without the local folder
     assert str(path) in capsys.readouterr().out
+
+
+def test_a_run_that_is_cut_off_leaves_its_tables_and_the_last_record(small_record, tmp_path, monkeypatch):
+    last = timing.write(small_record, tmp_path)
+
+    def measure(name, shape, *_):
+        if shape == (2, 3):
+            raise KeyboardInterrupt
+        return small_record["tables"][0]
+
+    monkeypatch.setattr(record, "measure", measure)
+    monkeypatch.setattr(record, "device_here", lambda: "cpu")
+    monkeypatch.setattr(__main__, "PLAN", {device: {"forward": SHAPES} for device in record.PLAN})
+    with pytest.raises(KeyboardInterrupt):
+        __main__.main(["--folder", str(tmp_path), "--record"])
+    left = json.loads(last.with_suffix(".part").read_text("utf-8"))
+    record.validate(left)
+    assert left["tables"] == small_record["tables"][:1]
+    assert json.loads(last.read_text("utf-8")) == small_record
 
 
 @pytest.mark.parametrize(
