@@ -6,8 +6,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
+import subnorm.numpy as sn
 import subnorm.torch as st
-from subnorm_lab import diagrams, figures, live, stories
+from subnorm_lab import diagrams, figures, live, report, stories
 from subnorm_lab.experiments import degradation, gpt2_init, paths, signal
 from subnorm_lab.report import say, table
 
@@ -16,18 +17,24 @@ def begin():
     torch.set_num_threads(1)
     figures.use_style()
 
+
+@cache
+def trained():
+    """The model, and its twelve texts."""
     model = stories.load()
-    texts = [np.array(text) for text in stories.texts(model)]
-
-    def would_say(text):  # probabilities of the next token, (6, T, 512)
-        scores = stories.logits(model, stories.stream(model, text)[::2])
-        odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        return odds / odds.sum(axis=-1, keepdims=True)
-
-    return model, texts, would_say
+    return model, [np.array(text) for text in stories.texts(model)]
 
 
-def draw_lens(texts, would_say, model):
+def would_say(text):
+    """Probabilities of the next token before, between and after the five blocks, (6, T, 512)."""
+    model, _texts = trained()
+    scores = stories.logits(model, stories.stream(model, text)[::2])
+    odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return odds / odds.sum(axis=-1, keepdims=True)
+
+
+def draw_lens():
+    model, texts = trained()
     text, places, she_reads = texts[0], range(32, 44), 35
     said = would_say(text)  # (6, T, 512)
     at_end = said[-1].argmax(axis=-1)
@@ -97,22 +104,24 @@ def prove_one_plus_sign():
     assert 10 < skip.min() < skip.max() < 13
 
 
-def tabulate_the_branch_learns_the_correction(x, towards_the_mean, y_numpy):
-    rows = {"x": x, "F(x)": towards_the_mean(x), "y = x + F(x)": y_numpy}
+def tabulate_correction(x, towards_the_mean, y):
+    rows = {"x": x, "F(x)": towards_the_mean(x), "y = x + F(x)": y}
     table(
         ["", "values"],
         [[k, ", ".join(f"{v:.1f}" for v in row)] for k, row in rows.items()],
     )
 
 
-def prove_branch_learns_the_correction(x, towards_the_mean, y_numpy):
+def prove_branch_learns_the_correction(x, towards_the_mean, y):
     """Prove claim 02-branch-learns-the-correction."""
     # One function for both, a call and a +, with one rule: the branch keeps the
     # shape. Without the rule, broadcasting would hide a wrong axis.
+    y_numpy = sn.residual(x, towards_the_mean)
     y_torch = st.residual(torch.from_numpy(x), towards_the_mean)
 
-    assert np.array_equal(y_numpy, y_torch.numpy())
-    assert np.allclose(y_numpy - x, towards_the_mean(x), rtol=0, atol=1e-15)
+    assert np.array_equal(y, y_numpy)
+    assert np.array_equal(y, y_torch.numpy())
+    assert np.allclose(y - x, towards_the_mean(x), rtol=0, atol=1e-15)
 
 
 def prove_silent_branch_is_identity():
@@ -130,31 +139,30 @@ def prove_silent_branch_is_identity():
     assert torch.equal(block.feed_forward(tokens), torch.zeros_like(tokens))
 
 
-def prepare_l():
-    L, depths = 32, [4, 8, 16, 24, 32]
-    wirings = {  # wiring, factor on the branch
-        "plain": ("plain", lambda depth: 1.0),
-        "residual": ("residual", lambda depth: 1.0),
-        "scaled": ("residual", lambda depth: 1 / np.sqrt(depth)),
-    }
-
-    @cache
-    def run(init, name, depth):
-        wiring, scale = wirings[name]
-        return signal.propagate(wiring, init, depth, scale(depth))
-
-    def gradient_law(init, name, depth):  # after 0, 1, ... blocks of its way
-        wiring, scale = wirings[name]
-        gain = scale(depth) ** 2 * signal.gain(init)
-        return np.sqrt(signal.expected_signal(wiring, depth, gain))
-
-    traces = {(init, name): run(init, name, L) for init in signal.INITS for name in wirings}
-    first = {key: trace.gradient[:, 0] for key, trace in traces.items()}  # (seeds,)
-    layers = np.arange(L + 1)
-    return L, depths, wirings, run, gradient_law, traces, first, layers
+L, DEPTHS = 32, [4, 8, 16, 24, 32]
+INITS = {"He": "he", "Xavier": "xavier", "torch default": "torch"}
+WIRINGS = {  # wiring, factor on the branch
+    "plain": ("plain", lambda depth: 1.0),
+    "residual": ("residual", lambda depth: 1.0),
+    "scaled": ("residual", lambda depth: 1 / np.sqrt(depth)),
+}
+LAYERS = np.arange(L + 1)
 
 
-def draw_theory(L, wirings, run, gradient_law, depths):
+@cache
+def run(init, name, depth=L):
+    wiring, scale = WIRINGS[name]
+    return signal.propagate(wiring, init, depth, scale(depth))
+
+
+def gradient_law(init, name, depth):
+    """The norm after 0, 1, ... blocks of its way."""
+    wiring, scale = WIRINGS[name]
+    gain = scale(depth) ** 2 * signal.gain(init)
+    return np.sqrt(signal.expected_signal(wiring, depth, gain))
+
+
+def draw_gradient():
     curves = {
         "scaled": live.Curve("x + F(x)/√L", figures.PINK, "-."),
         "residual": live.Curve("x + F(x)", **figures.LOOKS["residual"]),
@@ -165,7 +173,7 @@ def draw_theory(L, wirings, run, gradient_law, depths):
     def frame(depth, init):
         blocks = np.arange(0, depth + 1, max(1, depth // 16))
         few, panel, laws, ends = blocks[::4], {}, [], {}
-        for name in wirings:
+        for name in WIRINGS:
             gradient = run(init, name, depth).gradient  # (seeds, depth + 1)
             panel[name] = (blocks, gradient[:, blocks])
             laws.append(gradient_law(init, name, depth)[depth - few])
@@ -178,13 +186,12 @@ def draw_theory(L, wirings, run, gradient_law, depths):
             [panel],
         )
 
-    inits = {"He": "he", "Xavier": "xavier", "torch default": "torch"}
     live.chart(
         "gradient",
         "The norm of the gradient, block by block: median and range of eight stacks",
         [
-            live.slider("depth", "blocks L", depths, L),
-            live.choice("init", "init", inits, "he"),
+            live.slider("depth", "blocks L", DEPTHS, L),
+            live.choice("init", "init", INITS, "he"),
         ],
         [
             live.Lines(
@@ -200,7 +207,6 @@ def draw_theory(L, wirings, run, gradient_law, depths):
         "more than four powers of ten; those of F(x) and of x + F(x)/√L stay level. The dots of the theory "
         "lie on every curve.",
     )
-    return inits
 
 
 def interval(name, values, spec):
@@ -208,8 +214,9 @@ def interval(name, values, spec):
     say(f"{name}_high", values.max(), spec)
 
 
-def prove_residual_can_explode(first, gradient_law, L, depths, run):
+def prove_residual_can_explode():
     """Prove claims 02-residual-can-explode, 02-small-branch-frees-the-init."""
+    first = {(init, name): run(init, name).gradient[:, 0] for init in signal.INITS for name in WIRINGS}  # (seeds,)
     interval("he_residual", first["he", "residual"] / 1e3, ".0f")
     interval("he_scaled", first["he", "scaled"], ".2f")
     interval("torch_residual", first["torch", "residual"], ".0f")
@@ -222,7 +229,7 @@ def prove_residual_can_explode(first, gradient_law, L, depths, run):
     say("gradient_law", gradient_law("he", "residual", L)[-1] / 1e3, ".0f")
     assert gradient_law("he", "residual", L)[-1] == 2 ** (L / 2)
     for init in signal.INITS:
-        for depth in depths:
+        for depth in DEPTHS:
             arrived = run(init, "scaled", depth).gradient[:, 0]
             assert 1 < arrived.min() < arrived.max() < 2
 
@@ -284,18 +291,33 @@ def draw_slope(slope):
     )
 
 
-def prove_directions_can_vanish(stretch):
+@cache
+def random_branches():
+    """One matrix for each of eight seeds, (seeds, d, d)."""
+    return signal.weights("xavier", 1, d=64, seeds=range(8))[0].numpy()
+
+
+@cache
+def stretch():
+    """The singular values of a random branch, and of blocks with it, (seeds, d)."""
+    W = random_branches()
+    maps = {"W": W, "I + W": np.eye(64) + W, "I + W/√32": np.eye(64) + W / np.sqrt(32)}
+    return {name: np.linalg.svd(matrices, compute_uv=False) for name, matrices in maps.items()}
+
+
+def prove_directions_can_vanish():
     """Prove claim 02-directions-can-vanish."""
-    say("sv_smallest", stretch["I + W"].min(axis=1).mean(), ".2f")
-    say("sv_below_1", 100 * (stretch["I + W"] < 1).mean(), ".0f")
-    say("sv_scaled_smallest", stretch["I + W/√32"].min(), ".2f")
-    below_1 = (stretch["I + W"] < 1).mean(axis=1)  # (seeds,)
+    say("sv_smallest", stretch()["I + W"].min(axis=1).mean(), ".2f")
+    say("sv_below_1", 100 * (stretch()["I + W"] < 1).mean(), ".0f")
+    say("sv_scaled_smallest", stretch()["I + W/√32"].min(), ".2f")
+    below_1 = (stretch()["I + W"] < 1).mean(axis=1)  # (seeds,)
     assert 0.3 < below_1.min() < below_1.max() < 0.5
-    assert stretch["I + W"].min(axis=1).max() < 0.2
-    assert stretch["I + W/√32"].min() > 0.7
+    assert stretch()["I + W"].min(axis=1).max() < 0.2
+    assert stretch()["I + W/√32"].min() > 0.7
 
 
-def draw_directions(d, W):
+def draw_directions():
+    W, d = random_branches(), 64
     ordered = np.arange(1, d + 1)
     sizes = np.linalg.norm(W, ord=2, axis=(1, 2))  # (seeds,), the norm of W
 
@@ -340,86 +362,93 @@ def draw_directions(d, W):
     )
 
 
-def prove_small_branch_guarantee(stretch):
+def prove_small_branch_guarantee():
     """Prove claim 02-small-branch-guarantee."""
-    bound = stretch["W"].max(axis=1) / np.sqrt(32)  # (seeds,), the norm of J
-    values = stretch["I + W/√32"]  # (seeds, d)
+    bound = stretch()["W"].max(axis=1) / np.sqrt(32)  # (seeds,), the norm of J
+    values = stretch()["I + W/√32"]  # (seeds, d)
 
     assert (bound < 1).all()
     assert (values.min(axis=1) >= 1 - bound).all()
     assert (values.max(axis=1) <= 1 + bound).all()
 
 
-def product(plain, J, L):
+def product(plain, J, depth):
     x = y = torch.ones((), dtype=torch.float64, requires_grad=True)
-    for _ in range(L):
+    for _ in range(depth):
         y = J * y if plain else st.residual(y, lambda y: J * y)
     return torch.autograd.grad(y, x)[0].item()
 
 
-def prepare_depths():
-    stacks = {  # plain or not, J at depth L
-        "plain, J = 0.9": (True, lambda L: 0.9),
-        "residual, J = 0.9": (False, lambda L: 0.9),
-        "residual, J = 0.1": (False, lambda L: 0.1),
-        "residual, J = −0.1": (False, lambda L: -0.1),
-        "residual, J = 1/L": (False, lambda L: 1 / L),
+@cache
+def products():
+    """The product of 10, 50 and 100 factors, by stack."""
+    stacks = {  # plain or not, J at a depth
+        "plain, J = 0.9": (True, lambda depth: 0.9),
+        "residual, J = 0.9": (False, lambda depth: 0.9),
+        "residual, J = 0.1": (False, lambda depth: 0.1),
+        "residual, J = −0.1": (False, lambda depth: -0.1),
+        "residual, J = 1/L": (False, lambda depth: 1 / depth),
     }
-    depths = (10, 50, 100)
-    products = {name: np.array([product(plain, J(L), L) for L in depths]) for name, (plain, J) in stacks.items()}
-    return depths, products
+    return {
+        name: np.array([product(plain, J(depth), depth) for depth in (10, 50, 100)])
+        for name, (plain, J) in stacks.items()
+    }
 
 
-def tabulate_a_product_of_l_factors(depths, products):
+def tabulate_products():
     table(
-        ["", *(f"L = {L}" for L in depths)],
-        [[name, *(f"{p:.3g}" for p in row)] for name, row in products.items()],
+        ["", "L = 10", "L = 50", "L = 100"],
+        [[name, *(f"{p:.3g}" for p in row)] for name, row in products().items()],
     )
 
 
-def prove_product_depends_on_the_branch(products):
+def prove_product_depends_on_the_branch():
     """Prove claim 02-product-depends-on-the-branch."""
-    vanishing = products["plain, J = 0.9"]
-    assert np.allclose(products["residual, J = −0.1"], vanishing, rtol=1e-12, atol=0)
-    assert vanishing[-1] < 1e-4 < 1e4 < products["residual, J = 0.1"][-1]
-    assert products["residual, J = 1/L"].max() < np.e
+    vanishing = products()["plain, J = 0.9"]
+    assert np.allclose(products()["residual, J = −0.1"], vanishing, rtol=1e-12, atol=0)
+    assert vanishing[-1] < 1e-4 < 1e4 < products()["residual, J = 0.1"][-1]
+    assert products()["residual, J = 1/L"].max() < np.e
 
 
-def draw_stream_growth(L, layers):
-    pre = {init: signal.propagate("pre", init, L).signal for init in signal.INITS}  # (seeds, L + 1)
+@cache
+def pre_ln(init):
+    """The mean square of the stream, (seeds, L + 1)."""
+    return signal.propagate("pre", init, L).signal
+
+
+def draw_stream_growth():
     live.sketch(
         "stream-growth",
         "The mean square of a Pre-LN stream, block by block",
         live.Axis("block", limits=(0, 32)),
         live.Axis("mean square", limits=(0, 100)),
-        (layers[::2], pre["he"][:, ::2]),
+        (LAYERS[::2], pre_ln("he")[:, ::2]),
         [0, 4, 8, 16, 24, 32],
         "The mean square of the stream against the block. It rises as a straight line from one to about "
         "one for each block; the eight stacks hardly differ.",
     )
-    return pre
 
 
-def prove_stream_doubles(traces, L, layers, pre):
+def prove_stream_doubles():
     """Prove claims 02-stream-doubles, 02-stream-bounded, 02-stream-linear."""
     for init in signal.INITS:
         g = signal.gain(init)
-        residual, scaled = (traces[init, name].signal for name in ("residual", "scaled"))
+        residual, scaled = (run(init, name).signal for name in ("residual", "scaled"))
         per_block = np.exp(np.log(residual[:, -1]).mean() / L)
         assert abs(per_block / (1 + g) - 1) < 0.03
         for measured, law in (
-            (scaled, (1 + g / L) ** layers),
-            (pre[init], 1 + g * layers),
+            (scaled, (1 + g / L) ** LAYERS),
+            (pre_ln(init), 1 + g * LAYERS),
         ):
             np.testing.assert_allclose(measured.mean(axis=0), law, rtol=0.05)
         if init == "he":
             assert scaled.mean(axis=0).max() < np.e
             say("residual_factor", per_block, ".2f")
-            say("pre_end", pre[init][:, -1].mean(), ".0f")
+            say("pre_end", pre_ln(init)[:, -1].mean(), ".0f")
             say("scaled_end", scaled[:, -1].mean(), ".1f")
 
 
-def draw_theory_2(pre, L, layers, traces, inits):
+def draw_streams():
     curves = {
         "residual": live.Curve("x + F(x)", **figures.LOOKS["residual"]),
         "pre": live.Curve("x + F(LN(x))", **figures.LOOKS["pre"]),
@@ -428,11 +457,11 @@ def draw_theory_2(pre, L, layers, traces, inits):
     }
 
     def frame(init):
-        g, at, few = signal.gain(init), layers[::2], layers[::4]
+        g, at, few = signal.gain(init), LAYERS[::2], LAYERS[::4]
         grown = {  # measured (seeds, L + 1), expected (L + 1,)
-            "residual": (traces[init, "residual"].signal, (1 + g) ** layers),
-            "pre": (pre[init], 1 + g * layers),
-            "scaled": (traces[init, "scaled"].signal, (1 + g / L) ** layers),
+            "residual": (run(init, "residual").signal, (1 + g) ** LAYERS),
+            "pre": (pre_ln(init), 1 + g * LAYERS),
+            "scaled": (run(init, "scaled").signal, (1 + g / L) ** LAYERS),
         }
         panels = []
         for top in (np.inf, 40):  # what leaves the right panel is not drawn
@@ -455,7 +484,7 @@ def draw_theory_2(pre, L, layers, traces, inits):
         "stream",
         "The mean square of the stream, block by block: the median of eight"
         " stacks, and a band from the smallest to the largest",
-        [live.choice("init", "init", inits, "he")],
+        [live.choice("init", "init", INITS, "he")],
         [
             live.Lines(
                 live.Axis("block", limits=(0, L)),
@@ -477,27 +506,25 @@ def draw_theory_2(pre, L, layers, traces, inits):
     )
 
 
-def prepare_written():
-    written = {  # (seeds,), mean square of x_L - x_0
-        (blocks, scaled): gpt2_init.written(blocks, scaled) for blocks in (4, 12, 24) for scaled in (False, True)
-    }
-    spans = {k: f"{w.min():.4f} to {w.max():.4f}" for k, w in written.items()}
-    return written, spans
+@cache
+def written(blocks, scaled):
+    """The mean square of what all branches write together, (seeds,)."""
+    return gpt2_init.written(blocks, scaled)
 
 
-def tabulate_why_scale_residual_weights_if_we_normalise_anyway(spans):
+def tabulate_gpt2_scale():
     table(
         ["blocks L", "unscaled", "scaled by 1/√(2L)"],
-        [[L, spans[L, False], spans[L, True]] for L in (4, 12, 24)],
+        [[n, *(report.interval(written(n, scaled), ".4f") for scaled in (False, True))] for n in (4, 12, 24)],
     )
 
 
-def prove_gpt2_scale_fixes_the_size(written):
+def prove_gpt2_scale_fixes_the_size():
     """Prove claims 02-gpt2-scale-fixes-the-size, 02-input-share."""
-    unscaled, scaled = (written[24, s].mean() / written[4, s].mean() for s in (False, True))
+    unscaled, scaled = (written(24, s).mean() / written(4, s).mean() for s in (False, True))
     say("gpt2_unscaled", unscaled, ".1f")
     say("gpt2_scaled", scaled, ".1f")
-    assert written[4, False].max() < 0.5 * written[12, False].min()
+    assert written(4, False).max() < 0.5 * written(12, False).min()
     assert abs(unscaled - 24 / 4) < 0.6
     assert abs(scaled - 1) < 0.1
 
@@ -508,8 +535,15 @@ def prove_gpt2_scale_fixes_the_size(written):
     say("input_share", 100 * share.mean(), ".1f")
 
 
-def prove_relu_branch_breaks_the_law(rectified, mean, linear):
+def drift(trace):
+    """The mean in standard deviations, (seeds, L + 1)."""
+    return trace.mean / np.sqrt(trace.signal - trace.mean**2)
+
+
+def prove_relu_branch_breaks_the_law():
     """Prove claims 02-relu-branch-breaks-the-law, 02-mean-drifts."""
+    rectified = signal.propagate("residual", "he", L, 1 / np.sqrt(L), ends_in_relu=True)
+    mean, linear = drift(rectified), drift(run("he", "scaled"))
     interval("relu", rectified.signal[:, -1], ".0f")
     interval("mean_first", mean[:, 1], ".2f")
     interval("mean_last", mean[:, -1], ".1f")
@@ -518,7 +552,7 @@ def prove_relu_branch_breaks_the_law(rectified, mean, linear):
     assert np.abs(linear).max() < 0.15 < 2 < mean[:, -1].min()
 
 
-def draw_one_stream_and_every_sublayer_writes_to_it():
+def draw_residual_stream():
     figures.show(
         diagrams.residual_stream(),
         alt="A straight line from x0 to x4 with four plus signs on it. Below it hang four boxes: attention, "
@@ -527,31 +561,42 @@ def draw_one_stream_and_every_sublayer_writes_to_it():
     )
 
 
-def prepare_whole(model, texts, without_skip):
-    whole = np.array([stories.loss(model, text) for text in texts])
-
-    def losses(place):  # (10, texts)
-        cuts = [stories.altered(model, place=place, at=[k]) for k in range(10)]
-        return np.array([[stories.loss(cut, t) for t in texts] for cut in cuts])
-
-    cut, bare = losses(stories.leave_out), losses(without_skip)
-    return whole, cut, bare
+def without_skip(x, sublayer, norm):
+    return sublayer(norm(x))
 
 
-def draw_broken(model, whole, cut, without_skip, bare):
-    names = [f"{k} {n}" for n in range(1, 6) for k in ("attention", "feed-forward")]
+SUBLAYERS = [f"{k} {n}" for n in range(1, 6) for k in ("attention", "feed-forward")]
+
+
+@cache
+def whole():
+    """The losses of the trained model, (texts,)."""
+    model, texts = trained()
+    return np.array([stories.loss(model, text) for text in texts])
+
+
+@cache
+def broken(place):
+    """Its losses with another placement at one sublayer, (10, texts)."""
+    model, texts = trained()
+    models = [stories.altered(model, place=place, at=[k]) for k in range(10)]
+    return np.array([[stories.loss(one, text) for text in texts] for one in models])
+
+
+def draw_broken():
+    model, _texts = trained()
+    cut, bare = broken(stories.leave_out), broken(without_skip)
 
     def frame(gone):
         place, losses = gone
         rows = []
         for k, loss in enumerate(losses.mean(axis=1)):
-            broken = stories.altered(model, place=place, at=[k])
-            story = stories.generate(broken, tokens=16).strip()[:20] + "…"
-            rows.append((names[k], story, loss, loss < np.log(512)))
+            story = stories.generate(stories.altered(model, place=place, at=[k]), tokens=16).strip()[:20] + "…"
+            rows.append((SUBLAYERS[k], story, loss, loss < np.log(512)))
         low, high = (live.number(v) for v in np.sort(losses.mean(axis=1))[[0, -1]])
         return (
             f"The loss is {low} to {high} nats. The whole model has"
-            f" {live.number(whole.mean())}, and guessing {live.number(np.log(512))}.",
+            f" {live.number(whole().mean())}, and guessing {live.number(np.log(512))}.",
             [rows],
         )
 
@@ -575,17 +620,18 @@ def draw_broken(model, whole, cut, without_skip, bare):
         alt="Ten bars, the loss of the model without one sublayer each, with the first words that it then "
         "says. All bars are short and have a check mark, and nearly all begin with once upon.",
     )
-    return names
 
 
-def prove_trained_leave_one_out(whole, cut, bare, model):
+def prove_trained_leave_one_out():
     """Prove claim 02-trained-leave-one-out."""
-    say("trained_whole", whole.mean(), ".2f")
+    model, _texts = trained()
+    cut, bare = broken(stories.leave_out), broken(without_skip)
+    say("trained_whole", whole().mean(), ".2f")
     say("cut_low", cut.mean(axis=1).min(), ".2f")
     say("cut_high", cut.mean(axis=1).max(), ".2f")
     say("bare_low", bare.mean(axis=1).min(), ".1f")
     say("bare_high", bare.mean(axis=1).max(), ".1f")
-    assert (cut > whole).all()
+    assert (cut > whole()).all()
     assert cut.max() < np.log(512)  # better than guessing
     stutters = stories.altered(model, place=stories.leave_out, at=[9])
     assert "upon upon upon" in stories.generate(stutters, tokens=20)
@@ -607,27 +653,27 @@ def prove_paths_sum_to_the_jacobian(small, starts, products):
         assert gap < 1e-13 * np.abs(direct).max()
 
 
-def prepare_shares():
-    shares, binomials, mean_length = {}, {}, {}
-    return shares, binomials, mean_length
-
-
-def prove_short_paths(L, shares, mean_length, binomials):
-    """Prove claim 02-short-paths."""
-    cases = {
-        "He": ("he", 1.0),
-        "torch default": ("torch", 1.0),
-        "He, divided by $\\sqrt{L}$": ("he", 1 / np.sqrt(L)),
-    }
-    for name, (init, scale) in cases.items():
+@cache
+def path_shares():
+    """By stack: the share of the mean square by path length, (L + 1, seeds), and the gain of a branch."""
+    found = {}
+    for name, init, scale in (
+        ("He", "he", 1.0),
+        ("torch default", "torch", 1.0),
+        ("He, divided by $\\sqrt{L}$", "he", 1 / np.sqrt(L)),
+    ):
         J, _ = paths.branch_jacobians(init, L, scale, d=64)
         energy = np.square(paths.sum_by_length(J)).sum(axis=(-1, -2))
-        shares[name] = energy / energy.sum(axis=0)  # (L + 1, seeds)
-        mean_length[name] = (np.arange(L + 1) @ shares[name]).mean()
+        found[name] = energy / energy.sum(axis=0), scale**2 * signal.gain(init)
+    return found
 
-        g = scale**2 * signal.gain(init)
-        binomials[name] = paths.binomial(L, g)
-        np.testing.assert_allclose(shares[name].mean(axis=1), binomials[name], atol=0.035)
+
+def prove_short_paths():
+    """Prove claim 02-short-paths."""
+    mean_length = {}
+    for name, (share, g) in path_shares().items():
+        mean_length[name] = (LAYERS @ share).mean()
+        np.testing.assert_allclose(share.mean(axis=1), paths.binomial(L, g), atol=0.035)
         assert abs(mean_length[name] - L * g / (1 + g)) < 0.5
 
     say("length_he", mean_length["He"], ".0f")
@@ -635,14 +681,14 @@ def prove_short_paths(L, shares, mean_length, binomials):
     say("length_scaled", mean_length["He, divided by $\\sqrt{L}$"], ".1f")
 
 
-def draw_two_to_the_power_l_paths(shares, layers, binomials):
+def draw_path_lengths():
     fig, ax = plt.subplots(figsize=(6.4, 3.0))
     marks = [("s", figures.GREEN), ("^", figures.ORANGE), ("o", figures.PINK)]
-    for (name, share), (mark, color) in zip(shares.items(), marks, strict=True):
+    for (name, (share, g)), (mark, color) in zip(path_shares().items(), marks, strict=True):
         mean = share.mean(axis=1)
         spread = np.stack([mean - share.min(axis=1), share.max(axis=1) - mean])
         ax.errorbar(
-            layers,
+            LAYERS,
             mean,
             spread,
             fmt=mark,
@@ -651,7 +697,7 @@ def draw_two_to_the_power_l_paths(shares, layers, binomials):
             linewidth=1,
             label=name,
         )
-        ax.plot(layers, binomials[name], **figures.LOOKS["theory"])
+        ax.plot(LAYERS, paths.binomial(L, g), **figures.LOOKS["theory"])
     ax.lines[-1].set_label("binomial")
     ax.set(xlabel="branches on the path", ylabel="share of the mean square")
     ax.legend()
@@ -663,47 +709,43 @@ def draw_two_to_the_power_l_paths(shares, layers, binomials):
     )
 
 
-def span(values):
-    return f"{values.min():.2f} to {values.max():.2f}"
+@cache
+def lesions(stack, depth):
+    """The loss of a whole stack, (seeds,), and without each block, (depth, seeds)."""
+    return degradation.leave_one_out(stack, "he", depth)
 
 
-def tabulate_leave_one_block_out():
-    lesions = {
-        (stack, depth): degradation.leave_one_out(stack, "he", depth)
-        for stack, depth in (("plain", 20), ("residual", 20), ("residual", 10))
-    }  # whole (seeds,), without each block (depth, seeds)
-
-    table(
-        ["stack", "whole", "without the median block", "without the worst"],
-        [
-            [f"{stack}, {depth} blocks"] + [span(v) for v in (whole, np.median(cut, axis=0), cut.max(axis=0))]
-            for (stack, depth), (whole, cut) in lesions.items()
-        ],
-    )
-    return lesions
+def tabulate_lesions():
+    rows = []
+    for stack, depth in (("plain", 20), ("residual", 20), ("residual", 10)):
+        entire, lesioned = lesions(stack, depth)
+        columns = (entire, np.median(lesioned, axis=0), lesioned.max(axis=0))
+        rows.append([f"{stack}, {depth} blocks", *map(report.interval, columns)])
+    table(["stack", "whole", "without the median block", "without the worst"], rows)
 
 
-def prove_leave_one_out(lesions):
+def prove_leave_one_out():
     """Prove claim 02-leave-one-out."""
-    entire, lesioned = lesions["plain", 20]
+    entire, lesioned = lesions("plain", 20)
     assert entire.max() < 0.6
     assert np.median(lesioned, axis=0).min() > 1
     assert (lesioned > 1).mean() > 0.7
-    entire, lesioned = lesions["residual", 20]
+    entire, lesioned = lesions("residual", 20)
     assert lesioned.max() < 1
     assert np.median(lesioned, axis=0).max() < 0.6
-    assert np.median(lesioned, axis=0).mean() < np.median(lesions["residual", 10][1], axis=0).mean()
+    assert np.median(lesioned, axis=0).mean() < np.median(lesions("residual", 10)[1], axis=0).mean()
     say("lesion_whole", entire.mean(), ".2f", noise=1e-3)
     say("lesion_cut", np.median(lesioned, axis=0).mean(), ".2f", noise=1e-3)
 
 
-def prove_lens_repeats_first(would_say, texts, whole):
+def prove_lens_repeats_first():
     """Prove claims 02-lens-repeats-first, 02-lens-comes-late."""
+    _model, texts = trained()
     lens = [would_say(text) for text in texts]
     early = np.array(  # loss, (texts, 6)
         [-np.log(p[:, np.arange(len(t) - 1), t[1:]]).mean(axis=-1) for p, t in zip(lens, texts, strict=True)]
     )
-    np.testing.assert_allclose(early[:, -1], whole, rtol=1e-12)
+    np.testing.assert_allclose(early[:, -1], whole(), rtol=1e-12)
     say("lens_0", early[:, 0].mean(), ".0f")
     say("lens_1", early[:, 1].mean(), ".0f")
     say("lens_3", early[:, 3].mean(), ".1f")
@@ -717,9 +759,14 @@ def prove_lens_repeats_first(would_say, texts, whole):
     assert (np.diff(agree[:, 1:]) > 0).all()
 
 
-def prove_logits_add_up(texts, shares, model):
-    """Prove claim 02-logits-add-up."""
-    wrote = []  # (texts, 11): share of the logit that wins, mean over the tokens
+@cache
+def contributions(shares):
+    """Shares of the logit that wins, mean over the tokens, (texts, 11); and of the logits of Lily and She, (11,).
+
+    The shares add up to the logits (claim 02-logits-add-up).
+    """
+    model, texts = trained()
+    wrote = []
     for text in texts:
         parts = shares(text)  # (11, T, 512)
         scores = stories.logits(model, stories.stream(model, text)[-1])
@@ -730,12 +777,19 @@ def prove_logits_add_up(texts, shares, model):
         wrote.append(mean / mean.sum())
         if text is texts[0]:
             lily, she = (above[:, at, winner[0, at, 0]] for at in (13, 15))
-    wrote = np.array(wrote)
-    return wrote, lily, she
+    return np.array(wrote), lily, she
 
 
-def prove_share_is_not_need(wrote, cut, lily, she, model, texts):
+def prove_logits_add_up(shares):
+    """Prove claim 02-logits-add-up."""
+    contributions(shares)
+
+
+def prove_share_is_not_need(shares):
     """Prove claim 02-share-is-not-need."""
+    model, texts = trained()
+    cut = broken(stories.leave_out)
+    wrote, lily, she = contributions(shares)
     say("first_writes", 100 * wrote[:, 2].mean(), ".0f")
     say("last_writes", 100 * wrote[:, 10].mean(), ".0f")
     assert wrote[:, 10].min() > 2 * wrote[:, 2].max()
@@ -748,7 +802,8 @@ def prove_share_is_not_need(wrote, cut, lily, she, model, texts):
     assert sorted(np.argsort(she)[-3:]) == [1, 5, 9]  # attention 1, 3 and 5
 
 
-def draw_who_wrote_which_word(lily, she, names):
+def draw_who_wrote_which_word(shares):
+    _wrote, lily, she = contributions(shares)
     fig, ax = plt.subplots(figsize=(4.6, 3.6))
     rows = np.arange(11)
     for values, label, shift, color, hatch in (
@@ -766,7 +821,7 @@ def draw_who_wrote_which_word(lily, she, names):
         )
     ax.axvline(0, color=figures.BLACK, linewidth=0.8)
     ax.set(xlabel="share in the logit")
-    ax.set_yticks(rows, ["embedding", *names])
+    ax.set_yticks(rows, ["embedding", *SUBLAYERS])
     ax.invert_yaxis()
     ax.legend(loc="upper right")
     figures.show(
@@ -777,18 +832,26 @@ def draw_who_wrote_which_word(lily, she, names):
     )
 
 
-def draw_forgotten(runs):
-    steps = runs["plain", "torch"].shape[1]
-    ends = np.arange(20, steps + 1, 10)  # each the mean of the last 20 steps
+STEPS = 250
+
+
+@cache
+def train(stack, init):
+    """The losses of 20 blocks, (seeds, steps)."""
+    return degradation.train(stack, init, 20, STEPS)
+
+
+def draw_forgotten():
+    ends = np.arange(20, STEPS + 1, 10)  # each the mean of the last 20 steps
 
     def frame(init):
         panel = {"zero": (ends[[0, -1]], np.ones(2))}
         last = {}
         for stack in ("plain", "residual"):
-            run = runs[stack, init]
-            smooth = [run[:, end - 20 : end].mean(axis=1) for end in ends]
+            losses = train(stack, init)
+            smooth = [losses[:, end - 20 : end].mean(axis=1) for end in ends]
             panel[stack] = (ends, np.stack(smooth, axis=1))
-            last[stack] = f"{run[:, -50:].mean():.1f}"
+            last[stack] = f"{losses[:, -50:].mean():.1f}"
         return (
             f"The loss of the last 50 steps: {last['plain']} forgotten, {last['residual']} as meant.",
             [panel],
@@ -815,15 +878,14 @@ def draw_forgotten(runs):
         "with forgotten residual connections stay about the thin line of always answering zero, all seeds "
         "alike. Those with residual connections start above the line and fall well below it.",
     )
-    return steps
 
 
-def prove_forgotten_sticks(runs, steps):
+def prove_forgotten_sticks():
     """Prove claim 02-forgotten-sticks."""
-    forgotten = runs["plain", "torch"]
-    final = {stack: runs[stack, "torch"][:, -50:].mean(axis=1) for stack in ("plain", "residual")}
+    forgotten = train("plain", "torch")
+    final = {stack: train(stack, "torch")[:, -50:].mean(axis=1) for stack in ("plain", "residual")}
     source = torch.Generator().manual_seed(0)  # the examples of the runs
-    targets = torch.stack([degradation.batch(source)[1] for _ in range(steps)])
+    targets = torch.stack([degradation.batch(source)[1] for _ in range(STEPS)])
     zero = targets.square().mean(dim=(1, 2)).numpy()  # (steps,)
 
     say("stuck", final["plain"].mean(), ".2f", noise=1e-4)
