@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import pytest
 from helpers import small_book
@@ -69,6 +70,7 @@ def test_what_a_cell_said_is_its_text(outputs, said, warns):
         "said": said,
         "warns": warns,
         "drawn": False,
+        "call": "",
     }
 
 
@@ -78,7 +80,7 @@ def test_the_hidden_cells_below_run_with_a_cell():
     check = code("check", "assert x == 3", tags=["checked"])
     plot = code("plot", "figures.show(x)", shows("an alternative text"), tags=["hide-input"])
     found = tries(x, check, plot, table, code("more", "z = 4"), {**table, "id": "late"})
-    assert found["x"] == {"then": ["table"], "said": "3", "warns": False, "drawn": False}
+    assert found["x"] == {"then": ["table"], "said": "3", "warns": False, "drawn": False, "call": ""}
     assert tries(x, HEADING, table)["x"]["then"] == []
 
 
@@ -116,6 +118,22 @@ def test_every_chapter_has_its_buttons_and_their_file():
             stored = checkout.PAGES / try_it.FOLDER / f"{path.stem}.json"
             assert json.loads(stored.read_text("utf-8")) == expected
     assert with_buttons > 15
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_cell_that_prints_nothing_has_a_call_that_does(path, monkeypatch):
+    """Without PyTorch and Matplotlib, as in a page."""
+    for library in ("torch", "matplotlib"):
+        monkeypatch.setitem(sys.modules, library, None)
+    found = try_it.page(json.loads(path.read_text("utf-8"))["cells"], checkout.ROOT)
+    session, codes = Cells(json.dumps(found["cells"])), {name: text for name, text, *_ in found["cells"]}
+    for name, one in found["tries"].items():
+        assert bool(one["call"]) != bool(one["said"]), name
+        if one["call"]:
+            sent = []
+            changed = json.dumps({name: f"{codes[name]}\n\n{one['call']}"})
+            assert json.loads(session.run(name, changed, "[]", sent.append))["error"] == "", name
+            assert "".join(sent).strip(), name
 
 
 CHAPTER = """\

@@ -7,6 +7,7 @@ statements that need another library, also those of the functions of the chapter
 cell so: every run below it waits for it.
 
 A run goes on through the hidden cells with a button that follow, such as the table that shows what the cell computed.
+A cell that then prints nothing needs a call that does, as the entry `try-it` of its metadata: the editor adds it.
 
 For each page the build writes `_static/try/<page>.json` with the code of the cells and the outputs to compare with; it
 loads at the first click, as all of Python does (`_static/try-it.js`).
@@ -66,6 +67,7 @@ def page(cells, root):
                 "said": "\n".join(filter(None, (text for text, _ in said))),
                 "warns": any(warns for _, warns in said),
                 "drawn": any(draws(later) for later, _ in code[k:]),
+                "call": cell["metadata"].get(TAG, ""),
             }
     run = [cell for cell, _ in code if {TAG, FIRST} & set(tags(cell))]
     behind = ChapterCode(cells, root)
