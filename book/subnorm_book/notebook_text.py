@@ -66,6 +66,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 
 import pybtex.database
 from docutils import nodes
@@ -418,16 +419,17 @@ def glossary_terms(page):
     return re.findall(r"^(\S.*)$", body, flags=re.MULTILINE)
 
 
-def bibliography(paths):
-    """Maps the address of each entry to its `Citation`."""
+@cache  # of the text: every notebook asks, and parsing takes longer than reading one
+def bibliography(*texts):
+    """Maps the address of each entry to its `Citation`, read-only."""
     found = {}
-    for path in paths:
-        for key, entry in pybtex.database.parse_string(path.read_text("utf-8"), "bibtex").entries.items():
+    for text in texts:
+        for key, entry in pybtex.database.parse_string(text, "bibtex").entries.items():
             names = [" ".join(map(str, p.rich_prelast_names + p.rich_last_names)) for p in entry.persons["author"]]
             authors = " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
             address = entry.fields.get("url") or f"https://doi.org/{entry.fields.get('doi', key)}"
             found[address] = Citation(key, authors, entry.fields["year"])
-    return found
+    return MappingProxyType(found)
 
 
 # Sphinx
@@ -489,7 +491,7 @@ def reader_of(root, papers=("book/references.bib",), opened=lambda path: None):
         return values.said(json.loads(found[0].read_text("utf-8"))) if found else {}
 
     terms = glossary_terms(glossary.read_text("utf-8")) if glossary.is_file() else []
-    return Reader(numbers, bibliography(papers), terms)
+    return Reader(numbers, bibliography(*(path.read_text("utf-8") for path in papers)), terms)
 
 
 def read_file(path):
