@@ -167,13 +167,13 @@ def test_a_warning_names_page_and_line(book):
 NUMBER = re.compile(r"(?<![\w.])[-−]?\d+(?:,\d{3})*(?:\.\d+)?")
 
 
-def book_checks():
-    for path in chapters():
-        cells = notebook_text.read_file(path)["cells"]
-        for cell in cells:
-            if cell["cell_type"] == "markdown":
-                for check in quick_check_texts.found_in("".join(cell["source"])):
-                    yield pytest.param(check, id=f"{path.name.partition('-')[0]}-{check.name}")
+BOOK = [
+    pytest.param(check, id=f"{path.name.partition('-')[0]}-{check.name}")
+    for path in chapters()
+    for cell in notebook_text.read_file(path)["cells"]
+    if cell["cell_type"] == "markdown"
+    for check in quick_check_texts.found_in("".join(cell["source"]))
+]
 
 
 def states(said, values):
@@ -193,7 +193,7 @@ def faults(check):
             yield f"{check.value} is {values}, and the {'right' if right else 'wrong'} option says {said!r}"
 
 
-@pytest.mark.parametrize("check", [check for check in book_checks() if check.values[0].value])
+@pytest.mark.parametrize("check", [check for check in BOOK if check.values[0].value])
 def test_the_right_number_is_right_and_no_wrong_one_is(check):
     assert list(faults(check)) == []
 
@@ -222,11 +222,11 @@ def test_a_planted_number_is_found(was, now):
 
 @pytest.mark.parametrize("number", range(1, 7))
 def test_each_chapter_asks_for_a_number(number):
-    names = [check.id for check in book_checks() if check.values[0].value]
+    names = [check.id for check in BOOK if check.values[0].value]
     assert any(name.startswith(f"0{number}-") for name in names)
 
 
 def test_the_right_option_stands_in_every_place():
     """Always choosing the same option gets fewer than half right."""
-    places = Counter([right for right, _ in check.values[0].options].index(True) for check in book_checks())
+    places = Counter([right for right, _ in check.values[0].options].index(True) for check in BOOK)
     assert max(places.values()) < places.total() / 2

@@ -59,9 +59,18 @@ def tree_of(text):
 
 
 def parsed(cells, code):
-    return [tree_of(code.expanded(source(cell))) for cell in cells if cell["cell_type"] == "code"]
+    return tuple(tree_of(code.expanded(source(cell))) for cell in cells if cell["cell_type"] == "code")
 
 
+@cache
+def of_notebook(root, *sources):
+    """Of a notebook with these cells of code: what is behind them, and their trees."""
+    cells = [{"cell_type": "code", "source": text} for text in sources]
+    code = ChapterCode(cells, root)
+    return code, parsed(cells, code)
+
+
+@cache
 def numbers_in(node):
     """Every number that an expression writes out, and the values of arithmetic on such numbers: (40, 120), 2**15."""
     found = set()
@@ -147,10 +156,10 @@ def assigned(trees):
 
 def numbers_of(section, notebook):
     """The numbers that the code of a section uses; those of the notebook if the section has no code."""
-    code = ChapterCode(notebook, checkout.ROOT)
-    whole, own = parsed(notebook, code), parsed(section, code)
-    own = own or whole
-    modules, names, found = imported(tuple(whole)), assigned(tuple(whole)), set()
+    sources = ("".join(cell["source"]) for cell in notebook if cell["cell_type"] == "code")
+    code, whole = of_notebook(checkout.ROOT, *sources)
+    own = parsed(section, code) or whole
+    modules, names, found = imported(whole), assigned(whole), set()
     found |= set().union(*(numbers for name, numbers in names.items() if name.isupper()))
     for tree in own:
         found |= numbers_in(tree)
@@ -189,10 +198,11 @@ def claimed():
     found = {}
     for path in notebooks():
         cells = json.loads(path.read_text("utf-8"))["cells"]
-        for cell in cells:
-            for tag in cell["metadata"].get("tags", []):
-                if tag.startswith("claim:") and cell["cell_type"] == "code":
-                    found.setdefault(tag.removeprefix("claim:"), set()).update(numbers_of([cell], cells))
+        for cell in (cell for cell in cells if cell["cell_type"] == "code"):
+            claims = [tag for tag in cell["metadata"].get("tags", []) if tag.startswith("claim:")]
+            numbers = numbers_of([cell], cells) if claims else set()
+            for claim in claims:
+                found.setdefault(claim.removeprefix("claim:"), set()).update(numbers)
     return found
 
 
