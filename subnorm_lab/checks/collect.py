@@ -264,21 +264,30 @@ def collect(answer: Callable[..., Any], cases: Sequence[Case], way: str = "funct
         cases: the calls to make.
         way: how to call it, one of `WAYS`.
     """
-    outcomes = [run(answer, case, way, tensors=False) for case in cases]
-    if "torch" in sys.modules and misfits(outcomes):
-        with_tensors = [run(answer, case, way, tensors=True) for case in cases]
-        if (errors(with_tensors), misfits(with_tensors)) < (errors(outcomes), misfits(outcomes)):
-            return with_tensors
-    return outcomes
+    return choose(attempts(answer, cases, way), cases)
 
 
-def errors(outcomes: Sequence[Outcome]) -> int:
-    return sum(bool(outcome.error) for outcome in outcomes)
+def attempts(answer: Callable[..., Any], cases: Sequence[Case], way: str = "function") -> list[list[Outcome]]:
+    """The outcomes of all cases with arrays; if any is an error, and PyTorch is loaded, also those with tensors."""
+    found = [[run(answer, case, way, tensors=False) for case in cases]]
+    if "torch" in sys.modules and any(outcome.error for outcome in found[0]):
+        found.append([run(answer, case, way, tensors=True) for case in cases])
+    return found
 
 
-def misfits(outcomes: Sequence[Outcome]) -> int:
-    """How many errors may come from an array in place of a tensor. (A task may also ask for such an error.)"""
-    return sum(outcome.error in ("TypeError", "AttributeError") for outcome in outcomes)
+def choose(found: Sequence[list[Outcome]], cases: Sequence[Case]) -> list[Outcome]:
+    """Of some `attempts`, the one with the fewest errors that no task asks for; of equal ones, the better message.
+
+    That is the one with fewer errors that may come from an array in place of a tensor (or the reverse), or else the one
+    that got further in the answer's code.
+    """
+
+    def faults(outcomes: Sequence[Outcome]) -> tuple[int, int, int]:
+        errors = [out for out, case in zip(outcomes, cases, strict=True) if out.error and not case.raises]
+        misfits = sum(out.error in ("TypeError", "AttributeError") for out in errors)
+        return len(errors), misfits, -sum(out.line for out in errors)
+
+    return min(found, key=faults)
 
 
 def run(answer: Callable[..., Any], case: Case, way: str, tensors: bool) -> Outcome:
@@ -291,18 +300,35 @@ def run(answer: Callable[..., Any], case: Case, way: str, tensors: bool) -> Outc
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an overflow shows in the value
             outcome.value = plain(WAYS[way](answer, *given))
-    except (Exception, SystemExit) as error:
-        outcome.error, outcome.message = type(error).__name__, str(error).strip()[:300]
-        outcome.line = own_line(error, answer)
-        outcome.kinds = [kind.__name__ for kind in type(error).__mro__[1:-1]][:10]
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        outcome.error, *outcome.kinds = [name_of(kind) for kind in type.mro(type(error))[:-1]][:11]
+        outcome.message, outcome.line = message_of(error), own_line(error, answer)
         if isinstance(error, UnsupportedResult):
             outcome.error, outcome.about = "TypeError", error.key
         elif isinstance(error, ModuleNotFoundError):
             outcome.about = missing_module(error)
-    outcome.changed = not untouched(before, given)
+    try:
+        outcome.changed = not untouched(before, given)
+    except Exception:  # an array has another dtype now, or a list more entries
+        outcome.changed = True
     outcome.calls = [arg.calls for arg in args if isinstance(arg, Sublayer)]
     outcome.calls += [arg.runs for arg in args if isinstance(arg, Device)]
     return outcome
+
+
+def name_of(kind: type) -> str:
+    """The name of a class, whatever its metaclass says."""
+    return str(type.__dict__["__name__"].__get__(kind))
+
+
+def message_of(error: BaseException) -> str:
+    """The beginning of an error's message, as text that can be printed; empty if the error fails to give one."""
+    try:
+        return str(error).strip()[:300].encode(errors="replace").decode()
+    except Exception:
+        return ""
 
 
 def missing_module(error: BaseException) -> str:

@@ -272,3 +272,87 @@ def test_a_module_factory_gives_a_module():
         assert collect(answer, [Case("one", args)], "module")[0].about == about
     found = collect(lambda d, eps: torch.nn.Identity(), [Case("one", (*args[:4], 2 * args[4]))], "module")[0].value
     np.testing.assert_array_equal(found["dx"], 2 * args[4])
+
+
+def fails_on_arrays(x, raises):
+    if not hasattr(x, "unsqueeze"):
+        raise raises
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    "raises", [ValueError, RuntimeError, NotImplementedError, IndexError, AssertionError, TypeError]
+)
+def test_tensors_are_tried_whatever_arrays_raise(raises):
+    pytest.importorskip("torch")
+    assert outcome(lambda x: fails_on_arrays(x, raises), np.ones(2)).value.tolist() == [2, 2]
+
+
+def test_an_error_that_the_task_asks_for_is_no_reason_for_tensors():
+    """This answer with arrays is right; with tensors it would not raise."""
+    pytest.importorskip("torch")
+
+    def answer(x):
+        if isinstance(x, np.ndarray) and x.shape[-1] == 3:
+            raise ValueError("three")
+        return x
+
+    cases = [Case("two", (np.ones(2),)), Case("three", (np.ones(3),), raises="ValueError")]
+    assert [found.error for found in collect(answer, cases)] == ["", "ValueError"]
+
+
+@pytest.mark.parametrize(
+    ("array", "tensor", "says"),
+    [
+        (TypeError("an array"), ValueError("a tensor"), "a tensor"),
+        (ValueError("an array"), TypeError("a tensor"), "an array"),
+        (TypeError("an array"), TypeError("a tensor"), "an array"),
+    ],
+)
+def test_of_two_errors_the_one_that_is_about_the_answer_is_told(array, tensor, says):
+    pytest.importorskip("torch")
+
+    def answer(x):
+        raise tensor if hasattr(x, "unsqueeze") else array
+
+    assert outcome(answer, np.ones(2)).message == says
+
+
+def test_of_two_alike_errors_the_one_further_down_is_told():
+    pytest.importorskip("torch")
+
+    def answer(x):
+        x = x.mean(-1, keepdim=True)
+        return x + "a typo"
+
+    assert "'str'" in outcome(answer, np.ones(2)).message
+
+
+@pytest.mark.parametrize("kind", [GeneratorExit, SystemExit, type("Own", (BaseException,), {})])
+def test_only_the_keyboard_interrupts_a_check(kind):
+    def answer(x):
+        raise kind
+
+    assert outcome(answer, 1).error == kind.__name__
+    with pytest.raises(KeyboardInterrupt):
+        outcome(lambda x: (_ for _ in ()).throw(KeyboardInterrupt), 1)
+
+
+def test_an_error_without_a_message_has_a_name():
+    class Odd(ValueError):
+        def __str__(self):
+            raise self
+
+    def answer(x):
+        raise Odd
+
+    found = outcome(answer, 1)
+    assert (found.error, found.message, found.kinds[0]) == ("Odd", "", "ValueError")
+    assert outcome(lambda x: (_ for _ in ()).throw(ValueError("\ud800")), 1).message == "?"
+
+
+def test_an_array_that_cannot_be_compared_any_more_was_changed():
+    def answer(x):
+        x.dtype = "S8"
+
+    assert outcome(answer, np.ones(2)).changed
