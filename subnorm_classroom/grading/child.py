@@ -5,27 +5,25 @@ makes no verdict and cannot reach the right answers. A student's code controls t
 may forge every line, but a forged line is only another answer to compare.
 """
 
-import __future__
-
 import ast
-import contextlib
-import functools
 import gc
 import importlib.abc
-import inspect
 import json
-import operator
 import os
+import re
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from subnorm_classroom.grading.calls import refuse_calls
+from subnorm_classroom.grading.shell import Shell, make_shell
 from subnorm_classroom.grading.wire import NOT_HERE, PACKAGES, pack_outcome, unpack_case
-from subnorm_lab.checks.collect import collect, missing_module
+from subnorm_lab.checks.collect import Case, attempts, message_of, missing_module, name_of
 
 Say = Callable[..., None]
+MOST_CHECKS = 20  # calls of one check that are answered
+EMPTY_LINES = 1000  # that input() reads before the end of the file
 
 
 def main() -> None:
@@ -33,37 +31,82 @@ def main() -> None:
     say = take_streams()
     limit_myself(job["limits"])
     refuse_calls()
-    say(at="start")
+    gc.disable()  # imports leave no garbage; looking for it takes a sixth of PyTorch's time, now and later
+    shell = make_shell()
     if job["torch"]:
-        gc.disable()  # the import leaves no garbage; looking for it takes a sixth of the time, now and later
         import torch
 
-        gc.freeze()
-        gc.enable()
         torch.set_num_threads(1)
-    questions = [(name, way, [unpack_case(case) for case in cases]) for name, way, cases in job["questions"]]
-    hide_package()
-    space = fresh_main()
+    gc.freeze()
+    gc.enable()
+    asking = Asking(say, {name: (way, list(map(unpack_case, cases))) for name, way, cases in job["questions"]})
+    hide_package(asking)
     for number, tags, source in job["cells"]:
-        say(at="cell", cell=number)
-        run_cell(number, source, "setup" in tags, space, say)
-    for name, way, cases in questions:
-        say(at="question", question=name)
-        answer = space.get(name)
-        if callable(answer):
-            say(answer=name, outcomes=[pack_outcome(outcome) for outcome in collect(answer, cases, way)])
-        else:
-            say(none=name, found=name in space)
+        asking.go_on_with(number)
+        run_cell(shell, number, source, "setup" in tags, say)
+    for name in asking.questions:
+        asking.end(name, shell.user_ns)
     say(at="end")
     os._exit(0)  # do not wait for the student's threads and exit handlers
 
 
+class Asking:
+    """Calls the answers of a notebook on the cases: at their checks, and when all cells have run.
+
+    An answer counts as it is at its check: a later cell may give its name, or that of a helper, to something else.
+
+    Args:
+        say: sends a message.
+        questions: {name of the function: (way to call it, cases)}.
+    """
+
+    def __init__(self, say: Say, questions: Mapping[str, tuple[str, list[Case]]]) -> None:
+        self.say, self.questions = say, questions
+        self.left = dict.fromkeys(questions, MOST_CHECKS)
+        self.cell: int | None = None  # that is running; None while an answer is
+
+    def go_on_with(self, cell: int) -> None:
+        """Say that a cell runs."""
+        self.cell = cell
+        self.say(at="cell", cell=cell)
+
+    def check(self, name: str, answer: Any) -> None:
+        """Send the outcomes of an answer that a cell gives to its check."""
+        if not callable(answer) or self.cell is None or not self.left.get(name):
+            return
+        self.left[name] -= 1
+        cell, self.cell = self.cell, None
+        try:
+            self.say(at="question", question=name)
+            self.say(checked=name, attempts=self.attempts(name, answer))
+        finally:
+            self.go_on_with(cell)
+
+    def end(self, name: str, names: Mapping[str, Any]) -> None:
+        """Send the outcomes of the answer that a notebook has at its end."""
+        self.cell = None
+        self.say(at="question", question=name)
+        if callable(answer := names.get(name)):
+            self.say(answer=name, attempts=self.attempts(name, answer))
+        else:
+            self.say(none=name, found=name in names)
+
+    def attempts(self, name: str, answer: Callable[..., Any]) -> list[list[Any]]:
+        way, cases = self.questions[name]
+        return [[pack_outcome(outcome) for outcome in found] for found in attempts(answer, cases, way)]
+
+
 def take_streams() -> Say:
-    """Discard everything printed, and return a function that sends one JSON object."""
+    """Discard everything printed, read empty lines, and return a function that sends one JSON object."""
     out = os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
+    for stream in (1, 2):
         os.dup2(nowhere, stream)
+    lines, keyboard = os.pipe()
+    os.write(keyboard, b"\n" * EMPTY_LINES)
+    os.close(keyboard)
+    os.dup2(lines, 0)
+    os.close(lines)
 
     def say(**message: Any) -> None:
         data = (json.dumps(message) + "\n").encode()
@@ -90,13 +133,22 @@ def limit_myself(limits: dict[str, int]) -> None:
                 continue
 
 
-class Stub(types.ModuleType):
-    """`subnorm_lab.checks` during grading: calls to it do nothing."""
+class Checks(types.ModuleType):
+    """`subnorm_lab.checks` during grading: a check prints nothing, and its result looks like that of a right answer."""
+
+    def __init__(self, asking: Asking) -> None:
+        super().__init__("subnorm_lab.checks")
+        self.__asking = asking
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return lambda *args, **kwargs: True
+
+        def check(answer: Any = None, *args: Any, **kwargs: Any) -> types.SimpleNamespace:
+            self.__asking.check(name, answer)
+            return types.SimpleNamespace(exercise=name, tag="right", seen="", hint="", case=None, mark="✓")
+
+        return check
 
 
 class MissingPackageFinder(importlib.abc.MetaPathFinder):
@@ -110,7 +162,7 @@ class MissingPackageFinder(importlib.abc.MetaPathFinder):
             raise error
 
 
-def hide_package() -> None:
+def hide_package(asking: Asking) -> None:
     """Replace the package by a stub, except the stand-ins of `collect`, which some sheets use.
 
     The sandbox does not contain the package's files anyway; this gives a clear message.
@@ -118,8 +170,8 @@ def hide_package() -> None:
     stand_ins = sys.modules["subnorm_lab.checks.collect"]
     for name in [name for name in sys.modules if name.split(".")[0] in PACKAGES]:
         del sys.modules[name]
-    sys.path[:] = [path for path in sys.path if path != str(ROOT)]
-    package, lab, checks = types.ModuleType("subnorm"), types.ModuleType("subnorm_lab"), Stub("subnorm_lab.checks")
+    sys.path[:] = ["", *(path for path in sys.path if path != str(ROOT))]  # "": as in Jupyter, a file of the notebook
+    package, lab, checks = types.ModuleType("subnorm"), types.ModuleType("subnorm_lab"), Checks(asking)
     package.__path__, lab.__path__, checks.__path__ = [], [], []
     lab.checks = checks  # type: ignore[attr-defined]
     sys.modules.update({"subnorm": package, "subnorm_lab": lab})
@@ -127,126 +179,43 @@ def hide_package() -> None:
     sys.meta_path.insert(0, MissingPackageFinder())
 
 
-def fresh_main() -> dict[str, Any]:
-    """A namespace for the notebook, with the names that IPython adds."""
-    module = types.ModuleType("__main__")
-    shell = Shell(module.__dict__)
-    known = {"display": lambda *args, **kwargs: None, "get_ipython": lambda: shell}
-    module.__dict__.update(known)
-    sys.modules["__main__"] = module
-    getter = types.ModuleType("IPython.core.getipython")  # for "from IPython import get_ipython"
-    getter.get_ipython = known["get_ipython"]  # type: ignore[attr-defined]
-    sys.modules[getter.__name__] = getter
-    return module.__dict__
+#: What Python cannot read before some version: the line of the error begins so.
+NEWER_SYNTAX = {
+    (3, 12): r"""(?:type\s+\w+\s*(?:\[.*\]\s*)?=|(?:async\s+)?def\s+\w+\[|class\s+\w+\[)
+        |.*\b(?:[fF][rR]?|[rR][fF])(['"])(?:(?!\1).)*\{[^{}]*?(?:\1|\\).*?\}""",
+    (3, 14): r"except\s+[\w.]+\s*,|(?:.*[=(,[{:]\s*)?(?:[tT][rR]?|[rR][tT])['\"]",
+}
 
 
-class MagicResult(float):
-    """The result of a magic, such as %timeit -o: one second, as are all its attributes."""
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> "MagicResult":
-        return super().__new__(cls, 1.0)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self
-
-
-class Shell:
-    """The result of `get_ipython()`: timing magics run their code once, and the others do nothing."""
-
-    TIMED = ("time", "timeit", "capture")
-
-    def __init__(self, space: dict[str, Any]) -> None:
-        self.space = space
-
-    def __getattr__(self, name: str) -> Any:
-        return MagicResult().__getattr__(name)
-
-    def run_line_magic(self, name: str, line: str, *args: Any) -> Any:
-        if name == "time":
-            run_source(line, "a magic", self.space)
-        return MagicResult()
-
-    def run_cell_magic(self, name: str, line: str, cell: str) -> Any:
-        if name in self.TIMED:
-            if name == "capture" and line.isidentifier():
-                self.space[line] = MagicResult()
-            run_source(cell, "a magic", self.space)
-        return MagicResult()
-
-    def getoutput(self, command: str, *args: Any, **kwargs: Any) -> list[str]:
-        return []  # no program runs
-
-
-#: __future__ features stay on for later cells, as in a notebook
-FUTURE = {"flags": ast.PyCF_ALLOW_TOP_LEVEL_AWAIT}
-EVERY_FEATURE = functools.reduce(
-    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
-)
-
-
-def run_cell(number: int, source: str, piecewise: bool, space: dict[str, Any], say: Say) -> None:
+def run_cell(shell: Shell, number: int, source: str, piecewise: bool, say: Say) -> None:
     """Run one cell and send its errors. In a setup cell, the other statements run even if one fails."""
 
     def tell(error: BaseException) -> None:
-        say(cell_error=number, error=type(error).__name__, message=str(error)[:300], module=missing_module(error))
+        newer = newer_syntax(error) if isinstance(error, SyntaxError) else ""
+        about = {"message": message_of(error), "module": missing_module(error), "newer": newer}
+        say(cell_error=number, error=name_of(type(error))[:100], **about)
 
-    try:
-        tree = parse(source, f"cell {number}")
-    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+    if error := shell.run(source):
         tell(error)
-        return
-    parts: Sequence[list[ast.stmt]] = [[part] for part in tree.body] if piecewise else [tree.body]
-    for part in parts:
-        try:
-            run_part(part, f"cell {number}", space)
-        except BaseException as error:
-            tell(error)
+        for statement in statements(shell.transform_cell(source)) if piecewise else []:
+            if error := shell.run(statement, keep=False):
+                tell(error)
 
 
-def run_source(source: str, name: str, space: dict[str, Any]) -> None:
-    run_part(parse(source, name).body, name, space)
-
-
-def run_part(part: list[ast.stmt], name: str, space: dict[str, Any]) -> None:
-    """Run some statements of a cell, including top-level await."""
-    code = compile(ast.Module(part, []), name, "exec", FUTURE["flags"], dont_inherit=True)
-    FUTURE["flags"] |= code.co_flags & EVERY_FEATURE
-    result = eval(code, space)
-    if code.co_flags & inspect.CO_COROUTINE:
-        import asyncio  # slow to import, and few cells need it
-
-        asyncio.run(result)
-
-
-def parse(source: str, name: str) -> ast.Module:
-    """Parse a cell; IPython syntax becomes calls of `get_ipython()`, as in IPython itself."""
+def statements(source: str) -> list[str]:
+    """The statements of a cell; none if it cannot be read."""
     try:
-        return ast.parse(source, name)
-    except SyntaxError:
-        return ast.parse(transformed(source), name)
+        return [ast.get_source_segment(source, one) or "" for one in ast.parse(source).body]
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return []
 
 
-def transformed(source: str) -> str:
-    """A cell after IPython's own input transformer; if IPython is not installed, without its magic lines."""
-    with contextlib.suppress(Exception):
-        from IPython.core.inputtransformer2 import TransformerManager
-
-        return str(TransformerManager().transform_cell(source))
-    first = source.lstrip().split("\n", 1)[0]
-    if first.startswith("%%"):
-        if first.split()[0][2:] not in Shell.TIMED:
-            return ""  # shell code, or another language
-        source = source.replace(first, "", 1)
-    return "\n".join("" if is_magic(line.strip()) else line for line in source.split("\n"))
-
-
-def is_magic(line: str) -> bool:
-    return line.startswith(("%", "!", "?")) or line.endswith("?")
+def newer_syntax(error: SyntaxError, version: tuple[int, ...] = sys.version_info[:2]) -> str:
+    """The version of Python for whose syntax a line looks, if this one is older: "3.12"; otherwise empty."""
+    for newer, pattern in NEWER_SYNTAX.items():
+        if version < newer and re.match(pattern, (error.text or "").strip()[:300], re.VERBOSE):
+            return ".".join(map(str, newer))
+    return ""
 
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120

@@ -11,7 +11,7 @@ import json
 import logging
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import asdict
 from importlib import metadata
@@ -24,10 +24,11 @@ from distributed.comm import CommClosedError
 from subnorm_classroom.errors import Refusal
 from subnorm_classroom.grading import canary, running
 from subnorm_classroom.grading.cells import Cell
-from subnorm_classroom.grading.running import NotebookLost, Question, RemoteWorkers, Work
+from subnorm_classroom.grading.running import Attempts, NotebookLost, Question, RemoteWorkers, Work, unpack_attempts
 from subnorm_classroom.grading.sandbox import Limits, Sandbox
+from subnorm_classroom.grading.verdict import SAYS, CellError
 from subnorm_classroom.grading.versions import versions
-from subnorm_classroom.grading.wire import pack_outcome, unpack_case, unpack_outcome
+from subnorm_classroom.grading.wire import pack_outcome, unpack_case
 
 PATIENCE = 60  # seconds: to connect, and without any worker
 MOST_WAITING = 1_000  # notebooks that are with the cluster at a time
@@ -113,7 +114,12 @@ class Cluster(RemoteWorkers):
             raise Refusal(f"the scheduler at {self.address} was cut off. Start it again. {KEPT}") from error
         if "refused" in answer:
             raise Refusal(f"a worker cannot grade: {answer['at']}: {answer['refused']}. {KEPT}")
-        return unpack_work(answer)
+        try:
+            return unpack_work(
+                answer, {asked.name: len(asked.cases) for asked in questions}, [cell.number for cell in cells]
+            )
+        except ValueError as error:
+            raise NotebookLost(f"a worker sent no results ({error}). {KEPT}") from error
 
     def order_for(self, cells: Sequence[Cell], questions: Sequence[Question]) -> dict[str, Any]:
         return {
@@ -220,17 +226,44 @@ def self_test(box: Sandbox, torch: bool) -> None:
 
 
 def pack_work(work: Work) -> dict[str, Any]:
-    answers = {
-        name: answer if isinstance(answer, str) else list(map(pack_outcome, answer))
-        for name, answer in work.answers.items()
+    def pack(answer: Attempts | str) -> Any:
+        return answer if isinstance(answer, str) else [list(map(pack_outcome, outcomes)) for outcomes in answer]
+
+    return {
+        "answers": {name: pack(answer) for name, answer in work.answers.items()},
+        "checked": {name: pack(answer) for name, answer in work.checked.items()},
+        "errors": list(work.errors.items()),
+        "lost": list(work.lost.items()),
     }
-    return {"answers": answers, "errors": list(work.errors.items()), "lost": list(work.lost.items())}
 
 
-def unpack_work(data: dict[str, Any]) -> Work:
-    answers = {
-        name: answer if isinstance(answer, str) else list(map(unpack_outcome, answer))
-        for name, answer in data["answers"].items()
-    }
-    errors = {number: (error, module) for number, (error, module) in data["errors"]}
-    return Work(answers, errors, dict(data["lost"]))
+def unpack_work(data: Any, cases: Mapping[str, int], numbers: Sequence[int]) -> Work:
+    """The value of `pack_work`.
+
+    Args:
+        data: JSON, decoded. A worker may be damaged, or no worker of ours.
+        cases: how many cases each question has, by its name.
+        numbers: those of the cells.
+
+    Raises:
+        ValueError: the data is anything else.
+    """
+
+    def unpack(name: str, answer: Any) -> Attempts | str:
+        if isinstance(answer, str) and answer in SAYS:
+            return answer
+        return unpack_attempts(answer, cases[name])
+
+    try:
+        answers = {name: unpack(name, data["answers"][name]) for name in cases}
+        checked = {name: unpack_attempts(found, cases[name]) for name, found in data["checked"].items()}
+        errors = {number: CellError(*error) for number, error in data["errors"]}
+        lost = dict(data["lost"])
+        texts = [text for error in errors.values() for text in error]
+        if not all(number in numbers for number in [*errors, *lost]) or not all(type(text) is str for text in texts):
+            raise ValueError("not the errors of cells")
+        if not all(how in SAYS for how in lost.values()):
+            raise ValueError("not an end")
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError("not the results of a notebook") from error
+    return Work(answers, checked, errors, lost)

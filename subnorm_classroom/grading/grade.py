@@ -226,7 +226,7 @@ class Grading:
         assignments = self.assignments.of(submission.student)
         identity = self.identity(submission.student, path, data, assignments)
         old = read_json(self.folder.place(submission.student))
-        record = self.kept(identity, old) or {**identity, **self.judged(data, problem, assignments)}
+        record = self.kept(identity, old) or {**identity, **self.judged(submission.student, data, problem, assignments)}
         notes = {name: submission.noted(name) for name in NOTES}
         record |= {"handed_in": submission.names(path), "notes": {name: text for name, text in notes.items() if text}}
         record["late"] = submission.late(self.setting.deadline)
@@ -245,7 +245,7 @@ class Grading:
         waiting = read_json(self.folder.waiting_place(identity["student"])) if self.accept else {}
         return waiting if matches(waiting, identity) else None
 
-    def judged(self, data: bytes, problem: str, assignments: Sequence[Assignment]) -> Record:
+    def judged(self, student: str, data: bytes, problem: str, assignments: Sequence[Assignment]) -> Record:
         """The results of a notebook, with the flags for the teacher, and the problem if it cannot be graded."""
         flags, results = [], []
         if not problem:
@@ -257,6 +257,11 @@ class Grading:
                 results = judging.judge(self.box, cells, assignments)
             except BrokenNotebook as error:
                 problem = str(error)
+            except (Refusal, OSError):
+                raise
+            except Exception as error:  # a fault of ours, which must not cost the others their marks
+                problem = "grader_failed"
+                print(f"grade: the grader failed on {student} ({type(error).__name__}), and goes on", file=sys.stderr)
         if problem:
             results = judging.judge_nothing(problem, assignments)
         return {"problem": problem, "flags": flags, "results": results}

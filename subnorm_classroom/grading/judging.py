@@ -6,19 +6,28 @@ from collections.abc import Sequence
 from subnorm_classroom.grading.assignments import Assignment
 from subnorm_classroom.grading.behaviour import traces
 from subnorm_classroom.grading.cells import Cell
-from subnorm_classroom.grading.running import RemoteWorkers, run
+from subnorm_classroom.grading.running import RemoteWorkers, Work, run
 from subnorm_classroom.grading.sandbox import Sandbox
 from subnorm_classroom.grading.verdict import SAYS, UNKNOWN, failed_imports, share, verdict, why_missing
 from subnorm_classroom.reports.records import Record
 from subnorm_lab.checks.exercise import Exercise
 
+UNWRITTEN = ("not_done", "missing", "no_function")
+
 
 def judge(box: Sandbox | RemoteWorkers, cells: Sequence[Cell], assignments: Sequence[Assignment]) -> list[Record]:
     """The results of a notebook, one for each exercise."""
     work = run(box, cells, [assignment.question for assignment in assignments])
-    results = []
-    for ex, cases in ((assignment.exercise, assignment.cases) for assignment in assignments):
-        answer = work.answers[ex.name]
+    return [judge_one(work, cells, assignment) for assignment in assignments]
+
+
+def judge_one(work: Work, cells: Sequence[Cell], assignment: Assignment) -> Record:
+    """The better of two results: of the answer as it was at its check, and as it is when all cells have run.
+
+    A later cell may give its name, or that of a helper, to something else; or an answer is written below its check.
+    """
+    ex, cases, results = assignment.exercise, assignment.cases, []
+    for answer in work.candidates(ex.name, cases):
         if isinstance(answer, str):
             results.append(result(ex, *why_missing(ex.name, answer, cells, work.lost, work.errors)))
             continue
@@ -28,7 +37,7 @@ def judge(box: Sandbox | RemoteWorkers, cells: Sequence[Cell], assignments: Sequ
         results.append(result(ex, diagnosis, says, share(ex, cases, answer, diagnosis)))
         if diagnosis in UNKNOWN:
             results[-1]["does"] = traces(answer)
-    return results
+    return max(results, key=lambda one: (one["points"], one["diagnosis"] not in UNWRITTEN))
 
 
 def judge_nothing(problem: str, assignments: Sequence[Assignment]) -> list[Record]:

@@ -10,18 +10,30 @@ from typing import Any
 from subnorm_classroom.errors import Refusal
 from subnorm_classroom.grading.cells import Cell
 from subnorm_classroom.grading.sandbox import Limits, Sandbox
-from subnorm_classroom.grading.verdict import known_error
+from subnorm_classroom.grading.verdict import CellError, known_error
 from subnorm_classroom.grading.wire import pack_case, unpack_outcome
-from subnorm_lab.checks.collect import Case, Outcome
+from subnorm_lab.checks.collect import Case, Outcome, choose
+
+Attempts = list[list[Outcome]]  # see `attempts` in `subnorm_lab.checks.collect`
 
 
 @dataclass
 class Work:
     """The results of running one notebook."""
 
-    answers: dict[str, list[Outcome] | str] = field(default_factory=dict)  # outcomes, or the reason for having none
-    errors: dict[int, tuple[str, str]] = field(default_factory=dict)  # by cell: the error, and the missing module
+    answers: dict[str, Attempts | str] = field(default_factory=dict)  # at its end, or the reason for having none
+    checked: dict[str, Attempts] = field(default_factory=dict)  # as they were at their last checks
+    errors: dict[int, CellError] = field(default_factory=dict)  # by cell
     lost: dict[int, str] = field(default_factory=dict)  # by cell that ended the process: how
+
+    def candidates(self, name: str, cases: Sequence[Case]) -> list[list[Outcome] | str]:
+        """What may count as the answer of this name: as it was at its check, if it was checked; and at the end."""
+        found = [*([self.checked[name]] if name in self.checked else []), self.answers[name]]
+        return [one if isinstance(one, str) else choose(one, cases) for one in found]
+
+
+#: What a process may say of the syntax of a cell.
+NEWER = [f"3.{minor}" for minor in range(12, 30)]
 
 
 class NotebookLost(Refusal):
@@ -73,6 +85,7 @@ def run(box: Sandbox | RemoteWorkers, cells: Sequence[Cell], questions: Sequence
         return box.work(cells, questions)
     work = Work()
     cases = {asked.name: len(asked.cases) for asked in questions}
+    numbers = [cell.number for cell in cells]
     torch = needs_torch(cells, questions)
     until = time.monotonic() + box.limits.total
     for _ in range(box.limits.restarts + 1):
@@ -84,9 +97,9 @@ def run(box: Sandbox | RemoteWorkers, cells: Sequence[Cell], questions: Sequence
         }
         how = "killed"
         if todo:
-            ending = box.run(job, lambda message: hear(message, work, cases), until)
+            ending = box.run(job, lambda message: hear(message, work, cases, numbers), until)
             how = ending.how
-            if ending.at == "cell" and isinstance(ending.which, int):
+            if ending.at == "cell" and ending.which in numbers:
                 work.lost[ending.which] = how
             elif ending.at == "question" and isinstance(ending.which, str) and ending.which in cases:
                 work.answers.setdefault(ending.which, how)
@@ -99,26 +112,43 @@ def run(box: Sandbox | RemoteWorkers, cells: Sequence[Cell], questions: Sequence
     return work
 
 
-def hear(message: dict[str, Any], work: Work, cases: Mapping[str, int]) -> None:
+def hear(message: dict[str, Any], work: Work, cases: Mapping[str, int], numbers: Sequence[int]) -> None:
     """Store a message from a student's process. It may be forged, but is only an answer, and the first one counts.
 
     Args:
         message: any JSON object.
         work: gets the answer or the error.
         cases: how many cases each question has, by its name.
+        numbers: those of the cells.
     """
-    name = message.get("answer", message.get("none"))
+    name = message.get("answer", message.get("none", message.get("checked")))
     if isinstance(name, str) and name in cases and name not in work.answers:
-        if "answer" in message:
-            try:
-                outcomes = [unpack_outcome(data) for data in message["outcomes"]]
-                if len(outcomes) != cases[name]:
-                    raise ValueError("not as many outcomes as cases")
-                work.answers[name] = outcomes
-            except Exception:  # the process may send anything
-                work.answers[name] = "unreadable"
-        else:
+        if "none" in message:
             work.answers[name] = "no_function" if message.get("found") is True else "missing"
+        else:
+            found: Attempts | str
+            try:
+                found = unpack_attempts(message["attempts"], cases[name])
+            except Exception:  # the process may send anything
+                found = "unreadable"
+            if "answer" in message:
+                work.answers[name] = found
+            elif not isinstance(found, str):
+                work.checked[name] = found
     number, error = message.get("cell_error"), message.get("error")
-    if isinstance(number, int) and isinstance(error, str) and len(work.errors) < 1000:
-        work.errors.setdefault(number, (known_error(error), str(message.get("module"))[:100]))
+    if isinstance(number, int) and number in numbers and isinstance(error, str):
+        newer = message.get("newer")
+        about = str(message.get("module"))[:100], newer if newer in NEWER else ""
+        work.errors.setdefault(number, CellError(known_error(error), *about))
+
+
+def unpack_attempts(data: Any, many: int) -> Attempts:
+    """Attempts from the student's side, each on so many cases.
+
+    Raises:
+        ValueError: the data is anything else.
+    """
+    found = [[unpack_outcome(outcome) for outcome in outcomes] for outcomes in data]
+    if not 1 <= len(found) <= 2 or any(len(outcomes) != many for outcomes in found):
+        raise ValueError("not as many outcomes as cases")
+    return found

@@ -10,6 +10,7 @@ root is exempt from RLIMIT_NPROC.
 import contextlib
 import importlib.util
 import json
+import math
 import os
 import select
 import shlex
@@ -32,11 +33,12 @@ COURSE = Path(__file__).resolve().parents[2]  # the checkout, or where the packa
 #: The only files of the course inside.
 INSIDE = [
     "subnorm_lab/checks/collect.py",
-    *(f"subnorm_classroom/grading/{name}.py" for name in ("calls", "wire", "child")),
+    *(f"subnorm_classroom/grading/{name}.py" for name in ("calls", "wire", "shell", "child")),
 ]
 # Without these PyTorch cannot identify the CPU, and fails to convert float16; it reads the lists in /sys on ARM.
 CPU = ["/proc/cpuinfo", *(f"/sys/devices/system/cpu/{name}" for name in ("possible", "present", "kernel_max"))]
 ULIMIT = {"CPU": ("t", 1), "AS": ("v", 1024), "FSIZE": ("f", 512), "NOFILE": ("n", 1), "CORE": ("c", 1)}  # and units
+STUDENT = "student"  # the user's name inside
 FIX = "Install bubblewrap (apt install bubblewrap, Linux only), or read what --no-sandbox means before you use it."
 
 
@@ -48,7 +50,7 @@ class NoSandbox(Refusal):
 class Limits:
     """The limits of a submission. Times are wall-clock seconds, sizes are bytes."""
 
-    start: float = 60
+    start: float = 60  # without a sign of life; then the teacher is told, and it goes on
     cell: float = 20
     question: float = 10
     total: float = 90  # of one student, with all restarts
@@ -84,9 +86,12 @@ class Sandbox:
     """
 
     def __init__(self, isolated: bool = True, limits: Limits | None = None, hidden: Sequence[Path] = ()) -> None:
+        if not importlib.util.find_spec("IPython"):
+            raise NoSandbox("notebooks run with IPython, which is not installed here: pip install -e '.[classroom]'")
         self.isolated, self.limits = isolated, limits or Limits()
         self.python = Path(getattr(sys, "_base_executable", None) or sys.executable).resolve()
         self.packages = [Path(folder).resolve() for folder in installed_in()]
+        self.told = -math.inf  # when the teacher was last told that a process has not begun
         self.hidden = [*(COURSE / name for name in (*PACKAGES, "notebooks")), *(path.resolve() for path in hidden)]
 
     def __enter__(self) -> "Sandbox":
@@ -101,6 +106,7 @@ class Sandbox:
                     copy.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(COURSE / name, copy)
                 (self.folder / "calls").write_bytes(calls.program())
+                (self.folder / "passwd").write_text(f"{STUDENT}:x:65534:65534::/tmp:/bin/sh\n")
             if self.isolated:
                 self.probe()
         except BaseException:
@@ -115,18 +121,43 @@ class Sandbox:
         """Raise NoSandbox if this machine cannot run a program in isolation."""
         if not sys.platform.startswith("linux") or not shutil.which("bwrap"):
             raise NoSandbox(f"Submissions run arbitrary code, and this machine has no bubblewrap. {FIX}")
-        done = subprocess.run(
-            self.command({}, does=""), env=self.environment(), capture_output=True, text=True, timeout=120
+        process = subprocess.Popen(
+            self.command({}, does=""), env=self.environment(), stderr=subprocess.PIPE, start_new_session=True
         )
-        if done.returncode:
-            why = (done.stderr.strip().split("\n") or ["?"])[-1][:300]
+        try:
+            stderr = self.patiently(process)
+        finally:
+            end(process)
+        if process.returncode:
+            why = (stderr.decode(errors="replace").strip().split("\n") or ["?"])[-1][:300]
             raise NoSandbox(f"bubblewrap is installed, but Python does not start in it: {why}. {FIX}")
+
+    def patiently(self, process: subprocess.Popen[bytes]) -> bytes:
+        """The errors of a process that runs no code of a student, when it has ended."""
+        while True:
+            try:
+                return process.communicate(timeout=self.limits.start)[1]
+            except subprocess.TimeoutExpired:
+                self.tell_that_it_waits()
+
+    def tell_that_it_waits(self) -> None:
+        """Tell the teacher, at most once in a while, that a process has not begun, and what helps."""
+        now = time.monotonic()
+        if now - self.told >= self.limits.start:
+            self.told = now
+            print(
+                f"grade: after {self.limits.start:g} s, Python has not begun to run a notebook: this machine is busy, "
+                "or its disk is slow. The run goes on and costs nobody points. If it takes too long, stop it with "
+                "Ctrl-C, and run the same command again with --jobs 1; finished grades are kept",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def command(self, limits: dict[str, int], does: str = "child.main()") -> list[str]:
         """The command line, isolated or not. A shell sets limits and opens the filter, so that they cover pid 1 too."""
         inside = Path("/grader") if self.isolated else self.folder / "grader"
         where = [str(inside), *map(str, self.packages)]
-        start = f"import sys; sys.path += {where!r}; sys.dont_write_bytecode = True"
+        start = f"import gc, sys; gc.disable(); sys.path += {where!r}; sys.dont_write_bytecode = True"
         program = f"{start}\nfrom subnorm_classroom.grading import child\nchild.ROOT = {str(inside)!r}\n{does}"
         python = [str(self.python), "-I", "-S", "-B"]
         if not self.isolated:
@@ -158,6 +189,7 @@ class Sandbox:
                 args += ["--ro-bind", name, name]
         for name in ("/etc/ld.so.cache", "/etc/alternatives"):  # where libraries are found
             args += ["--ro-bind-try", name, name]
+        args += ["--ro-bind", str(self.folder / "passwd"), "/etc/passwd"]
         for name in CPU:
             args += ["--ro-bind-try", name, name]
         args += ["--ro-bind", str(self.folder / "grader"), "/grader"]
@@ -175,7 +207,15 @@ class Sandbox:
         home = "/tmp" if self.isolated else str(self.folder)
         one = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMEXPR")}
         path = "/usr/bin:/bin"
-        return {"PATH": path, "HOME": home, "LANG": "C.UTF-8", "MPLBACKEND": "Agg", "MPLCONFIGDIR": home, **one}
+        return {
+            "PATH": path,
+            "HOME": home,
+            "LOGNAME": STUDENT,
+            "LANG": "C.UTF-8",
+            "MPLBACKEND": "Agg",
+            "MPLCONFIGDIR": home,
+            **one,
+        }
 
     def run(self, job: dict[str, Any], listen: Callable[[dict[str, Any]], None], until: float) -> Ending:
         """Run a job and pass on its messages as they arrive.
@@ -225,18 +265,19 @@ class Sandbox:
         """Read a process's messages until it ends or breaks a limit; then the rest, which shows how far it got."""
         limits = self.limits
         here = Ending("killed", "start")
-        allowed = {"start": limits.start, "cell": limits.cell, "question": limits.question}
-        allowed["end"] = limits.question
-        deadline = min(until, time.monotonic() + limits.start)
+        allowed = {"cell": limits.cell, "question": limits.question, "end": limits.question}
+        deadline = math.inf  # nothing of the student runs before the first cell
         poll = select.poll()
         poll.register(pipe, select.POLLIN)
-        rest, left, watched, fault = b"", LARGEST * (questions + 2), 0.0, ""
-        before = time.monotonic()
+        rest, left, watched, fault = b"", LARGEST * (2 * questions + 2), 0.0, ""
+        begun = before = time.monotonic()
         while True:
             now = time.monotonic()
             if now - before > limits.stall:
                 until, deadline = until + now - before, deadline + now - before
             before = now
+            if here.at == "start" and now - begun > limits.start:
+                self.tell_that_it_waits()
             if not fault and now > deadline:
                 fault = "timeout"
             elif not fault and now - watched > limits.watch:
@@ -260,6 +301,8 @@ class Sandbox:
                 message = read_message(line)
                 at = message.get("at")
                 if isinstance(at, str) and at in allowed:
+                    if here.at == "start":
+                        until += time.monotonic() - begun
                     here = Ending("killed", at, message.get("cell", message.get("question")))
                     deadline = min(until, time.monotonic() + allowed[at])
                 listen(message)
@@ -287,16 +330,18 @@ def within(name: str, limit: int) -> int:
 
 
 def installed_in() -> list[str]:
-    """The folders of installed packages: NumPy's, and PyTorch's if it is elsewhere."""
-    found = [importlib.util.find_spec(name) for name in ("numpy", "torch")]
+    """The folders of installed packages: NumPy's, and those of IPython and PyTorch if they are elsewhere."""
+    found = [importlib.util.find_spec(name) for name in ("numpy", "IPython", "torch")]
     folders = [str(Path(spec.origin).parents[1]) for spec in found if spec and spec.origin]
     return list(dict.fromkeys(folders))
 
 
 def read_message(line: bytes) -> dict[str, Any]:
-    """A line as a JSON object; empty if it is not one."""
+    """A line as a JSON object, all of whose texts can be written to a file; empty if it is not one."""
     try:
         message = json.loads(line)
+        if b"\\u" in line:  # perhaps half a character
+            message = json.loads(json.dumps(message, ensure_ascii=False).encode(errors="replace"))
     except (ValueError, RecursionError, MemoryError):
         return {}
     return message if isinstance(message, dict) else {}

@@ -1,10 +1,12 @@
 """The diagnosis and feedback for an answer, in fixed sentences."""
 
 import difflib
+import platform
 import re
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +27,7 @@ SAYS = SENTENCES | {
     "too_large": "the file is too large; clear its outputs (Kernel > Restart Kernel and Clear Outputs), and save it",
     "unsafe_archive": "the archive has suspicious paths, links or sizes; hand in the notebook itself",
     "too_many_files": "too many notebooks or archives were handed in; hand in one notebook",
+    "grader_failed": "the grader failed on this notebook, and your teacher has to read it",
     "link": "a link was handed in, not a file",
     "unreadable_file": "the file or archive cannot be read; hand in the notebook itself",
     "missing": "after all cells have run, there is no function of this name",
@@ -42,6 +45,15 @@ OURS = ("needs_library", "no_reference")  # diagnoses that say nothing about the
 
 DEFINED = re.compile(r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)|^(\w+)[ \t]*=[^=]", re.MULTILINE)
 LINE = 60  # characters of a student's line that a sentence quotes
+
+
+class CellError(NamedTuple):
+    """The error of a cell."""
+
+    error: str  # its name; see `known_error`
+    module: str = ""  # that it could not import
+    newer: str = ""  # version of Python whose syntax the cell may have
+
 
 JUDGING = threading.Lock()  # a check silences Python's warnings, which all threads share
 
@@ -94,7 +106,7 @@ def share(ex: Exercise, cases: Sequence[Case], outcomes: Sequence[Outcome], diag
 
 
 def why_missing(
-    name: str, reason: str, cells: Sequence[Cell], lost: Mapping[int, str], errors: Mapping[int, tuple[str, str]]
+    name: str, reason: str, cells: Sequence[Cell], lost: Mapping[int, str], errors: Mapping[int, CellError]
 ) -> tuple[str, str]:
     """(diagnosis, feedback to the student) for a missing answer, which a lost cell may explain."""
     own = [cell for cell in cells if defines(name, cell)]
@@ -105,9 +117,9 @@ def why_missing(
             return how, f"the cell that defines it, which begins with {begins(cell)}, was left out: {SAYS[how]}."
     for cell in own:
         if cell.number in errors:
-            error, module = errors[cell.number]
+            error = errors[cell.number]
             where = f"the cell that defines it, which begins with {begins(cell)},"
-            return "cell_error", f"{where} raises {error}{no_module(module, cells)}."
+            return "cell_error", f"{where} raises {error.error}{no_module(error.module, cells)}{newer(error)}."
     near = "" if own else near_name(name, cells)
     return reason, f"{SAYS[reason]}" + (f"; rename `{near}` if that is your answer." if near else ".")
 
@@ -132,9 +144,9 @@ def near_name(name: str, cells: Sequence[Cell]) -> str:
     return next((plain[key] for key in difflib.get_close_matches(name.replace("_", "").lower(), mine, 1, 0.8)), "")
 
 
-def failed_imports(cells: Sequence[Cell], errors: Mapping[int, tuple[str, str]]) -> str:
+def failed_imports(cells: Sequence[Cell], errors: Mapping[int, CellError]) -> str:
     """The cells that failed to import a module, which may explain a NameError."""
-    known = {cell: no_module(errors[cell.number][1], cells) for cell in cells if cell.number in errors}
+    known = {cell: no_module(errors[cell.number].module, cells) for cell in cells if cell.number in errors}
     return "".join(f" The cell that begins with {begins(cell)} failed{why}." for cell, why in known.items() if why)
 
 
@@ -147,6 +159,14 @@ def no_module(name: str, cells: Sequence[Cell]) -> str:
     if top in PACKAGES:
         return f": {top} {NOT_HERE}"
     return f": there is no module {top} here"
+
+
+def newer(error: CellError) -> str:
+    """The versions of Python, if a cell looks like the syntax of a newer one than the grader's."""
+    if not error.newer:
+        return ""
+    here = ".".join(platform.python_version_tuple()[:2])
+    return f": it looks like the syntax of Python {error.newer}, and answers are graded with Python {here}"
 
 
 def known_error(name: str) -> str:

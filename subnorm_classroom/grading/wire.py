@@ -5,12 +5,13 @@ part is checked before use. This file runs on both sides, so it imports only Num
 """
 
 import base64
+import math
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from subnorm_lab.checks.collect import STAND_INS, Case, Outcome
+from subnorm_lab.checks.collect import STAND_INS, Case, Outcome, message_of, name_of
 
 _NAMES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"
 DTYPES = {name: np.dtype(name) for name in _NAMES.split()}
@@ -26,6 +27,8 @@ def pack(value: Any) -> Any:
     """A value in a form that JSON can store."""
     if isinstance(value, np.generic):
         return {"scalar": pack(np.asarray(value))}
+    if isinstance(value, int) and value.bit_length() > 1000:  # JSON takes no more than 4,300 digits
+        return math.inf if value > 0 else -math.inf
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if value is ...:
@@ -117,10 +120,11 @@ def unpack_case(data: Any) -> Case:
 def pack_outcome(outcome: Outcome) -> Any:
     try:
         value = pack(outcome.value)
-    except (TypeError, MemoryError) as error:
-        return pack_outcome(Outcome(None, type(error).__name__, str(error), 0, outcome.changed, outcome.calls))
-    parts = [value, outcome.error[:100], outcome.message, outcome.line, outcome.changed]
-    return [*parts, [int(n) for n in outcome.calls], [str(kind)[:100] for kind in outcome.kinds], outcome.about]
+        calls = [int(n) for n in outcome.calls]
+    except Exception as error:
+        return [None, name_of(type(error))[:100], message_of(error), 0, bool(outcome.changed), [], [], ""]
+    parts = [value, outcome.error[:100], outcome.message, outcome.line, outcome.changed, calls]
+    return [*parts, [str(kind)[:100] for kind in outcome.kinds], outcome.about]
 
 
 def unpack_outcome(data: Any) -> Outcome:

@@ -270,7 +270,7 @@ def collect(answer: Callable[..., Any], cases: Sequence[Case], way: str = "funct
 def attempts(answer: Callable[..., Any], cases: Sequence[Case], way: str = "function") -> list[list[Outcome]]:
     """The outcomes of all cases with arrays; if any is an error, and PyTorch is loaded, also those with tensors."""
     found = [[run(answer, case, way, tensors=False) for case in cases]]
-    if "torch" in sys.modules and any(outcome.error for outcome in found[0]):
+    if sys.modules.get("torch") and any(outcome.error for outcome in found[0]):
         found.append([run(answer, case, way, tensors=True) for case in cases])
     return found
 

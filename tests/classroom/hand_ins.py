@@ -18,7 +18,7 @@ from subnorm_lab.checks.exercise import Exercise
 #: Time limits that even the slowest machine does not reach, for submissions that end for other reasons.
 PATIENT = Limits(
     start=600, cell=600, question=600, total=3000,
-    memory=300 << 20, address=4 << 30, processes=12, restarts=4,
+    memory=700 << 20, address=4 << 30, processes=12, restarts=4,
 )  # fmt: skip
 #: For submissions that never end. An honest answer needs a hundredth of this, so it also passes on a busy machine.
 BRIEF = replace(PATIENT, cell=8, question=8)

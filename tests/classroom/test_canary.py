@@ -16,7 +16,7 @@ def checked(monkeypatch, in_torch, to_wrong=None):
         answers = {}
         for asked in questions:
             answer = in_torch if asked.name == canary.IN_TORCH.name else (to_wrong or half) if wrong else twice
-            made = answer if isinstance(answer, str) else [Outcome(answer(*case.args)) for case in asked.cases]
+            made = answer if isinstance(answer, str) else [[Outcome(answer(*case.args)) for case in asked.cases]]
             answers[asked.name] = made
         return Work(answers)
 

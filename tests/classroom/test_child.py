@@ -1,5 +1,6 @@
 """Parts of the program inside the sandbox, without a sandbox."""
 
+import json
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -7,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from subnorm_classroom.grading import child
+from subnorm_lab.checks.collect import Case
 
 SAYS = """
 import os, sys
@@ -21,7 +23,8 @@ say(read=sys.stdin.read(), long="x" * 100_000)
 
 def test_only_messages_leave_the_process():
     done = subprocess.run([sys.executable, "-c", SAYS], input="the job", capture_output=True, text=True, check=True)
-    assert done.stdout == f'{{"read": "", "long": "{"x" * 100_000}"}}\n'
+    assert json.loads(done.stdout) == {"read": "\n" * child.EMPTY_LINES, "long": "x" * 100_000}
+    assert done.stdout.count("\n") == 1
     assert done.stderr == ""
 
 
@@ -46,13 +49,71 @@ def test_a_system_without_limits_has_none(monkeypatch):
     child.limit_myself({"CPU": 5})
 
 
-def test_the_checks_of_the_package_do_nothing():
-    checks = child.Stub("subnorm_lab.checks")
-    assert checks.layer_norm(print) is checks.progress() is True
-    assert not hasattr(checks, "__wrapped__")
-
-
-def test_a_long_error_is_cut():
+def one_of_two(cells):
+    """What is sent of a notebook with these cells, where `f` and `g` are asked for."""
     said = []
-    child.run_cell(7, "raise KeyError('x' * 400)", False, {}, lambda **message: said.append(message))
-    assert said == [{"cell_error": 7, "error": "KeyError", "message": "'" + "x" * 299, "module": ""}]
+    asking = child.Asking(
+        lambda **message: said.append(message), {name: ("function", [Case("one", (3,))]) for name in "fg"}
+    )
+    checks = child.Checks(asking)
+    for number, cell in enumerate(cells, 1):
+        asking.go_on_with(number)
+        cell(checks)
+    return [message for message in said if message.get("at") != "question"]
+
+
+def sent(name, value):
+    return {"checked": name, "attempts": [[[value, "", "", 0, False, [], [], ""]]]}
+
+
+def test_a_check_sends_what_it_is_given_and_says_it_is_right():
+    def cell(checks):
+        assert checks.f(lambda x: 2 * x).tag == "right"
+        assert checks.g(g, variant="twice")
+        assert checks.progress()
+        assert checks.h(print)
+        checks.f(3)
+
+    def g(x):
+        return x
+
+    on = {"at": "cell", "cell": 1}
+    assert one_of_two([cell]) == [on, sent("f", 6), on, sent("g", 3), on]
+
+
+def test_a_check_inside_an_answer_and_one_in_a_loop_end():
+    def inside(checks):
+        def f(x):
+            checks.f(f)
+            return x
+
+        checks.f(f)
+
+    def loop(checks):
+        for k in range(1000):
+            checks.g(lambda x, k=k: k)
+
+    on = {"at": "cell", "cell": 1}
+    assert one_of_two([inside]) == [on, sent("f", 3), on]
+    assert len(one_of_two([loop])) == 2 * child.MOST_CHECKS + 1
+
+
+def test_a_module_of_checks_has_no_other_attributes():
+    assert not hasattr(child.Checks(None), "__wrapped__")
+
+
+NEWER = {
+    "3.12": ["type X = int", "type X[T] = list[T]", "def f[T](x): pass", "class A[T]: pass", 'print(f"{d["a"]}")',
+             "f'{x['mean']:.2f}, eps'", 'f"{f"{1}"}"', r"""f'{"\n".join(a)}'""", 'f"{", ".join(a)}"'],
+    "3.14": ["except ValueError, KeyError:", 'x = t"a{b}"', "t'{x}'"],
+    "": ["def f(:", "x = (1", "if x", 'print "a"', 'f"{a b}"', 'f"{a"', 'x = "a"b"', "f'it's {a}'", 'f"{a}"b"',
+         "x = 'don't'", "class A(:", "type x", "return"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("newer", "line"), [(newer, line) for newer, lines in NEWER.items() for line in lines])
+def test_syntax_of_a_newer_python_is_known(newer, line):
+    error = SyntaxError("invalid syntax", ("<cell>", 3, 1, f"    {line}\n"))
+    assert child.newer_syntax(error, (3, 11)) == newer
+    assert child.newer_syntax(error, (3, 14)) == ""
+    assert child.newer_syntax(SyntaxError("no text"), (3, 11)) == ""

@@ -335,8 +335,19 @@ def test_a_run_on_a_cluster_that_is_stopped_says_how_to_go_on(order, room, tmp_p
 
 def test_a_worker_that_came_later_is_tested_before_its_first_notebook(order, monkeypatch):
     cluster, sent = order
-    work = cluster.unpack_work(json.loads(cluster.perform(json.dumps(sent).encode())))
+    data = json.loads(cluster.perform(json.dumps(sent).encode()))
+    cases, numbers = {name: len(cases) for name, _, cases in sent["questions"]}, [cell[0] for cell in sent["cells"]]
+    work = cluster.unpack_work(data, cases, numbers)
     assert all(isinstance(answer, list) for answer in work.answers.values())
+    name = min(cases)
+    for damage in (
+        {"answers": {}}, {"answers": {**data["answers"], name: "a reason of its own"}}, {"answers": None},
+        {"answers": {**data["answers"], name: [[]]}}, {"checked": {"other": []}}, {"lost": [[numbers[0], "forged"]]},
+        {"errors": [[999, ["KeyError", "", ""]]]}, {"errors": [[numbers[0], ["KeyError", 3, ""]]]}, {"errors": 3},
+        {"errors": [[[1], ["KeyError", "", ""]]]},
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="not"):
+            cluster.unpack_work({**data, **damage}, cases, numbers)
     for change, says in [
         ({"versions": {**sent["versions"], "numpy": "1.0"}}, f"numpy {np.__version__} here, 1.0 there"),
         ({"torch": "0.1", "cells": [[1, [], "import torch"]]}, "torch .* here, 0.1 there"),

@@ -138,13 +138,12 @@ def test_a_run_that_was_cut_off_goes_on_where_it_stopped(quick_set, room, tmp_pa
 
     def results(*asked):
         if len(graded) == 2:
-            raise SystemError
+            raise KeyboardInterrupt
         graded.append(asked)
         return real(*asked)
 
     monkeypatch.setattr(judging, "judge", results)
-    with pytest.raises(SystemError):
-        run(room, out, jobs=1)
+    assert run(room, out, jobs=1) == 130
     before = json.loads((out / "log.json").read_text())
     assert before["finished"] is False
     assert not (out / "grades.csv").exists()
@@ -177,7 +176,7 @@ def test_a_cell_that_cannot_be_left_out_again_and_again_ends(quick_set, tmp_path
     folder = tmp_path / "class"
     folder.mkdir()
     (folder / "Eve.ipynb").write_bytes(sheet(LAYER_NORM, MEAN_SQUARE, *["import os\nos._exit(1)"] * 3))
-    (folder / "Flo.ipynb").write_bytes(sheet(LAYER_NORM, MEAN_SQUARE, *["import os\nos._exit(1)"] * 9))
+    (folder / "Flo.ipynb").write_bytes(notebook(LAYER_NORM, MEAN_SQUARE, *["import os\nos._exit(1)"] * 9))
     assert run(folder, tmp_path / "grades") == 0
     assert [row[4] for row in rows(tmp_path / "grades")] == ["right", "right", "killed", "killed"]
 

@@ -53,11 +53,12 @@ def test_the_package_brings_numpy_alone(metadata):
 
 
 def test_each_extra_brings_what_it_says(metadata):
-    assert set(metadata.get_all("Provides-Extra")) == {"torch", "figures", "gpu", "cluster"}
+    assert set(metadata.get_all("Provides-Extra")) == {"torch", "figures", "gpu", "classroom", "cluster"}
     assert installed(metadata, "torch") == {"numpy", "torch"}
     assert installed(metadata, "figures") == {"numpy", "matplotlib", "pillow", "ipython", "mini-racer", "resvg-py"}
     assert installed(metadata, "gpu") == {"numpy", "triton"}
-    assert installed(metadata, "cluster") == {"numpy", "distributed"}
+    assert installed(metadata, "classroom") == {"numpy", "ipython"}
+    assert installed(metadata, "cluster") == {"numpy", "ipython", "distributed"}
 
 
 def test_the_course_installs_the_package_with_all_that_its_pages_need():

@@ -21,7 +21,7 @@ CELLS = [Cell(2, ("setup",), "a"), Cell(4, (), "b"), Cell(5, (), "c")]
 
 
 def answer(name):
-    return {"answer": name, "outcomes": [pack_outcome(Outcome(0.5))] * len(CASES[name])}
+    return {"answer": name, "attempts": [[pack_outcome(Outcome(0.5))] * len(CASES[name])]}
 
 
 class Box:
@@ -53,7 +53,7 @@ END = Ending("end", "end")
 def test_a_notebook_that_ends_runs_once():
     box = Box([[answer(ONE), answer(TWO)], END])
     work = box.works()
-    assert [outcome.value for outcome in work.answers[ONE]] == [0.5] * len(CASES[ONE])
+    assert [outcome.value for outcome in work.answers[ONE][0]] == [0.5] * len(CASES[ONE])
     assert (set(work.answers), work.errors, work.lost) == ({ONE, TWO}, {}, {})
     assert box.jobs[0]["cells"] == [[2, ("setup",), "a"], [4, (), "b"], [5, (), "c"]]
     assert (box.asked(), box.jobs[0]["torch"]) == ([[ONE, TWO]], False)
@@ -129,27 +129,37 @@ def test_each_exercise_and_each_seed_has_inputs_of_its_own():
         ([{"none": ONE, "found": False}], "missing"),
         ([{"none": ONE, "found": 1}], "missing"),
         ([{"none": ONE, "found": False}, {"none": ONE, "found": True}], "missing"),
-        ([{"answer": ONE, "outcomes": answer(ONE)["outcomes"][1:]}], "unreadable"),
-        ([{"answer": ONE, "outcomes": [1]}], "unreadable"),
+        ([{"answer": ONE, "attempts": [answer(ONE)["attempts"][0][1:]]}], "unreadable"),
+        ([{"answer": ONE, "attempts": 3 * answer(ONE)["attempts"]}], "unreadable"),
+        ([{"answer": ONE, "attempts": []}], "unreadable"),
+        ([{"answer": ONE, "attempts": [[1]]}], "unreadable"),
         ([{"answer": ONE}], "unreadable"),
-        ([{"answer": "other", "outcomes": []}], None),
-        ([{"answer": [ONE], "outcomes": []}], None),
+        ([{"answer": "other", "attempts": []}], None),
+        ([{"answer": [ONE], "attempts": []}], None),
         ([{"at": "cell"}], None),
     ],
 )
 def test_a_message_is_an_answer_at_most_once(messages, found):
     work = Work()
     for message in messages:
-        hear(message, work, {name: len(cases) for name, cases in CASES.items()})
+        hear(message, work, {name: len(cases) for name, cases in CASES.items()}, [4])
     assert work.answers == ({ONE: found} if found else {})
 
 
-def test_errors_of_cells_are_kept_the_first_of_each_and_a_thousand_at_most():
-    work = Work()
-    for number, error in [(1, "KeyError"), (1, "ValueError"), ("2", "KeyError"), (3, 4)]:
-        hear({"cell_error": number, "error": error, "module": "m" * 200}, work, {ONE: len(CASES[ONE])})
-    assert work.errors == {1: ("KeyError", "m" * 100)}
-    for number in range(2000):
-        hear({"cell_error": number, "error": "Own"}, work, {ONE: len(CASES[ONE])})
-    assert len(work.errors) == 1000
-    assert work.errors[2] == ("an error of its own kind", "None")
+def test_of_each_cell_the_first_error_is_kept_and_none_of_a_cell_that_is_not_there():
+    work, many = Work(), {ONE: len(CASES[ONE])}
+    for number, error in [(1, "KeyError"), (1, "ValueError"), ("2", "KeyError"), ([2], "KeyError"), (3, 4), (5, "Key")]:
+        hear({"cell_error": number, "error": error, "module": "m" * 200, "newer": "3.14"}, work, many, [1, 2, 3])
+    hear({"cell_error": 2, "error": "Own", "newer": "the inputs"}, work, many, [1, 2, 3])
+    assert work.errors == {1: ("KeyError", "m" * 100, "3.14"), 2: ("an error of its own kind", "None", "")}
+
+
+def test_an_answer_may_be_as_it_was_at_its_last_check_or_at_the_end():
+    work, many = Work(), {name: len(cases) for name, cases in CASES.items()}
+    values = [0.25, 0.5, 0.75]
+    for kind, value in zip(("checked", "checked", "answer"), values, strict=True):
+        hear({kind: ONE, "attempts": [[pack_outcome(Outcome(value))] * many[ONE]]}, work, many, [])
+    hear({"checked": TWO, "attempts": "forged"}, work, many, [])
+    hear({"none": TWO, "found": True}, work, many, [])
+    assert [found[0].value for found in work.candidates(ONE, CASES[ONE])] == values[1:]
+    assert work.candidates(TWO, CASES[TWO]) == ["no_function"]

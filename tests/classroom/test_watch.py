@@ -1,8 +1,11 @@
 """How the grader follows a process, here one of ours without a sandbox."""
 
+import contextlib
+import io
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,8 +29,8 @@ def followed(program):
         end(process)
 
 
-@pytest.mark.parametrize(("size", "how"), [(2 * LARGEST, "end"), (3 * LARGEST + LINE, "output")])
-def test_there_may_be_an_answer_of_the_largest_size_to_each_question_and_twice_more(size, how):
+@pytest.mark.parametrize(("size", "how"), [(3 * LARGEST, "end"), (4 * LARGEST + LINE, "output")])
+def test_there_may_be_two_answers_of_the_largest_size_to_each_question_and_two_more(size, how):
     line = " " * (LINE - 1) + "\\n"
     ending, _ = followed(f"for _ in range({size // LINE}): print('{line}', end='')\nprint('{{\"at\": \"end\"}}')")
     assert ending.how == how
@@ -73,8 +76,70 @@ def test_without_a_sandbox_code_runs_in_a_folder_of_its_own():
     with Sandbox(False, PATIENT) as box:
         for _ in range(2):
             assert box.run(job, heard.append, time.monotonic() + PATIENT.total).how == "end"
-        first, second = (Path(message["outcomes"][0][0]) for message in heard if "answer" in message)
+        first, second = (Path(message["attempts"][0][0][0]) for message in heard if "answer" in message)
         assert first != second
         assert not {first, second} & {box.folder, Path.cwd()}
         assert not first.exists()
         assert not list(box.folder.rglob("mine"))
+
+
+SLOW = """
+import json, pathlib, time
+while not pathlib.Path({on!r}).exists():
+    time.sleep(0.01)
+for at in ("start", "cell", "start", "end"):
+    print(json.dumps(dict(at=at, cell=3)), flush=True)
+"""
+
+
+def test_a_process_that_begins_late_is_waited_for_and_the_teacher_reads_what_helps(tmp_path, capsys):
+    """However long it takes: it begins only after the message. Its own time counts from its first cell."""
+    box = Sandbox(False, replace(PATIENT, start=0))
+
+    class Stderr(io.StringIO):
+        def write(self, text):
+            (tmp_path / "on").touch()
+            return super().write(text)
+
+    program = SLOW.format(on=str(tmp_path / "on"))
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True)
+    heard = []
+    try:
+        with contextlib.redirect_stderr(Stderr()) as said:
+            ending = box.follow(process, process.stdout, 1, heard.append, time.monotonic() + PATIENT.total)
+    finally:
+        end(process)
+    assert (ending.how, [message["at"] for message in heard]) == ("end", ["start", "cell", "start", "end"])
+    assert "this machine is busy" in said.getvalue()
+    assert "--jobs 1" in said.getvalue()
+
+
+def test_the_teacher_is_told_once_in_a_while(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(sandbox.time, "monotonic", lambda: now[0])
+    box = Sandbox(False, replace(PATIENT, start=60))
+    for seconds in (61, 62, 120, 121, 122):
+        now[0] = seconds
+        box.tell_that_it_waits()
+    assert capsys.readouterr().err.count("grade: after 60 s, ") == 2
+
+
+def test_the_first_program_in_the_sandbox_is_waited_for(capsys):
+    box = Sandbox(False, replace(PATIENT, start=0.01))
+    program = "import os, sys; os.read(0, 1); sys.stderr.write('x')"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+    ) as process:
+        keyboard, process.stdin = process.stdin, None
+        real, told = box.tell_that_it_waits, []
+
+        def tell():
+            real()
+            if not told:
+                keyboard.write(b"!")
+            told.append(1)
+
+        box.tell_that_it_waits = tell
+        assert box.patiently(process) == b"x"
+        keyboard.close()
+    assert "this machine is busy" in capsys.readouterr().err
