@@ -1,6 +1,7 @@
 """Figures and proofs of chapter 05, Pre-LN or Post-LN?."""
 
 from dataclasses import replace
+from functools import cache
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,20 +27,33 @@ STACKS = (4, 12, 24)
 def begin():
     torch.set_num_threads(1)
     figures.use_style()
-    CURVES = {
-        "pre": live.Curve("Pre-LN", **figures.LOOKS["pre"]),
-        "post": live.Curve("Post-LN", **figures.LOOKS["post"]),
-        "deepnorm": live.Curve("DeepNorm", figures.GREEN, "-."),
-        "after_branch": live.Curve("after F", figures.PINK, ":"),
-        "theory": live.Curve("theory", **figures.LOOKS["theory"]),
-    }
-    SEEDS = range(6)
 
-    def interval(values, spec=".2f"):
-        low, high = (f"{v:{spec}}" for v in (values.min(), values.max()))
-        return low if low == high else f"{low} to {high}"
 
-    return CURVES, SEEDS, interval
+SEEDS = range(6)
+CURVES = {
+    "pre": live.Curve("Pre-LN", **figures.LOOKS["pre"]),
+    "post": live.Curve("Post-LN", **figures.LOOKS["post"]),
+    "deepnorm": live.Curve("DeepNorm", figures.GREEN, "-."),
+    "after_branch": live.Curve("after F", figures.PINK, ":"),
+    "theory": live.Curve("theory", **figures.LOOKS["theory"]),
+}
+PASSED = live.Axis("blocks passed", limits=(0, 24), ticks={0: "0", 8: "8", 16: "16", 24: "24"})
+AXES = {
+    "mean_square": live.Axis("mean square of stream"),
+    "token_cosine": live.Axis("cosine of tokens", limits=(0, 1)),
+    "one_token": live.Axis("gradient in the block", log=True, limits=(0.5, 100)),
+}
+
+
+@cache
+def untrained():
+    """What is measured in untrained stacks, block by block, {placement: {blocks: {what: (seeds, blocks)}}}."""
+    return {k: gradients.block_by_block(k, STACKS, SEEDS) for k in KINDS}
+
+
+def interval(values, spec=".2f"):
+    low, high = (f"{v:{spec}}" for v in (values.min(), values.max()))
+    return low if low == high else f"{low} to {high}"
 
 
 MOVED = ("token_cosine", "one_token")
@@ -52,17 +66,9 @@ PLACES = {
 }
 
 
-def draw_place(SEEDS, CURVES):
-    untrained = {k: gradients.block_by_block(k, STACKS, SEEDS) for k in KINDS}
-    passed = live.Axis("blocks passed", limits=(0, 24), ticks={0: "0", 8: "8", 16: "16", 24: "24"})
-    AXES = {
-        "mean_square": live.Axis("mean square of stream"),
-        "token_cosine": live.Axis("cosine of tokens", limits=(0, 1)),
-        "one_token": live.Axis("gradient in the block", log=True, limits=(0.5, 100)),
-    }
-
+def draw_place():
     def moved(place):
-        found = untrained[place][24]
+        found = untrained()[place][24]
         curves = [{place: (np.arange(25)[-found[q].shape[1] :], found[q])} for q in MOVED]
         alike, slope = (np.median(found[q], axis=0) for q in MOVED)
         sentence = (
@@ -79,7 +85,7 @@ def draw_place(SEEDS, CURVES):
         [where],
         [
             live.Block("one sublayer", where),
-            *(live.Lines(passed, AXES[q], {k: CURVES[k] for k in PLACES.values()}, 230) for q in MOVED),
+            *(live.Lines(PASSED, AXES[q], {k: CURVES[k] for k in PLACES.values()}, 230) for q in MOVED),
         ],
         moved,
         "A block diagram in which the norm is after the plus, so that the green path of x passes it before "
@@ -89,10 +95,9 @@ def draw_place(SEEDS, CURVES):
         "halfway, and stays there. The gradient is about equally large in all blocks.",
         side=3,
     )
-    return untrained, passed, AXES
 
 
-def draw_one_question_tells_them_apart():
+def draw_two_blocks():
     figures.show(
         diagrams.placements(),
         alt="Two block diagrams. In the Post-LN block each skip path runs over the sublayer to a plus sign, and a norm "
@@ -101,23 +106,11 @@ def draw_one_question_tells_them_apart():
     )
 
 
-def tabulate_one_question_tells_them_apart(x, reverse, post, pre):
-    def row(name, values):
-        return [name, *(f"{v:.2f}" for v in values)]
-
-    table(
-        ["step", "1", "2", "3", "4"],
-        [
-            row("x", x),
-            row("x + F(x)", x + reverse(x)),
-            row("Post-LN: norm(x + F(x))", post),
-            row("Pre-LN: x + F(norm(x))", pre),
-        ],
-    )
-
-
-def prove_formulas(post, x, reverse, norm, pre):
+def prove_formulas():
     """Prove claim 05-formulas."""
+    x, reverse, norm = np.array([2.0, 4.0, 6.0, 12.0]), np.flip, sn.LayerNorm(4, eps=0.0)
+    post = norm(x + reverse(x))
+    pre = x + reverse(norm(x))
     np.testing.assert_array_equal(post, sn.post_ln(x, reverse, norm))
     np.testing.assert_array_equal(pre, sn.pre_ln(x, reverse, norm))
     np.testing.assert_allclose(post, [1, -1, -1, 1], atol=1e-12)
@@ -163,7 +156,7 @@ LANES = {
 }
 
 
-def draw_is_layernorm_in_the_wrong_place():
+def draw_timeline():
     fig, ax = plt.subplots(figsize=(7.2, 4.9))
     for row, (year, who, lane) in enumerate(TIMELINE):
         label, color, marker = LANES[lane]
@@ -199,7 +192,12 @@ def correlation(x, y):
 AFTER = (1, 12, 24)
 
 
-def tabulate_what_the_skip_path_carries(SEEDS, interval):
+@cache
+def held_and_kept():
+    """Of 24 blocks: four mean squares at the top, (seeds, 4), and the correlation with the input, (seeds, 25).
+
+    The mean squares: into the last block, what its branch reads, out of it, and after the final norm.
+    """
     held, memory = {}, {}
     for placement in PLACEMENTS:
         rows, kept = [], []
@@ -216,80 +214,94 @@ def tabulate_what_the_skip_path_carries(SEEDS, interval):
             kept.append([correlation(states[0], h) for h in states])
         held[placement] = np.array(rows)  # (seeds, 4)
         memory[placement] = np.array(kept)  # (seeds, 25)
+    return held, memory
+
+
+def tabulate_memory():
+    memory = held_and_kept()[1]
     table(
         ["correlation with the input", "1 block", "12 blocks", "24 blocks"],
         [[PLACEMENTS[p], *(interval(memory[p][:, k]) for k in AFTER)] for p in PLACEMENTS],
     )
-    return held, memory
 
 
-def prove_post_forgets(memory):
+def prove_post_forgets():
     """Prove claim 05-post-forgets."""
+    memory = held_and_kept()[1]
     assert np.abs(memory["post"][:, 24]).max() < 0.02
     assert memory["pre"][:, 24].min() > 0.2
     for p, depth in (("post", 1), ("pre", 1), ("post", 12)):
         say(f"memory_{p}_{depth}", np.median(memory[p][:, depth]), noise=1e-4)
 
 
-def draw_pre_ln_stream(untrained, passed):
-    squares = {p: untrained[p][24]["mean_square"] for p in PLACEMENTS}
+def squares(placement):
+    """The mean square of the stream, (seeds, 25)."""
+    return untrained()[placement][24]["mean_square"]
+
+
+def draw_pre_ln_stream():
     live.sketch(
         "pre-ln-stream",
         "The stream of 24 untrained Pre-LN blocks",
-        passed,
+        PASSED,
         live.Axis("mean square of stream", limits=(0, 40)),
-        (np.arange(25), squares["pre"]),
+        (np.arange(25), squares("pre")),
         [0, 6, 12, 18, 24],
         "Mean square of the stream against blocks passed, up to 24: median and range of six seeds. It "
         "starts at one and "
         "rises in a nearly straight line.",
     )
-    return squares
 
 
-def prepare_least():
-    least = (2 / 5) * (1 / 2) * (8 / 5)
-    most = least + 1 / 2
-    return least, most
+LEAST = (2 / 5) * (1 / 2) * (8 / 5)  # what a block adds to the mean square
+MOST = LEAST + 1 / 2
 
 
-def prove_post_stream_is_one(squares, least, most, untrained):
+def prove_post_stream_is_one():
     """Prove claims 05-post-stream-is-one, 05-stream-grows, 05-others."""
-    growth = (squares["pre"][:, -1] - squares["pre"][:, 0]) / 24
-    assert np.abs(squares["post"][:, 1:] - 1).max() < 0.01
-    assert ((growth > least) & (growth < most)).all()
-    added = np.diff(squares["pre"], axis=1)  # (seeds, L)
-    assert added.min() < least
-    assert added.max() > most
-    third = np.diff(untrained["after_branch"][24]["mean_square"], axis=1)
+    growth = (squares("pre")[:, -1] - squares("pre")[:, 0]) / 24
+    assert np.abs(squares("post")[:, 1:] - 1).max() < 0.01
+    assert ((growth > LEAST) & (growth < MOST)).all()
+    added = np.diff(squares("pre"), axis=1)  # (seeds, L)
+    assert added.min() < LEAST
+    assert added.max() > MOST
+    third = np.diff(untrained()["after_branch"][24]["mean_square"], axis=1)
     assert np.abs(third.mean(1) - 2).max() < 0.5
-    assert np.abs(untrained["deepnorm"][24]["token_cosine"]).max() < 0.02
-    say("least", least, ".2f")
-    say("most", most, ".2f")
+    assert np.abs(untrained()["deepnorm"][24]["token_cosine"]).max() < 0.02
+    say("least", LEAST, ".2f")
+    say("most", MOST, ".2f")
     say("growth", np.median(growth), ".2f", noise=1e-4)
-    say("stream_post", np.median(squares["post"][:, -1]), ".2f", noise=1e-4)
-    say("stream_pre", np.median(squares["pre"][:, -1]), ".0f", noise=1e-4)
+    say("stream_post", np.median(squares("post")[:, -1]), ".2f", noise=1e-4)
+    say("stream_pre", np.median(squares("pre")[:, -1]), ".0f", noise=1e-4)
 
 
-def tabulate_how_much_a_block_adds_from_its_weights(interval, held):
+def tabulate_final_norm():
+    rows = zip(("without the final norm", "with it"), held_and_kept()[0]["pre"].T[2:], strict=True)
+    table(["Pre-LN, 6 seeds", "mean square"], [[name, interval(values, ".0f")] for name, values in rows])
+
+
+def tabulate_last_block():
+    held = held_and_kept()[0]
     table(
         ["mean square in block 24, 6 seeds", "skip path", "branch reads"],
         [[PLACEMENTS[p], *(interval(v, ".0f") for v in held[p].T[:2])] for p in PLACEMENTS],
     )
 
 
-def prove_skip_carries(held):
+def prove_skip_carries():
     """Prove claims 05-skip-carries, 05-norm-bounds-branches."""
+    held = held_and_kept()[0]
     assert held["pre"][:, 0].min() > 10
     np.testing.assert_allclose(held["pre"][:, 1], 1, atol=0.01)
     np.testing.assert_allclose(held["post"][:, :2], 1, atol=0.01)
 
 
-def prepare_builtin():
-    builtin = {}
+def builtin():
+    """PyTorch's block in each placement, from the same seed."""
+    found = {}
     for placement in PLACEMENTS:
         torch.manual_seed(0)
-        builtin[placement] = nn.TransformerEncoderLayer(
+        found[placement] = nn.TransformerEncoderLayer(
             d_model=16,
             nhead=4,
             dim_feedforward=64,
@@ -298,7 +310,7 @@ def prepare_builtin():
             norm_first=placement == "pre",
             dtype=torch.float64,
         )
-    return builtin
+    return found
 
 
 def renamed(state):
@@ -319,11 +331,12 @@ def numpy_parts(state):
     }
 
 
-def prove_same_parts(post_ln_block, pre_ln_block, builtin):
-    """Prove claim 05-same-parts."""
-    tokens = torch.randn(2, 5, 16, dtype=torch.float64)  # (B, T, d)
+def four_versions(post_ln_block, pre_ln_block):
+    """For each placement and version, how far it is from PyTorch's block on the same tokens and weights."""
+    tokens = torch.randn(2, 5, 16, dtype=torch.float64, generator=torch.Generator().manual_seed(0))  # (B, T, d)
+    gaps = {}
     blocks = {"post": post_ln_block, "pre": pre_ln_block}
-    for placement, layer in builtin.items():
+    for placement, layer in builtin().items():
         state = layer.state_dict()
         ours = st.TransformerBlock(16, 4, 64, placement).double()
         ours.load_state_dict(renamed(state))
@@ -336,26 +349,29 @@ def prove_same_parts(post_ln_block, pre_ln_block, builtin):
         }
         expected = layer(tokens).detach().numpy()
         for name, y in results.items():
-            gap = np.abs(y - expected).max()
-            assert gap < 1e-12
-            print(f"{PLACEMENTS[placement]:8} {name:19} gap below 1e-12: {gap < 1e-12}")
-    return tokens
+            gaps[PLACEMENTS[placement], name] = np.abs(y - expected).max()
+    return gaps
 
 
-def prove_same_parts_2(builtin):
+def compare_four_versions(post_ln_block, pre_ln_block):
+    for (placement, name), gap in four_versions(post_ln_block, pre_ln_block).items():
+        print(f"{placement:8} {name:19} gap below 1e-12: {gap < 1e-12}")
+
+
+def prove_same_parts(post_ln_block, pre_ln_block):
     """Prove claim 05-same-parts."""
-    names = [list(layer.state_dict()) for layer in builtin.values()]
+    gaps = four_versions(post_ln_block, pre_ln_block)
+    assert len(gaps) == 6
+    assert max(gaps.values()) < 1e-12
+    names = [list(layer.state_dict()) for layer in builtin().values()]
     assert names[0] == names[1]
 
 
-def prepare_encoder(builtin, tokens):
-    encoder = nn.TransformerEncoder(builtin["pre"], num_layers=2, enable_nested_tensor=False)
-    encoder(tokens)  # runs, without a final norm
-    return encoder
-
-
-def prove_final_norm(raw, finished, encoder):
+def prove_final_norm():
     """Prove claim 05-final-norm."""
+    encoder = nn.TransformerEncoder(builtin()["pre"], num_layers=2, enable_nested_tensor=False)
+    encoder(torch.ones(2, 5, 16, dtype=torch.float64))  # runs, without a final norm
+    raw, finished = held_and_kept()[0]["pre"].T[2:]  # each (seeds,)
     assert raw.min() > 10
     assert np.abs(finished - 1).max() < 0.01
     assert encoder.norm is None
@@ -364,11 +380,11 @@ def prove_final_norm(raw, finished, encoder):
     assert isinstance(whole.encoder.norm, nn.LayerNorm)
 
 
-def draw_placements(most, least, untrained, AXES, passed, CURVES):
-    theory = ([24, 0, 24], [1 + 24 * most, 1, 1 + 24 * least])  # two lines
+def draw_placements():
+    theory = ([24, 0, 24], [1 + 24 * MOST, 1, 1 + 24 * LEAST])  # two lines
 
     def frame(other, depth):
-        shown = {k: untrained[k][depth] for k in ("pre", other)}
+        shown = {k: untrained()[k][depth] for k in ("pre", other)}
         blocks = np.arange(depth + 1)
         data = {q: {k: (blocks[-v[q].shape[1] :], v[q]) for k, v in shown.items()} for q in AXES}
         data["mean_square"]["theory"] = theory
@@ -392,7 +408,7 @@ def draw_placements(most, least, untrained, AXES, passed, CURVES):
             ),
             live.slider("depth", "blocks L", STACKS, 24),
         ],
-        [live.Lines(passed, axis, CURVES, 250) for axis in AXES.values()],
+        [live.Lines(PASSED, axis, CURVES, 250) for axis in AXES.values()],
         frame,
         "Three panels by the number of blocks passed, up to 24. The stream of Pre-LN grows in a nearly straight line, "
         "between two dotted lines; that of Post-LN is flat at one. The cosine of Post-LN's tokens is almost one "
@@ -402,20 +418,20 @@ def draw_placements(most, least, untrained, AXES, passed, CURVES):
     )
 
 
-def prepare_cosine_12(untrained):
-    carried = {p: untrained[p][24] for p in PLACEMENTS}
-    cosine_12 = {p: carried[p]["token_cosine"][:, 12] for p in PLACEMENTS}
-    return cosine_12
+def cosine_12():
+    """The cosine of two tokens after 12 blocks, {placement: (seeds,)}."""
+    return {p: untrained()[p][24]["token_cosine"][:, 12] for p in PLACEMENTS}
 
 
-def prove_tokens_align(cosine_12):
+def prove_tokens_align():
     """Prove claim 05-tokens-align."""
     for p in PLACEMENTS:
-        say(f"cosine_{p}", np.median(cosine_12[p]), ".2f", noise=1e-4)
-    assert cosine_12["post"].min() > 0.9
-    assert cosine_12["pre"].max() < 0.8
+        say(f"cosine_{p}", np.median(cosine_12()[p]), ".2f", noise=1e-4)
+    assert cosine_12()["post"].min() > 0.9
+    assert cosine_12()["pre"].max() < 0.8
 
 
+@cache
 @torch.no_grad()
 def cosine_after_12(placement, change):
     found = []
@@ -439,44 +455,44 @@ def shrink(name, weight):
     weight.mul_(0.02 / weight.std())
 
 
-def prepare_silent():
-    silent, small = ({p: cosine_after_12(p, change) for p in PLACEMENTS} for change in (silence_attention, shrink))
-    return silent, small
-
-
-def tabulate_can_the_top_still_tell_the_tokens_apart(interval, silent, small):
+def tabulate_cosines():
     table(
         ["cosine, 5 seeds", *PLACEMENTS.values()],
         [
-            ["no attention", *(interval(silent[p]) for p in PLACEMENTS)],
-            ["small weights", *(interval(small[p]) for p in PLACEMENTS)],
+            [name, *(interval(cosine_after_12(p, change)) for p in PLACEMENTS)]
+            for name, change in (("no attention", silence_attention), ("small weights", shrink))
         ],
     )
 
 
-def prove_init_decides(silent, small):
+def prove_init_decides():
     """Prove claim 05-init-decides."""
+    silent, small = ({p: cosine_after_12(p, change) for p in PLACEMENTS} for change in (silence_attention, shrink))
     assert min(values.min() for values in silent.values()) > 0.2
     assert (silent["post"] > silent["pre"]).all()
     assert max(np.abs(values).max() for values in small.values()) < 0.02
 
 
 DEPTHS = (4, 8, 16, 32)
+LOSSES = {"one_token": "loss of one token", "average": "averaged loss"}
 
 
-def prepare_last(SEEDS):
-    last = {p: gradients.last_layer(p, DEPTHS, seeds=SEEDS) for p in PLACEMENTS}
-    slopes = {
-        (p, loss): gradients.log_slopes(DEPTHS, last[p][loss]) for p in PLACEMENTS for loss in ("one_token", "average")
-    }
-    return last, slopes
+@cache
+def last_gradients():
+    """The size of the last layer's gradient, {placement: {loss: (seeds, DEPTHS)}}."""
+    return {p: gradients.last_layer(p, DEPTHS, seeds=SEEDS) for p in PLACEMENTS}
 
 
-def draw_the_last_gradient_a_theorem_and_its_measurement(last):
+def slopes(placement, loss):
+    """How that size goes with the depth, on logarithmic axes, (seeds,)."""
+    return gradients.log_slopes(DEPTHS, last_gradients()[placement][loss])
+
+
+def draw_last_gradients():
+    last = last_gradients()
     guide = np.array(DEPTHS, dtype=float) ** -0.5
     fig, axes = plt.subplots(1, 2, figsize=(7.8, 3.5))
-    titles = {"one_token": "loss of one token", "average": "averaged loss"}
-    for ax, (loss, title) in zip(axes, titles.items(), strict=True):
+    for ax, (loss, title) in zip(axes, LOSSES.items(), strict=True):
         for name in PLACEMENTS:
             look = figures.LOOKS[name]
             ax.loglog(DEPTHS, last[name][loss].T, linewidth=0.7, alpha=0.5, **look)
@@ -503,49 +519,49 @@ def draw_the_last_gradient_a_theorem_and_its_measurement(last):
         "then levels off while its seeds scatter, and "
         "Pre-LN falls less steeply than the guide.",
     )
-    return titles
 
 
-def tabulate_the_last_gradient_a_theorem_and_its_measurement(interval, slopes):
+def tabulate_slopes():
     table(
         ["loss of one token", "slope, 6 seeds"],
-        [[PLACEMENTS[p], interval(slopes[p, "one_token"])] for p in PLACEMENTS],
+        [[PLACEMENTS[p], interval(slopes(p, "one_token"))] for p in PLACEMENTS],
     )
 
 
-def prove_last_gradient(slopes):
+def prove_last_gradient():
     """Prove claim 05-last-gradient."""
-    assert np.abs(slopes["post", "one_token"]).max() < 0.1
-    assert np.abs(slopes["pre", "one_token"] + 0.5).max() < 0.1
-    say("slope_pre", slopes["pre", "one_token"].mean(), ".2f", noise=1e-4)
+    assert np.abs(slopes("post", "one_token")).max() < 0.1
+    assert np.abs(slopes("pre", "one_token") + 0.5).max() < 0.1
+    say("slope_pre", slopes("pre", "one_token").mean(), ".2f", noise=1e-4)
 
 
-def tabulate_the_last_gradient_a_theorem_and_its_measurement_2(titles, last):
+def tabulate_last_gradients():
     table(
         ["mean over 6 seeds", *(f"L = {L}" for L in DEPTHS)],
         [
-            [f"{PLACEMENTS[p]}, {titles[k]}"] + [f"{v:.1f}" for v in last[p][k].mean(0)]
+            [f"{PLACEMENTS[p]}, {LOSSES[k]}"] + [f"{v:.1f}" for v in last_gradients()[p][k].mean(0)]
             for p in PLACEMENTS
-            for k in titles
+            for k in LOSSES
         ],
     )
 
 
-def prove_averaged_loss(last, titles, slopes):
+def prove_averaged_loss():
     """Prove claims 05-averaged-loss, 05-no-vanishing-at-the-top."""
+    last = last_gradients()
     averaged = last["post"]["average"]  # (seeds, depths)
     assert (averaged < 0.3 * last["post"]["one_token"]).all()
     assert averaged[:, 2].mean() > 1.2 * averaged[:, 0].mean()
-    for loss in titles:
+    for loss in LOSSES:
         assert (last["post"][loss] >= last["pre"][loss]).all()
-    assert slopes["pre", "average"].max() < -0.2
-    assert slopes["pre", "average"].mean() > slopes["pre", "one_token"].mean()
+    assert slopes("pre", "average").max() < -0.2
+    assert slopes("pre", "average").mean() > slopes("pre", "one_token").mean()
 
 
 RATES = (0.001, 0.002, 0.005)
 
 
-def draw_post_ln():
+def draw_loss_curves():
     long, short = longer_runs.recorded(), warmup.recorded()["maps"]["deep"]
     RUNS = {
         "post": live.Curve("Post-LN", **figures.LOOKS["post"]),
@@ -600,127 +616,121 @@ def beginning(story):
     return " ".join(story.split())[:64].strip()
 
 
-def tabulate_in_a_trained_model():
-    def compare(wired):
-        table(
-            ["wiring", "loss", "its story begins"],
-            [
-                [
-                    name,
-                    f"{nats[name].mean():.1f}",
-                    beginning(told[name]),
-                ]
-                for name in wired
-            ],
-        )
-
+@cache
+def wirings():
+    """The trained model and its rewired copies."""
     model = stories.load()
-    post_model = stories.altered(model, place=sn.post_ln)
-    WIRED = {
+    post = stories.altered(model, place=sn.post_ln)
+    return {
         "Pre-LN, as trained": model,
         "Pre-LN, no final division": stories.altered(model, keep_gain, at=[10]),
-        "Post-LN": post_model,
+        "Post-LN": post,
+        "Post-LN, gains folded": stories.altered(folded(), place=sn.post_ln),
+        "Post-LN, no final norm": stories.altered(post, nothing, at=[10]),
+        "Pre-LN, no final norm": stories.altered(model, nothing, at=[10]),
     }
-    texts = stories.texts(model)
-    nats, told = {}, {}
-    for name, wired in WIRED.items():
-        nats[name] = np.array([stories.loss(wired, text) for text in texts])
-        told[name] = stories.generate(wired)
-    compare(WIRED)
-    return compare, nats, told, model, post_model, WIRED, texts
 
 
-def prove_trained_as_post(texts, model, WIRED, told, nats):
+@cache
+def nats(name):
+    """The loss of a wiring on each text."""
+    return np.array([stories.loss(wirings()[name], text) for text in stories.texts(stories.load())])
+
+
+def tabulate_stories(names):
+    rows = [[name, f"{nats(name).mean():.1f}", beginning(stories.generate(wirings()[name]))] for name in names]
+    table(["wiring", "loss", "its story begins"], rows)
+
+
+def tabulate_wirings():
+    tabulate_stories(["Pre-LN, as trained", "Pre-LN, no final division", "Post-LN"])
+
+
+def tabulate_more_wirings():
+    tabulate_stories([name for name in wirings() if name != "Pre-LN, no final division"])
+
+
+def scores(wired):
+    """The scores of the next token, for each text."""
+    return [stories.logits(wired, stories.stream(wired, text)[-1]) for text in stories.texts(stories.load())]
+
+
+def prove_trained_as_post():
     """Prove claims 05-trained-as-post, 05-trained-no-final-norm."""
-    scores, undivided = (
-        [stories.logits(m, stories.stream(m, text)[-1]) for text in texts]
-        for m in (model, WIRED["Pre-LN, no final division"])
-    )
-    for a, c in zip(scores, undivided, strict=True):
+    trained, undivided = (wirings()[name] for name in ("Pre-LN, as trained", "Pre-LN, no final division"))
+    for a, c in zip(scores(trained), scores(undivided), strict=True):
         np.testing.assert_array_equal(a.argmax(-1), c.argmax(-1))
-    assert told["Pre-LN, no final division"] == told["Pre-LN, as trained"]
-    assert nats["Post-LN"].min() > np.log(512)
-    for name, key in zip(nats, ("trained", "unnormed", "as_post"), strict=True):
-        say(f"loss_{key}", nats[name].mean(), ".1f")
+    assert stories.generate(undivided) == stories.generate(trained)
+    assert nats("Post-LN").min() > np.log(512)
+    say("loss_trained", nats("Pre-LN, as trained").mean(), ".1f")
+    say("loss_unnormed", nats("Pre-LN, no final division").mean(), ".1f")
+    say("loss_as_post", nats("Post-LN").mean(), ".1f")
     say("guessing", np.log(512), ".2f")
-    return scores
 
 
 READERS = {"q", "k", "v", "gate", "up"}  # the matrices behind a norm
 
 
-def prepare_folded(model):
-    folded = replace(
-        model,
-        weights=tuple(
-            {k: w * gain if k in READERS else w for k, w in weights.items()}
-            for weights, gain in zip(model.weights, model.gains[:-1], strict=True)
-        ),
-        gains=np.vstack([np.ones((10, 64)), model.gains[-1:]]),
+def folded():
+    """The trained model with each gain but the last in the matrices that read it."""
+    model = stories.load()
+    weights = tuple(
+        {k: w * gain if k in READERS else w for k, w in weights.items()}
+        for weights, gain in zip(model.weights, model.gains[:-1], strict=True)
     )
-    return folded
+    return replace(model, weights=weights, gains=np.vstack([np.ones((10, 64)), model.gains[-1:]]))
 
 
 def nothing(x, gamma):
     return x
 
 
-def prepare_wired(folded, post_model, model, nats, texts, told, WIRED, compare):
-    MORE = {
-        "Post-LN, gains folded": stories.altered(folded, place=sn.post_ln),
-        "Post-LN, no final norm": stories.altered(post_model, nothing, at=[10]),
-        "Pre-LN, no final norm": stories.altered(model, nothing, at=[10]),
-    }
-    for name, wired in MORE.items():
-        nats[name] = np.array([stories.loss(wired, text) for text in texts])
-        told[name] = stories.generate(wired)
-    WIRED |= MORE
-    compare(["Pre-LN, as trained", "Post-LN", *MORE])
-    return WIRED
-
-
-def prove_trained_folded(folded, texts, scores, nats):
+def prove_trained_folded():
     """Prove claim 05-trained-folded."""
-    of_folded = [stories.logits(folded, stories.stream(folded, text)[-1]) for text in texts]
-    for a, b in zip(scores, of_folded, strict=True):
+    for a, b in zip(scores(stories.load()), scores(folded()), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-9)
-    assert nats["Post-LN, no final norm"].max() < np.log(512)
-    assert (nats["Post-LN, gains folded"] < nats["Post-LN"] - 2).all()
-    assert (nats["Post-LN, gains folded"] > nats["Pre-LN, as trained"] + 1).all()
-    say("loss_folded", nats["Post-LN, gains folded"].mean(), ".1f")
-    say("loss_bare", nats["Post-LN, no final norm"].mean(), ".1f")
+    assert nats("Post-LN, no final norm").max() < np.log(512)
+    assert (nats("Post-LN, gains folded") < nats("Post-LN") - 2).all()
+    assert (nats("Post-LN, gains folded") > nats("Pre-LN, as trained") + 1).all()
+    say("loss_folded", nats("Post-LN, gains folded").mean(), ".1f")
+    say("loss_bare", nats("Post-LN, no final norm").mean(), ".1f")
 
 
-def prepare_steepness(texts, WIRED, SEEDS, interval):
+@cache
+def steepness():
+    """The last block's gradient over the first's, for each text or seed."""
+
     def last_over_first(wired):
         """The gradient of the mean loss: last block's over first block's."""
         net, ratios = Stories(wired), []
         seconds = [branch.down for branch in net.branches[1::2]]
-        for text in texts:
+        for text in stories.texts(stories.load()):
             grads = torch.autograd.grad(net.loss(torch.tensor(text)), seconds)
             ratios.append(grads[-1].norm().item() / grads[0].norm().item())
         return np.array(ratios)
 
-    steepness = {
-        name: last_over_first(WIRED[name]) for name in ("Pre-LN, as trained", "Post-LN", "Post-LN, gains folded")
+    found = {
+        name: last_over_first(wirings()[name]) for name in ("Pre-LN, as trained", "Post-LN", "Post-LN, gains folded")
     }
     new = gradients.by_layer("pre", 5, SEEDS)["average"]
-    steepness["Pre-LN, untrained"] = new[:, -1] / new[:, 0]
-    for name, ratios in steepness.items():
+    return found | {"Pre-LN, untrained": new[:, -1] / new[:, 0]}
+
+
+def compare_steepness():
+    for name, ratios in steepness().items():
         print(f"{name:22} {np.median(ratios):.1f} [{interval(ratios, '.1f')}]")
-    return steepness
 
 
-def prove_trained_gradient(steepness):
+def prove_trained_gradient():
     """Prove claim 05-trained-gradient."""
-    trained, as_post, as_folded, untrained_five = steepness.values()
+    trained, as_post, as_folded, untrained_five = steepness().values()
     assert untrained_five.max() < 0.8
     assert 0.8 < np.median(trained) < 1.2
     assert as_post.max() < 0.8
     assert as_folded.min() > 1
 
 
-def tabulate_the_two_compared(squares, cosine_12, slopes):
+def tabulate_the_two_compared():
     table(
         ["", "Post-LN", "Pre-LN", "claim"],
         [
@@ -736,7 +746,7 @@ def tabulate_the_two_compared(squares, cosine_12, slopes):
             ],
             [
                 "mean square of the stream, 24 blocks",
-                *(f"{np.median(squares[p][:, -1]):.0f}" for p in PLACEMENTS),
+                *(f"{np.median(squares(p)[:, -1]):.0f}" for p in PLACEMENTS),
                 "<!-- claim: 05-row-stream claim:05-stream-grows -->",
             ],
             [
@@ -746,12 +756,12 @@ def tabulate_the_two_compared(squares, cosine_12, slopes):
             ],
             [
                 "cosine between tokens, 12 blocks",
-                *(f"{np.median(cosine_12[p]):.2f}" for p in PLACEMENTS),
+                *(f"{np.median(cosine_12()[p]):.2f}" for p in PLACEMENTS),
                 "<!-- claim: 05-row-cosine claim:05-tokens-align -->",
             ],
             [
                 "last gradient, one token: slope in depth",
-                *(f"{slopes[p, 'one_token'].mean():z.1f}" for p in PLACEMENTS),
+                *(f"{slopes(p, 'one_token').mean():z.1f}" for p in PLACEMENTS),
                 "<!-- claim: 05-row-gradient claim:05-last-gradient -->",
             ],
             [
@@ -779,7 +789,8 @@ def tabulate_the_two_compared(squares, cosine_12, slopes):
     )
 
 
-def check_quick_checks(x, norm):
+def check_quick_checks():
+    x, norm = np.array([2.0, 4.0, 6.0, 12.0]), sn.LayerNorm(4, eps=0.0)
     shifted, usual = x, norm(x)
     for _ in range(6):
         h = norm(shifted)

@@ -1,0 +1,68 @@
+"""Chapter 05, Pre-LN or Post-LN?, and its deep dives: what their turns promise."""
+
+import re
+
+import numpy as np
+from helpers.turns import turned
+
+
+def numbers(line):
+    return [float(number) for number in re.findall(r"-?\d+\.?\d*(?:e-\d+)?", line)]
+
+
+def by_placement(printed):
+    """The last number of the line of each placement."""
+    return {line.split()[0]: numbers(line)[-1] for line in printed.splitlines()}
+
+
+def test_pre_ln_notices_the_scale_and_post_ln_does_not():
+    at = turned("05-pre-ln-or-post-ln", "scale")
+    x = np.array([2.0, 4.0, 6.0, 12.0])
+    for run in at.values():
+        np.testing.assert_allclose(run.post, [1, -1, -1, 1])
+    np.testing.assert_allclose(at["1000.0"].pre, 1000 * x, rtol=1e-3)  # the branch hardly counts
+    np.testing.assert_allclose(at["0.001"].pre, ((x - x.mean()) / x.std())[::-1], atol=0.02)  # nor does x
+
+
+def test_only_pre_ln_still_knows_its_token_and_its_stream_grows():
+    found = {}
+    for blocks, run in turned("05-pre-ln-or-post-ln", "blocks").items():
+        post, pre = (numbers(line.split("LN")[1]) for line in run.printed.splitlines())
+        found[int(blocks)] = post, pre
+        assert post[1] == 1
+        assert 1.5 * int(blocks) < pre[1] < 2.5 * int(blocks) + 1
+    assert min(found[1][0][0], found[1][1][0]) > 0.4
+    for blocks in (12, 100):
+        post, pre = found[blocks]
+        assert abs(post[0]) < 0.05 < pre[0]
+
+
+def test_a_branch_of_twice_the_size_adds_four_times_as_much():
+    grown = {branch: numbers(run.printed)[-1] - 1 for branch, run in turned("05-pre-ln-or-post-ln", "branch").items()}
+    assert 3.5 < grown["2.0"] / grown["1.0"] < 4.5
+    assert 0.7 < grown["0.144"] < 1.3
+
+
+def test_small_weights_keep_the_tokens_apart_and_large_ones_hurt_post_ln_alone():
+    at = {factor: by_placement(run.printed) for factor, run in turned("05-pre-ln-or-post-ln", "factor").items()}
+    assert at["0.5"]["post"] < 0.2
+    assert at["0.5"]["pre"] < 0.2
+    assert at["1.0"]["post"] < at["4.0"]["post"]
+    assert at["4.0"]["post"] > 0.99
+    assert at["4.0"]["pre"] < at["1.0"]["pre"] + 0.05 < 0.7
+
+
+def test_the_last_gradient_of_post_ln_does_not_notice_the_depth():
+    at = {depth: by_placement(run.printed) for depth, run in turned("05-pre-ln-or-post-ln", "depth").items()}
+    post = [found["post"] for found in at.values()]
+    assert max(post) < 1.1 * min(post)
+    for fewer, more in (("2", "8"), ("8", "32")):  # four times as many blocks halve it, or nearly so
+        assert 0.35 < at[more]["pre"] / at[fewer]["pre"] < 0.75
+
+
+def test_a_trained_model_stands_a_norm_that_moves_unless_it_is_the_first():
+    told = {at: run.printed for at, run in turned("05-pre-ln-or-post-ln", "rewired").items()}
+    for at in ("9", "5"):
+        assert "a little girl named Lily. She loved to play" in told[at]
+    assert "girl" not in told["0"]
+    assert told["0"].count("time") > 2
