@@ -1,5 +1,5 @@
-// Hover cards: what a link to a term, a source or an equation leads to, beside the link, for pointer and keyboard.
-// Without this script the titles of links to terms and sources are tooltips.
+// Hover cards: what a link to a term, a source, an equation or the proof of a claim leads to, beside the link, for
+// pointer and keyboard. A tap opens only the card of a proof. Without this script the titles of links are tooltips.
 {
   const card = document.createElement("div");
   card.className = "hover-card";
@@ -8,22 +8,38 @@
   card.hidden = true;
   document.body.append(card);
   let [from, timer] = [null, null]; // the link whose card is shown, and what will show or hide one
-  const LINKS = '.bd-article a:is([title][href*="glossary.html#term-"], [title][href*="references.html#"], [href^="#equation-"]):not(.headerlink)';
+  const CLAIM = "sup.claim a";
+  const LINKS = `.bd-article a:is([title][href*="glossary.html#term-"], [title][href*="references.html#"], [href^="#equation-"], ${CLAIM}):not(.headerlink)`;
 
   for (const link of document.querySelectorAll(LINKS))
     if (link.title) [link.dataset.card, link.title] = [link.title, ""]; // else the browser shows it too
+
+  /** The code on this page that asserts a claim; a screen reader hears only in how it was shown. */
+  function proof(id) {
+    const listing = document.querySelector(`p.supports a[href="#${id}"]`)?.closest(".cell").querySelector("pre");
+    if (!listing) return [];
+    const copy = document.createElement("div");
+    copy.className = "highlight";
+    copy.ariaHidden = "true";
+    copy.append(listing.cloneNode(true));
+    copy.firstChild.removeAttribute("id");
+    return [copy];
+  }
 
   function show(link) {
     from?.removeAttribute("aria-describedby");
     const equation = link.dataset.card ? null : document.getElementById(link.hash.slice(1))?.querySelector(".eqn");
     if (!link.dataset.card && !equation) return;
     card.replaceChildren(equation ? equation.cloneNode(true) : link.dataset.card);
+    if (link.matches(CLAIM)) card.append(...proof(link.parentElement.id));
     card.hidden = false;
+    card.scrollTop = 0;
     from = link;
     link.setAttribute("aria-describedby", card.id);
     const [at] = link.getClientRects(); // of a link on two lines, the first part
     const width = document.documentElement.clientWidth;
-    const above = at.top > card.offsetHeight + 60;
+    // the sentence of a claim is above its mark
+    const above = at.top > card.offsetHeight + 60 && !(link.matches(CLAIM) && at.bottom + card.offsetHeight + 8 < innerHeight);
     card.style.left = `${scrollX + Math.max(8, Math.min(at.left, width - card.offsetWidth - 8))}px`;
     card.style.top = `${scrollY + (above ? at.top - card.offsetHeight - 4 : at.bottom + 4)}px`;
   }
@@ -51,4 +67,15 @@
   });
   document.addEventListener("focusout", () => soon(hide, 0));
   document.addEventListener("keydown", ({ key }) => { if (key === "Escape") hide(); });
+  document.addEventListener("click", (event) => { // the second tap follows the link, and so does the one in the card
+    const link = event.pointerType === "touch" && event.target.closest(CLAIM);
+    if (!link || link === from) return;
+    event.preventDefault();
+    clearTimeout(timer);
+    show(link);
+    const onward = document.createElement("a");
+    onward.href = link.href;
+    onward.textContent = "In the ledger of claims";
+    card.firstChild.after(document.createElement("br"), onward);
+  });
 }

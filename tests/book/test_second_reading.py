@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+from bs4 import BeautifulSoup
 from helpers import small_book
 
 WORDS = "word " * 250
@@ -40,3 +42,37 @@ def test_the_contents_of_the_page_list_what_is_inside(tmp_path):
     )
     assert small_book.build(tmp_path) == ""
     assert 'href="#inner"' in small_book.html(tmp_path)
+
+
+CLAIM = "A [sum](index) leaves $x$ as it was before. {claim}`a-b bib:x`"
+SHORT = "In short: a *sum* leaves the input. {claim}`a-short bib:x` More."
+
+
+@pytest.mark.parametrize(
+    ("text", "gist"),
+    [
+        (CLAIM, "A sum leaves x as it was before."),
+        (f"It is so, whatever the size of the input is. {{claim}}`a-back bib:x`\n\n{CLAIM}", "A sum leaves x"),
+        (f"Few words. {{claim}}`a-few bib:x` {CLAIM}", "A sum leaves x"),
+        (f"{CLAIM}\n\n{SHORT}", "A sum leaves the input."),
+    ],
+)
+def test_the_label_says_the_gist_without_links(tmp_path, text, gist):
+    (tmp_path / "refs.bib").write_text("@misc{x,\n author = {Ba, A}, title = {T}, year = {2016}}\n", "utf-8")
+    table = "| A | claim |\n|---|---|\n| row | {claim}`a-row bib:x` |"
+    html = built(
+        tmp_path,
+        f"## One\n\n{{.second-reading}}\n## Two\n\n{table}\n\nNo claim here. {text}\n\n```{{bibliography}}\n```\n",
+    )
+    (label,) = re.findall(r"<summary>(.*?)</summary>", html, re.DOTALL)
+    said = BeautifulSoup(label, "html.parser")
+    for spare in said.select(".katex-mathml"):
+        spare.decompose()
+    assert said.text.startswith(f"Second reading, 1 min{gist}")
+    assert not said.find("a")
+
+
+def test_the_contents_mark_a_second_reading(tmp_path):
+    html = built(tmp_path, "## One\n\nx\n\n{.second-reading}\n## Two\n\nx\n")
+    entries = re.findall(r'<li(?: class="([^"]*)")?><a class="[^"]*" href="#(one|two)"', html)
+    assert [("second-reading" in classes, name) for classes, name in entries] == [(False, "one"), (True, "two")]

@@ -1,4 +1,4 @@
-"""What proves is folded behind a line that names its claims; one box unfolds all code."""
+"""What proves is out of sight until the reader reads with code: then it is unfolded, below the names of its claims."""
 
 import re
 
@@ -8,30 +8,37 @@ PAGE, SHEET = "notebooks/05b-warm-up.html", "notebooks/exercises/ex02-layer-norm
 OPEN = "folds => folds.map(f => f.open)"
 
 
-def visit(page, server):
+def visit(page, server, *, with_code=False):
     """The page, with everything shown that waits for a prediction."""
     page.goto(server + PAGE)
     page.locator(".predict .skip").evaluate_all("buttons => buttons.forEach((button) => button.click())")
+    if with_code:
+        page.get_by_label("Read with code").press("Space")
 
 
-def test_a_check_is_folded_behind_the_name_of_its_claim(browser, server):
+def test_proofs_and_the_ids_of_claims_are_for_those_who_read_with_code(browser, server):
     with opened(browser, server, [], viewport=DESK) as page:
         visit(page, server)
-        checks = page.locator(".cell.tag_checked")
+        checks, text = page.locator(".cell.tag_checked"), page.locator("article").inner_text()
         assert checks.count() >= 6
-        assert not re.search(r"^\s*assert ", page.locator("article").inner_text(), re.MULTILINE)
+        assert not checks.locator("visible=true").count()
+        assert not page.locator("p.supports").locator("visible=true").count()
+        assert not re.search(r"^\s*assert |checked ✓|05b-first-step", text, re.MULTILINE)
+        marks = page.locator("sup.claim .kinds")
+        assert max(mark["width"] for mark in (mark.bounding_box() for mark in marks.all()) if mark) <= 1
+        page.get_by_label("Read with code").press("Space")
+        assert max(mark["width"] for mark in (mark.bounding_box() for mark in marks.all()) if mark) > 30
         labels = checks.locator("summary").all_text_contents()
         assert all(label.strip().startswith("checked ✓") for label in labels)
         check = checks.filter(has_text="05b-first-step").first
         assert check.locator("summary").inner_text() == "checked ✓ 05b-first-step"
-        check.locator("summary").press("Enter")
         assert "assert" in check.inner_text()
         assert check.locator("p.supports a").inner_text() == "05b-first-step"
 
 
 def test_a_check_of_several_claims_counts_the_others(browser, server):
     with opened(browser, server, [], viewport=DESK) as page:
-        visit(page, server)
+        visit(page, server, with_code=True)
         check = page.locator(".cell.tag_checked:has(p.supports a + a + a + a)").first
         claims = check.locator("p.supports a")
         assert check.locator("summary").inner_text() == (
@@ -87,4 +94,4 @@ def test_paper_has_no_checks(browser, server):
         page.goto(server + PAGE)
         page.get_by_label("Read with code").press("Space")
         page.emulate_media(media="print")
-        assert not page.locator(".cell.tag_checked, .opening label").locator("visible=true").count()
+        assert not page.locator(".cell.tag_checked, .opening label, sup.claim").locator("visible=true").count()

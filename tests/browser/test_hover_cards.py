@@ -1,13 +1,15 @@
-"""Cards beside links to terms, sources and equations: by pointer, by keyboard, and as tooltips without a script."""
+"""Cards beside links to terms, sources, equations and proofs: by pointer and keyboard; without a script, tooltips."""
 
 import pytest
-from helpers.visit import DESK, opened
+from helpers.look import accessible
+from helpers.visit import DESK, PHONE, opened
 
 PAGE = "notebooks/03a-layer-norm-backward.html"
 LINKS = {
     "term": '.bd-article a[href*="glossary.html#term-"]',
     "source": '.bd-article a[href*="references.html#"]',
     "equation": '.bd-article a[href^="#equation-"]:not(.headerlink)',
+    "proof": "sup.claim a",
 }
 
 
@@ -56,7 +58,53 @@ def test_a_card_stays_in_the_window(browser, server):
             assert box["x"] + box["width"] <= 390
 
 
-def test_without_a_script_a_definition_is_a_tooltip(browser, server):
+@pytest.mark.parametrize("kind", ["term", "proof"])
+def test_without_a_script_a_card_is_a_tooltip_and_its_link_leads_on(browser, server, kind):
     with opened(browser, server, [], viewport=DESK, java_script_enabled=False) as page:
         page.goto(server + PAGE)
-        assert all(len(link.get_attribute("title")) > 20 for link in page.locator(LINKS["term"]).all())
+        assert all(len(link.get_attribute("title")) > 20 for link in page.locator(LINKS[kind]).all())
+        link = page.locator(LINKS[kind]).locator("visible=true").first
+        place = link.get_attribute("href").partition("#")[2]
+        link.click()
+        assert page.locator(f"[id='{place}']").is_visible()
+
+
+def test_the_mark_of_a_claim_shows_its_proof(browser, server):
+    faults = []
+    with opened(browser, server, faults, viewport=DESK) as page:
+        page.goto(server + PAGE)
+        page.keyboard.press("Tab")
+        mark, card = page.locator("sup#claim-03a-by-hand a"), page.locator(".hover-card")
+        assert page.locator("sup.claim").get_by_role("link", name="measured", exact=True).count()
+        mark.focus()
+        card.wait_for(state="visible")
+        assert card.inner_text().startswith("Measured by a cell of 03a-layer-norm-backward")
+        assert "assert" in card.locator("pre").inner_text()
+        described = page.locator("#hover-card").aria_snapshot()
+        assert "assert" not in described  # nobody has to listen to code
+        faults += accessible(page, "light", "dark")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/book/claims.html#row-03a-by-hand")
+    assert faults == []
+
+
+def test_a_tap_shows_the_proof_and_a_second_one_the_ledger(browser, server):
+    faults = []
+    with opened(browser, server, faults, viewport=PHONE, has_touch=True) as page:
+        page.goto(server + PAGE)
+        first, second = (page.locator("sup.claim a").locator("visible=true").nth(k) for k in (0, 1))
+        card = page.locator(".hover-card")
+        first.tap()
+        card.wait_for(state="visible")
+        assert card.locator("a").get_attribute("href") == first.evaluate("link => link.href")
+        box = card.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= PHONE["width"]
+        second.tap()
+        page.wait_for_function("link => link.matches('[aria-describedby]')", arg=second.element_handle())
+        page.locator("article h1").tap()
+        card.wait_for(state="hidden")
+        second.tap()
+        card.locator("a").tap()
+        page.wait_for_url("**/book/claims.html#row-*")
+    assert faults == []

@@ -112,9 +112,9 @@ def sentence(node):
     in_list = isinstance(node.parent.parent, nodes.list_item)
     said = []
     for part in reversed(before):
-        if not said and (isinstance(part, claim) or not part.astext().strip()):
+        if not said and (is_mark(part) or not part.astext().strip()):
             continue  # another mark of the same sentence
-        if isinstance(part, claim):
+        if is_mark(part):
             break
         if isinstance(part, nodes.Text) and not in_list:
             ends = [end.end() for end in SENTENCE_END.finditer(part if said else part.rstrip())]
@@ -128,6 +128,11 @@ def sentence(node):
     if said and isinstance(said[-1], nodes.Text):
         said[-1] = nodes.Text(said[-1].rstrip())
     return said
+
+
+def is_mark(node):
+    """Whether a node is the mark of a claim, also on a page that is being written."""
+    return isinstance(node, claim) or (isinstance(node, nodes.superscript) and "claim" in node["classes"])
 
 
 def row_as_text(row):
@@ -253,8 +258,11 @@ def check(app, env):
 
 
 def look(env, doc):
-    """The parts of a page that depend on other pages: the words of its marks, and the pages of the claims it checks."""
-    marks = [sorted(kinds(env.known_claims, row["name"])) for row in env.claims[doc]]
+    """The parts of a page that depend on other pages: what its marks say, and the pages of the claims it checks."""
+    marks = [
+        (sorted(kinds(env.known_claims, row["name"])), env.known_claims.get(row["name"], {}).get("supports"))
+        for row in env.claims[doc]
+    ]
     homes = [env.known_claims.get(cell["name"], {}).get("doc") for cell in env.claim_cells[doc]]
     return marks, homes
 
@@ -289,9 +297,12 @@ class Fill(SphinxPostTransform):
             node.replace_self(list(self.pages()))
 
     def mark(self, name):
-        """A small link to the ledger that names the kinds of evidence."""
-        words = self.words(name)
-        link = self.link(self.home(), f"row-{name}", words, reftitle=f"Claim {name}: its evidence")
+        """A ✓ that links to the ledger: the style sheet draws it, and hover-cards.js shows its title as a card."""
+        claimed = self.env.known_claims.get(name, {"supports": []})
+        rests = [self.rest(*support, claimed) for support in claimed["supports"]]
+        title = "; ".join("".join(part.astext() for part in rest) for rest in rests)
+        link = self.link(self.home(), f"row-{name}", "", reftitle=title[:1].upper() + title[1:])
+        link += nodes.inline("", self.words(name), classes=["kinds"])
         return nodes.superscript("", "", link, ids=[f"claim-{name}"], classes=["claim"])
 
     def words(self, name):

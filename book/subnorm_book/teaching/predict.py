@@ -33,6 +33,8 @@ from subnorm_book.teaching.quick_checks import NAME, tick_box
 
 log = logging.getLogger(__name__)
 
+LINE = 90  # characters, more than a line holds
+
 
 # Other builders know only the base classes, and show these nodes as such.
 class prediction(nodes.container):
@@ -53,6 +55,10 @@ class prediction_end(nodes.General, nodes.Element):
 
 class foretold(nodes.container):
     """What opens with the answer."""
+
+
+class waiting_line(nodes.General, nodes.Element):
+    """The first line of what waits, blurred, while it waits."""
 
 
 class Predict(SphinxDirective):
@@ -124,7 +130,8 @@ def gather(app, doctree, docname):
         rest = parent[start:]
         stop = next((k for k, node in enumerate(rest) if isinstance(node, prediction | nodes.section)), len(rest))
         del parent[start : start + stop]
-        parent.insert(start, foretold("", *rest[:stop], name=box["name"]))
+        first = next((node.astext() for node in rest[:stop] if isinstance(node, nodes.paragraph)), "")
+        parent.insert(start, [foretold("", *rest[:stop], name=box["name"]), waiting_line(text=first[:LINE])])
 
 
 # HTML
@@ -159,6 +166,13 @@ def visit_foretold(translator, node):
     translator.body.append(f'<div class="foretold" data-for="{node["name"]}"><script>subnormWait()</script>\n')
 
 
+def visit_waiting_line(translator, node):
+    if node["text"]:
+        text = " ".join(node["text"].split())
+        translator.body.append(f'<p class="waits" aria-hidden="true" data-first="{escape(text)}"></p>\n')
+    raise nodes.SkipNode
+
+
 def setup(app):
     app.add_directive("predict", Predict)
     app.add_node(prediction, html=(visit_prediction, writes("</div>\n")))
@@ -166,6 +180,7 @@ def setup(app):
     app.add_node(guess, html=(visit_guess, writes("</span></label></div>\n")))
     app.add_node(foretold, html=(visit_foretold, writes("</div>\n")))
     add_html_only(app, prediction_end, visit_end)
+    add_html_only(app, waiting_line, visit_waiting_line)
     page_data.by_page(app, "predictions")
     app.connect("doctree-resolved", gather)
     add_script(app, "predict.js", lambda doctree: any(doctree.findall(prediction)))

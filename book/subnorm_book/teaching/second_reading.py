@@ -3,18 +3,32 @@
     {.second-reading}
     ## Where the law breaks
 
-The heading stays; what is below it is folded behind the minutes that it takes, or, with the class `symptom`, too,
-behind "Cause and fix". subnorm.js opens it for a link to it, or into it.
+The heading stays, and the contents of the page mark it; what is below it is folded behind the minutes that it takes and
+its gist: the paragraph that begins with "In short", or the sentence of its first claim that can stand alone. With the
+class `symptom`, too, it is folded behind "Cause and fix". subnorm.js opens it for a link to it, or into it.
 """
 
+import re
+from itertools import takewhile
+
 from docutils import nodes
+from subnorm_book.evidence import claims
 from subnorm_book.teaching import reading_time
 
 CLASS = "second-reading"
+IN_SHORT = re.compile(r"In short[:,] ")
+WORDS = 6  # a sentence of fewer says too little alone, and so does one that points back
+POINTS_BACK = re.compile(
+    r"(And|Below|Both|But|Each|Here|Its?|Left|Only|Outside|So|That|Then|There|These|They|This|Those)\b"
+)
 
 
 class second_reading(nodes.General, nodes.Element):
-    """The folded part of a section."""
+    """The folded part of a section; the first child is its label."""
+
+
+class fold_label(nodes.General, nodes.TextElement):
+    """What is seen of it while it is folded."""
 
 
 def fold(app, doctree, docname):
@@ -22,20 +36,70 @@ def fold(app, doctree, docname):
     for section in list(doctree.findall(nodes.section)):
         if CLASS in section["classes"]:
             title, *rest = section.children
+            if "symptom" in section["classes"]:
+                label = fold_label("", "Cause and fix")
+            else:
+                label = fold_label("", f"Second reading, {reading_time.minutes(*rest)} min", *gist(section))
+                mark(app.env.tocs[docname], section["ids"])
             section.children = [title]
-            label = f"Second reading, {reading_time.minutes(*rest)} min"
-            section += second_reading("", *rest, label="Cause and fix" if "symptom" in section["classes"] else label)
+            section += second_reading("", label, *rest)
+
+
+def gist(section):
+    """What the label says of a section, without links: a label has none."""
+    said = in_short(section) or next((one for one in claimed(section) if stands_alone(one)), [])
+    whole = nodes.inline("", "", *said, classes=["gist"])
+    for link in list(whole.findall(nodes.reference)):
+        link.replace_self(link.children)
+    return [whole] if said else []
+
+
+def in_short(section):
+    for paragraph in section.findall(nodes.paragraph):
+        if found := IN_SHORT.match(paragraph.astext()):
+            first, *more = claims.copies(takewhile(lambda part: not claims.is_mark(part), paragraph.children))
+            rest = first[found.end() :]
+            return [nodes.Text(rest[:1].upper() + rest[1:]), *more]
+    return []
+
+
+def claimed(section):
+    """The sentences of the claims outside tables."""
+    for found in section.findall(claims.is_mark):
+        if claims.closest(found, nodes.row) is None:
+            yield claims.sentence(found)
+
+
+def stands_alone(sentence):
+    text = "".join(part.astext() for part in sentence)
+    return len(text.split()) > WORDS and text[0].isupper() and not POINTS_BACK.match(text)
+
+
+def mark(contents, ids):
+    for link in contents.findall(nodes.reference):
+        if link["anchorname"].removeprefix("#") in ids:
+            entry = claims.closest(link, nodes.list_item)
+            entry["classes"] = sorted({*entry["classes"], CLASS})
 
 
 def visit(self, node):
-    self.body.append(f"<details><summary>{node['label']}</summary>\n")
+    self.body.append("<details>")
 
 
 def depart(self, node):
     self.body.append("</details>\n")
 
 
+def visit_label(self, node):
+    self.body.append("<summary>")
+
+
+def depart_label(self, node):
+    self.body.append("</summary>\n")
+
+
 def setup(app):
     app.add_node(second_reading, html=(visit, depart))
+    app.add_node(fold_label, html=(visit_label, depart_label))
     app.connect("doctree-resolved", fold)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
