@@ -78,6 +78,32 @@ def test_the_page_that_explains_a_term_is_found_first(search):
     assert {query: page for query, page in first.items() if not page.startswith(EXPLAINED[query])} == {}
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("residul conection", "residual connection"),
+        ("Layer normalzation", "Layer normalization"),
+        ("batchnrom", "batchnorm"),
+        ("vanishing gradiants", "vanishing gradients"),
+        ("warm-up", "warm-up"),
+        ("layer_nrom", "layer_nrom"),  # a name is the reader's own
+        ("xyzzyq", "xyzzyq"),
+    ],
+)
+def test_a_misspelt_word_finds_what_the_right_one_finds(search_page, search, typed, meant):
+    assert search_page.evaluate("query => Search._parseQuery(query)[0]", typed) == meant
+    assert search(typed) == search(meant)
+
+
+def test_a_reader_is_told_which_words_were_sought(browser, server):
+    with opened(browser, server, [], viewport=PHONE) as page:
+        page.goto(server + "search.html?q=residul+conection")
+        page.locator("#search-results li a").first.wait_for()
+        assert "residual connection" in page.locator("#search-results p").first.inner_text()
+        first = page.locator("#search-results li a").first.get_attribute("href")
+        assert first.startswith("notebooks/02-")
+
+
 # Messages as readers paste them, with numbers of their own, and the entry of each.
 PASTED = {
     "RuntimeError: The size of tensor a (768) must match the size of tensor b (512) at non-singleton "

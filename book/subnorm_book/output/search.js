@@ -1,6 +1,6 @@
 // Sphinx's search scores only titles and words. This adds the page that explains a term, the question that was typed in
-// other words, the entry of a pasted message, and an order of pages. It runs after searchtools.js and before the index
-// has loaded.
+// other words, the entry of a pasted message, an order of pages, and the right spelling of a misspelt word. It runs
+// after searchtools.js and before the index has loaded.
 {
   // The page that explains a term comes first. Hyphens, spaces, capitals, plurals and s/z spelling are ignored.
   const EXPLAINED = {
@@ -82,6 +82,42 @@
       .flatMap(([, id]) => title.split(" / ").map(telling).map((own) =>
         [title, `#${id}`, [...asked].filter((word) => own.has(word)).length, own.size, asked.size])));
   }
+
+  /** How many letters to add, leave out or exchange, so that one word becomes the other. */
+  function distance(one, other) {
+    let row = [...other, ""].map((_, k) => k);
+    for (const [j, letter] of [...one].entries()) {
+      const next = [j + 1];
+      for (const [k, its] of [...other].entries()) next.push(Math.min(row[k] + (its !== letter), row[k + 1] + 1, next[k] + 1));
+      row = next;
+    }
+    return row.at(-1);
+  }
+
+  /** The query with each word that no page has replaced by the nearest word of a term, a title or the glossary. */
+  function spelt(query) {
+    const { terms, titleterms, alltitles, indexentries } = Search._index;
+    const right = new Set(words([...Object.values(EXPLAINED), ...Object.keys(indexentries), ...Object.keys(alltitles)].join(" ")));
+    const known = (word) => [word, new Stemmer().stemWord(word)].some((form) => right.has(form) || Object.hasOwn(terms, form) ||
+      Object.hasOwn(titleterms, form)) || Object.keys(terms).some((term) => term.includes(word));
+    return query.replace(/[\p{L}\p{N}_]+/gu, (typed) => {
+      const word = typed.toLowerCase();
+      if (!/^\p{L}{4,}$/u.test(word) || known(word)) return typed;
+      const near = [...right].map((other) => [other, distance(word, other)]).sort((a, b) => a[1] - b[1])[0];
+      return near[1] <= (word.length < 6 ? 1 : 2) ? near[0] : typed;
+    });
+  }
+
+  const parse = Search._parseQuery;
+  Search._parseQuery = (query) => {
+    const meant = spelt(query);
+    if (meant !== query) {
+      const note = document.createElement("p");
+      note.textContent = `No page has “${query}”: these results are for “${meant}”.`;
+      Search.status.before(note);
+    }
+    return parse(meant);
+  };
 
   const perform = Search._performSearch;
   Search._performSearch = (query, ...terms) => {
