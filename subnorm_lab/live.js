@@ -646,9 +646,17 @@ globalThis.subnormLive ??= (() => {
     return at;
   }
 
-  /** A finger that drags must not scroll the page. In Chromium `touch-action` has no effect on a shape in a picture. */
-  function keep(event) {
-    if (event.target.closest(".drag:not(.turn)")) event.preventDefault();
+  const GRASP = 30; // px from a handle at which a finger takes it
+
+  /** What begins to move: a pointer takes hold anywhere in an area with handles, a finger only near one of them. */
+  function grasped({ target, clientX, clientY, pointerType }) {
+    const area = target.closest(".drag");
+    const handles = area && pointerType === "touch" ? [...area.ownerSVGElement.querySelectorAll("circle.grip")] : [];
+    const near = (handle) => {
+      const { left, top, width } = handle.getBoundingClientRect();
+      return Math.hypot(left + width / 2 - clientX, top + width / 2 - clientY) < GRASP;
+    };
+    return handles.length && !handles.some(near) ? null : area;
   }
 
   const roomOf = ({ clientWidth, clientHeight }) => ({ w: Math.round(clientWidth), h: Math.round(clientHeight) });
@@ -721,6 +729,8 @@ globalThis.subnormLive ??= (() => {
       this.size = roomOf(this.picture);
       const seen = picture(this.spec, { ...this.state, compared: this.compared }, this.size.w || STILL, this.size.h, from, part);
       this.picture.innerHTML = seen.svg;
+      // A finger that drags must not scroll the page. In Chromium `touch-action` has no effect on a shape in a picture.
+      const keep = (event) => { if (this.held?.matches(":not(.turn)")) event.preventDefault(); };
       this.picture.firstChild.addEventListener("touchstart", keep, { passive: false });
       [this.shown, this.points] = [seen.shown, seen.points];
       return seen;
@@ -775,8 +785,8 @@ globalThis.subnormLive ??= (() => {
       this.picture.addEventListener("pointermove", look);
       this.picture.addEventListener("pointerdown", (event) => {
         look(event);
-        const area = event.target.closest(".drag");
-        if (area) this.drag(area, event);
+        this.held = grasped(event);
+        if (this.held) this.drag(this.held, event);
       });
       this.picture.addEventListener("pointerleave", ({ pointerType }) => pointerType === "mouse" && this.mark());
     }

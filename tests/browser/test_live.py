@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import re
 from contextlib import contextmanager
 
@@ -459,11 +460,32 @@ def test_a_finger_moves_a_feature_and_not_the_page(browser, server):
         _, figure = next(figures_on(page, server, "03-layer-normalization"))
         area = figure.locator(".drag").first
         area.scroll_into_view_if_needed()
-        box, top = area.bounding_box(), page.evaluate("scrollY")
-        swipe(page, (box["x"] + box["width"] * 0.375, box["y"] + box["height"] / 2), (0, -box["height"] / 4))
+        box, top, handle = area.bounding_box(), page.evaluate("scrollY"), middle(figure.locator("circle.grip").nth(1))
+        middle_of_area = box["y"] + box["height"] / 2
+        swipe(page, handle, (0, middle_of_area - box["height"] / 4 - handle[1]))
         state = shown(figure)["state"]
         assert state["scale"] * state["x2"] + state["shift"] == pytest.approx(7, abs=0.5 * state["scale"])
         assert page.evaluate("scrollY") == top
+
+
+DRAWN = {"norms": "03-layer-normalization", "sketch": "02-residual-connections"}
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_a_finger_that_begins_away_from_the_handles_scrolls_the_page(browser, server, kind):
+    with opened(browser, server, [], viewport=PHONE, has_touch=True) as page:
+        figure = next(figure for spec, figure in figures_on(page, server, DRAWN[kind]) if spec["kind"] == kind)
+        area = figure.locator(".drag").first
+        area.scroll_into_view_if_needed()
+        before, top, box = shown(figure)["state"], page.evaluate("scrollY"), area.bounding_box()
+        handles = [middle(handle) for handle in figure.locator("circle.grip").all()]
+        steps = [
+            (box["x"] + box["width"] * k / 40, box["y"] + box["height"] * j / 40) for k in range(41) for j in range(41)
+        ]
+        start = max(steps, key=lambda at: min(math.dist(at, handle) for handle in handles))
+        swipe(page, start, (0, -120))
+        page.wait_for_function(f"scrollY > {top}")
+        assert shown(figure)["state"] == before
 
 
 def test_a_finger_moves_the_norm_and_turns_the_cloud_but_can_scroll_past_it(browser, server):
