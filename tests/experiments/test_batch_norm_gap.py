@@ -62,10 +62,14 @@ def test_the_loss_is_that_of_whole_batches() -> None:
 def test_taking_the_record_fills_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gap, "SEEDS", range(1))
     monkeypatch.setattr(gap, "BATCH_SIZES", (1, 2))
+    monkeypatch.setattr(gap, "LONGER_SIZES", (1,))
     monkeypatch.setattr(gap, "STEPS", 1)
+    monkeypatch.setattr(gap, "LONGER", 2)
     monkeypatch.setattr(gap, "WINDOWS", 2)
-    losses = gap.take()["losses"]
-    assert {norm: np.shape(values) for norm, values in losses.items()} == dict.fromkeys(gap.NORMS, (1, 2, 2))
+    record = gap.take()
+    for losses, sizes in ((record["losses"], 2), (record["longer"]["losses"], 1)):
+        assert {norm: np.shape(values) for norm, values in losses.items()} == dict.fromkeys(gap.NORMS, (1, sizes, 2))
+    assert record["longer"]["steps"] == 2
 
 
 def test_the_record_says_what_it_depends_on_and_fits_the_code() -> None:
