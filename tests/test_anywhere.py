@@ -11,7 +11,7 @@ SAMPLE = [
     "tests/test_parts.py",
     "tests/package/test_import.py",
     "tests/book/test_sources.py",
-    "tests/notebooks/test_compared.py",
+    "tests/notebooks/test_compared.py::test_only_what_is_stale_fails",  # refreshes a notebook, and runs three
     "notebooks/06d-counting-parameters.ipynb",
 ]
 
