@@ -1,7 +1,7 @@
 """Figures and proofs of chapter 09, When norms go wrong."""
 
 import textwrap
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from subnorm_lab.experiments import accuracy, conventions, precision
 from subnorm_lab.experiments.conventions import CONVENTIONS, norm
 from subnorm_lab.experiments.precision import FORMATS, VARIANCES, treated
 from subnorm_lab.report import say, table
+from subnorm_lab.stories.torch import Stories
 
 PATIENTS = {
     "float32": (precision.rms_norm_inside, "float32"),
@@ -22,22 +23,28 @@ PATIENTS = {
 }
 
 
+@cache
+def loaded():
+    """The trained model, and the beginnings of twelve texts."""
+    model = stories.load()
+    return model, [text[:60] for text in stories.texts(model)]
+
+
+def patient(name, size):
+    """The model in a number format, with a stream that is so many times as large."""
+    how, fmt = PATIENTS[name]
+    return treated(loaded()[0], how, FORMATS[fmt], size)
+
+
+def losses(model, count=12):
+    with np.errstate(invalid="ignore"):  # infinite scores
+        return np.array([stories.loss(model, text) for text in loaded()[1][:count]])
+
+
 def begin():
     torch.set_num_threads(1)
     figures.use_style()
-
-    model = stories.load()
-    texts = [text[:60] for text in stories.texts(model)]  # 12 texts
-
-    def patient(name, size):
-        how, fmt = PATIENTS[name]
-        return treated(model, how, FORMATS[fmt], size)
-
-    def losses(model, texts=texts):
-        with np.errstate(invalid="ignore"):  # infinite scores
-            return np.array([stories.loss(model, text) for text in texts])
-
-    return model, texts, patient, losses
+    return (*loaded(), patient)
 
 
 def opening(model, tokens=14):
@@ -45,21 +52,28 @@ def opening(model, tokens=14):
         return stories.generate(model, tokens=tokens)
 
 
-def draw_sizes(losses, texts, patient):
-    RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-    SIZES = {f"2{str(k).translate(RAISED)}": 2.0**k for k in (-8, -6, 0, 4, 5, 6, 8, 12, 13)}
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+SIZES = {f"2{str(k).translate(RAISED)}": 2.0**k for k in (-8, -6, 0, 4, 5, 6, 8, 12, 13)}
 
-    measured = {
-        (name, size): (losses(p, texts[:4]), opening(p))
+
+@cache
+def measured():
+    """The losses of the model on four texts, and what it says, by format and size."""
+    return {
+        (name, size): (losses(p, 4), opening(p))
         for name in PATIENTS
         for size in SIZES.values()
         for p in [patient(name, size)]
     }
 
+
+def draw_sizes():
+    usual = measured()["float32", 1.0][1]
+
     def frame(size):
         rows = []
         for name in PATIENTS:
-            loss, said = measured[name, size]
+            loss, said = measured()[name, size]
             right = float(np.nan_to_num(np.exp(-loss.mean())))
             short = textwrap.shorten(said, 22, placeholder=" …") or "(nothing)"
             text = "NaN" if np.isnan(loss).any() else short
@@ -67,7 +81,6 @@ def draw_sizes(losses, texts, patient):
         well = [row[0] for row in rows if row[3]]
         return f"The usual story: {'; '.join(well) or 'nobody'}.", [rows]
 
-    usual = measured["float32", 1.0][1]
     live.chart(
         "sizes",
         "The same model with a stream of another size, in four number formats",
@@ -78,18 +91,21 @@ def draw_sizes(losses, texts, patient):
         "Once upon a time, "
         "with equal bars. float16 says nothing, and its bar is almost empty.",
     )
-    return SIZES, measured, usual
 
 
-def prove_eps_everywhere(losses, patient, model, y, mean_square, texts, broken, found, SIZES, measured, usual):
+def prove_eps_everywhere(first_bad):
     """Prove claims 09-eps-everywhere, 09-zeros, 09-widen, 09-stream, 09-victim, 09-bfloat16-range."""
+    (model, texts), half = loaded(), FORMATS["float16"]
+    usual = measured()["float32", 1.0][1]
     guess = np.log(512)
     tiny, zero, silent, full = (2.0**k for k in (-8, 0, 8, 13))
     for name in PATIENTS:
         assert losses(patient(name, tiny)).min() > 4
         assert (losses(patient(name, zero)) - losses(model) < 0.02).all()
-    assert (y == 0).all()
+    x = np.array([300.0, -300.0, 300.0, -300.0])
+    mean_square = half(x * x).mean()
     assert np.isinf(mean_square)
+    assert (x / np.sqrt(mean_square + 1e-5) == 0).all()
     squares = torch.full((4096,), 5.0).half().square()
     assert squares.isfinite().all()
     assert squares.sum().isinf()
@@ -98,22 +114,30 @@ def prove_eps_everywhere(losses, patient, model, y, mean_square, texts, broken, 
     assert 0 < np.abs(good).max() < 4000 < 65504
     widened = losses(patient("float16, widened", 2.0**12))
     assert np.abs(widened - losses(model)).max() < 0.02
+    broken = patient("float16, widened", full)
     assert np.isnan(losses(broken)).all()
-    assert found == {("sublayer 10", "token 0", "infinite")}
+    assert {first_bad(broken, text) for text in texts} == {("sublayer 10", "token 0", "infinite")}
     for size in SIZES.values():
-        wide, short = (measured[name, size][1] for name in ("float32", "bfloat16"))
+        wide, short = (measured()[name, size][1] for name in ("float32", "bfloat16"))
         assert (short == usual) == (wide == usual)
         if size >= silent:
-            assert measured["float16", size][1] == "" != usual
+            assert measured()["float16", size][1] == "" != usual
     for name in ("float32", "bfloat16"):
         assert np.isfinite(losses(patient(name, full))).all()
-        assert measured[name, full][1] == usual
+        assert measured()[name, full][1] == usual
     sizes = np.abs(stories.stream(model, texts[0])).max(axis=-1)  # (11, T)
     say("first_over_rest", sizes[-1, 0] / np.median(sizes[-1, 1:]), ".0f")
 
 
-def prove_hooks(where, twin, texts):
+def prove_hooks():
     """Prove claim 09-hooks."""
+    model, texts = loaded()
+    twin = Stories(model).half()
+    with torch.no_grad():
+        for name, weight in twin.named_parameters():
+            if name.endswith((".o", ".down", "embedding")):
+                weight *= 2.0**13
+    where = {st.first_non_finite(twin, torch.tensor(text)) for text in texts}
     assert where == {"output of branches.9", "input of norms.10"}
     with torch.no_grad():
         assert twin(torch.tensor(texts[0]))[0].isnan().all()
@@ -126,21 +150,20 @@ def prove_hooks(where, twin, texts):
     assert st.first_non_finite(encoder, ones) == "output of layers.1.linear1"
 
 
+MEANS = np.array([1.0, 10.0, 100.0, 1e3, 1e4, 1e5])
+
+
+@cache
+def errors():
+    """The median error of each variance in float32, by seed and mean."""
+
+    def median(way, seed):
+        return np.median(np.abs(precision.variance_errors(way, FORMATS["float32"], MEANS, seed)), axis=1)
+
+    return {way: np.array([median(way, seed) for seed in range(5)]) for way in VARIANCES}
+
+
 def draw_one_pass():
-    means = np.array([1.0, 10.0, 100.0, 1e3, 1e4, 1e5])
-    float32 = FORMATS["float32"]
-    errors = {
-        way: np.array(
-            [
-                np.median(
-                    np.abs(precision.variance_errors(way, float32, means, s)),
-                    axis=1,
-                )
-                for s in range(5)
-            ]
-        )
-        for way in VARIANCES
-    }
     live.sketch(
         "one-pass",
         "Relative error of the one-pass variance in float32",
@@ -150,13 +173,12 @@ def draw_one_pass():
             limits=(1, 1e5),
         ),
         live.Axis("relative error", log=True, limits=(1e-8, 1e4)),
-        (means, errors["one pass"]),
-        list(means),
+        (MEANS, errors()["one pass"]),
+        list(MEANS),
         alt="Relative error against the mean, both axes logarithmic. The measured line rises by two powers of "
         "ten for each power of "
         "ten of the mean, and passes 1 between a thousand and ten thousand.",
     )
-    return float32, errors
 
 
 SHIFTS = (0.0, 1.0, 10.0, 100.0, 1000.0, 10_000.0)
@@ -166,41 +188,47 @@ def cell(loss):
     return "NaN" if np.isnan(loss).any() else f"{loss.mean():.2f}"
 
 
-def tabulate_a_small_variance_between_two_large_numbers(losses, model, float32, texts):
-    shifted = {}
+@cache
+def shifted():
+    """The losses of the model with LayerNorms, by way to a variance and shift."""
+    found = {}
     for way in VARIANCES:
         layer = partial(precision.layer_norm_by, way)
-        shifted[way] = [losses(treated(model, layer, float32, shift=shift), texts[:3]) for shift in SHIFTS]
+        shiftings = [treated(loaded()[0], layer, FORMATS["float32"], shift=shift) for shift in SHIFTS]
+        found[way] = [losses(model, 3) for model in shiftings]
+    return found
 
+
+def tabulate_shifted():
     table(
         ["shifted by", *(f"{s:.0f}" for s in SHIFTS)],
-        [[way, *map(cell, found)] for way, found in shifted.items()],
+        [[way, *map(cell, found)] for way, found in shifted().items()],
     )
-    return shifted
 
 
-def prove_one_pass(errors, float32, shifted):
+def prove_one_pass():
     """Prove claims 09-one-pass, 09-two-pass, 09-shift."""
-    one, two, running = errors.values()  # (seeds, means)
+    one, two, running = errors().values()  # (seeds, means)
     growth = one[:, 2:5] / one[:, 1:4]
     assert ((growth > 30) & (growth < 300)).all()
     assert (one[:, -1] > 1).all()
     assert two.max() < 1e-4
     assert running.max() < 1e-2
-    signs = precision.variance_errors("one pass", float32, [1e5], 0)
+    signs = precision.variance_errors("one pass", FORMATS["float32"], [1e5], 0)
     assert (signs < -1).any()
 
-    fails = [np.isnan(loss).any() for loss in shifted["one pass"]]
+    fails = [np.isnan(loss).any() for loss in shifted()["one pass"]]
     assert fails == [False] * 4 + [True] * 2
-    assert np.isnan(shifted["one pass"][4]).all()
+    assert np.isnan(shifted()["one pass"][4]).all()
     say("one_pass_fails", SHIFTS[fails.index(True)], ".0f")
     for way in ("two passes", "Welford"):
-        moved = np.array(shifted[way]) - shifted[way][0]
+        moved = np.array(shifted()[way]) - shifted()[way][0]
         assert np.abs(moved).max() < 0.05
 
 
-def prove_eps_lost(half, row, float32):
+def prove_eps_lost():
     """Prove claims 09-eps-lost, 09-rms-immune."""
+    half, float32, row = FORMATS["float16"], FORMATS["float32"], np.zeros(4)
     least = 2.0**-24  # of float16's positive numbers
     assert half(least) == least
     assert half(least / 2) == 0 == half(1e-12)
@@ -225,32 +253,23 @@ ORDERS = {
 }
 
 
-def prepare_change(losses, model, texts):
-    bfloat16 = FORMATS["bfloat16"]
-    change = {name: losses(treated(model, order, bfloat16)) - losses(model) for name, order in ORDERS.items()}
-    states = [stories.stream(model, text)[:-1] for text in texts]  # (10, T, d)
-    gains = model.gains[:-1, None, :]  # (10, 1, d)
-
-    def differ(name):
-        "The share of outputs that differ from those rounded once, by text."
-        once = ORDERS["gain, then round"]
-        return [(ORDERS[name](x, gains, bfloat16) != once(x, gains, bfloat16)).mean() for x in map(bfloat16, states)]
-
-    shares = {name: differ(name) for name in ORDERS}
-    return change, shares
-
-
-def prove_orders(change, shares):
+def prove_orders():
     """Prove claim 09-orders."""
-    for name in ORDERS:
-        assert np.abs(change[name]).max() < 0.02
-    for share in shares["round, then gain"]:
-        assert 0.1 < share < 0.4
-    say("orders_differ", 100 * np.mean(shares["round, then gain"]), ".0f", 1e-3)
+    (model, texts), bfloat16 = loaded(), FORMATS["bfloat16"]
+    for order in ORDERS.values():
+        assert np.abs(losses(treated(model, order, bfloat16)) - losses(model)).max() < 0.02
+    states = [bfloat16(stories.stream(model, text)[:-1]) for text in texts]  # (10, T, d)
+    gains = model.gains[:-1, None, :]  # (10, 1, d)
+    once, twice = ORDERS["gain, then round"], ORDERS["round, then gain"]
+    shares = [(twice(x, gains, bfloat16) != once(x, gains, bfloat16)).mean() for x in states]
+    assert 0.1 < min(shares) < max(shares) < 0.4
+    say("orders_differ", 100 * np.mean(shares), ".0f", 1e-3)
 
 
-def prove_conventions(theirs, copied):
+def prove_conventions():
     """Prove claims 09-conventions, 09-ddof."""
+    token = np.array([1.0, 0.0, 0.0, 0.0])
+    theirs, copied = norm(token, eps=0.0), norm(token, eps=0.0, ddof=1)
     assert np.isclose(theirs[0] / copied[0], np.sqrt(4 / 3), rtol=1e-12, atol=0)
     wide = np.random.default_rng(0).standard_normal(512)
     ratio = norm(wide, eps=0.0)[0] / norm(wide, eps=0.0, ddof=1)[0]
@@ -273,7 +292,7 @@ def prove_silent_branch(norm_first):
     say("exhibits", len(museum.EXHIBITS), ".0f")
 
 
-def tabulate_what_the_formats_are():
+def tabulate_formats():
     table(
         [
             "",
@@ -298,7 +317,9 @@ def tabulate_what_the_formats_are():
     )
 
 
-def tabulate_what_the_formats_are_2():
+@cache
+def half_sums():
+    """How wrong a variance is, in words, by format, way and mean."""
     rows = []
     for name in ("float32", "bfloat16", "float16"):
         for way in VARIANCES:
@@ -311,31 +332,33 @@ def tabulate_what_the_formats_are_2():
                     *("under 5 %" if t < 0.05 else "over 100 %" if t > 1 else "5 to 100 %" for t in typical),
                 ]
             )
-    table(["format", "variance", "mean 1", "mean 10", "mean 100"], rows)
     return rows
 
 
-def prove_half_sums(rows):
+def tabulate_half_sums():
+    table(["format", "variance", "mean 1", "mean 10", "mean 100"], half_sums())
+
+
+def prove_half_sums():
     """Prove claim 09-half-sums."""
-    told = {(name, way): cells for name, way, *cells in rows}
+    told = {(name, way): cells for name, way, *cells in half_sums()}
     assert told["float32", "one pass"] == ["under 5 %"] * 3
     assert told["bfloat16", "one pass"][1] == "over 100 %"
     assert told["bfloat16", "two passes"][2] == "over 100 %"
     assert told["bfloat16", "Welford"] == ["under 5 %"] * 3
 
 
-def tabulate_the_mean_is_rounded_too():
+def tabulate_exact_norms():
     record = accuracy.recorded()
     table(
         ["error, in units of the last digit", "mean 0", "mean 1000", "mean 10⁶"],
         [[name, *(f"{e:,.0f}" if e > 10 else f"{e:.1f}" for e in errors)] for name, errors in record["errors"].items()],
     )
-    return record
 
 
-def prove_exact_norms(record):
+def prove_exact_norms():
     """Prove claim 09-exact-norms."""
-    recorded = {name: errors[-1] for name, errors in record["errors"].items()}
+    recorded = {name: errors[-1] for name, errors in accuracy.recorded()["errors"].items()}
     assert all(recorded[name] < 4 for name in ("sn.layer_norm", "st.layer_norm"))
     assert all(recorded[name] > 1e4 for name in set(recorded) - {"sn.layer_norm", "st.layer_norm"})
     again = {name: accuracy.error(norm, accuracy.rows(accuracy.MEANS[-1])) for name, norm in accuracy.here().items()}
