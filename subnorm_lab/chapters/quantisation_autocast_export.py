@@ -3,6 +3,7 @@
 import warnings
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,12 +26,20 @@ def begin():
 BITS = (8, 6, 5, 4, 3)
 
 
-def prepare_model(quantised):
+@cache
+def loaded():
+    """The trained model, and the beginnings of twelve texts."""
     model = stories.load()
-    texts = [text[:60] for text in stories.texts(model)]  # 12 texts
+    return model, [text[:60] for text in stories.texts(model)]
 
-    def losses(model):
-        return np.array([stories.loss(model, text) for text in texts])
+
+def losses(model):
+    return np.array([stories.loss(model, text) for text in loaded()[1]])
+
+
+def kinds(quantised):
+    """What to quantise: the model with so many bits, by name."""
+    model, _ = loaded()
 
     def matrices(bits):
         return tuple({name: quantised(w, bits, -1) for name, w in weights.items()} for weights in model.weights)
@@ -41,23 +50,25 @@ def prepare_model(quantised):
             norm=lambda x, gamma: sn.rms_norm(quantised(x, bits, over), gamma),
         )
 
-    KINDS = {
+    return {
         "matrices, a step for each row": lambda b: replace(model, weights=matrices(b)),
         "gains, a step for each norm": lambda b: replace(model, gains=quantised(model.gains, b, -1)),
         "into the norms, a step for each token": lambda b: before_norms(b, -1),
         "into the norms, one step": lambda b: before_norms(b, None),
     }
-    trained = losses(model)
-    rises = {
-        name: np.array([losses(made(bits)) - trained for bits in BITS]) for name, made in KINDS.items()
-    }  # each (bits, texts)
-    return model, texts, KINDS, rises
 
 
-def draw_quantisation_how_many_steps(rises):
+@cache
+def rises_of(quantised):
+    """How much the loss of each text rises, by kind: (bits, texts) each."""
+    trained = losses(loaded()[0])
+    return {name: np.array([losses(made(bits)) - trained for bits in BITS]) for name, made in kinds(quantised).items()}
+
+
+def draw_rises(quantised):
     fig, ax = plt.subplots()
     looks = zip(
-        rises.items(),
+        rises_of(quantised).items(),
         [
             (figures.GREY, ":"),
             (figures.GREEN, "-."),
@@ -87,8 +98,9 @@ def draw_quantisation_how_many_steps(rises):
     )
 
 
-def prove_eight_bits(rises, model, KINDS):
+def prove_eight_bits(quantised):
     """Prove claims 09c-eight-bits, 09c-one-step, 09c-gains."""
+    (model, _), rises = loaded(), rises_of(quantised)
     at = {bits: k for k, bits in enumerate(BITS)}
     for found in rises.values():
         assert np.abs(found[at[8]]).max() < 0.03
@@ -103,27 +115,27 @@ def prove_eight_bits(rises, model, KINDS):
     numbers += sum(w.size for weights in model.weights for w in weights.values())
     say("gains", model.gains.size, ".0f")
     say("gain_share", 100 * model.gains.size / numbers, ".2f")
-    blocks = KINDS["matrices, a step for each row"](8)
+    blocks = kinds(quantised)["matrices, a step for each row"](8)
     both = [stories.generate(m, tokens=256).split() for m in (blocks, model)]
     other = next(k for k, (a, b) in enumerate(zip(*both, strict=False), 1) if a != b)
     say("other_word", other, ".0f")
 
 
-def tabulate_autocast_which_type_comes_out(types):
+def tabulate_types(types):
     table(
         ["operation", "type of the result"],
         [[name, str(dtype).removeprefix("torch.")] for name, dtype in types.items()],
     )
 
 
-def prove_autocast(types, texts):
+def prove_autocast(types):
     """Prove claims 09c-autocast, 09c-autocast-loss."""
     wide, narrow = torch.float32, torch.bfloat16
     assert list(types.values()) == [wide, narrow, narrow, wide]
     twin = Stories(stories.load(np.float32)).requires_grad_(False)
 
     def by_torch():
-        return np.array([float(twin.loss(torch.tensor(text))) for text in texts])
+        return np.array([float(twin.loss(torch.tensor(text))) for text in loaded()[1]])
 
     plain = by_torch()
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -132,12 +144,6 @@ def prove_autocast(types, texts):
     inside = torch.full((1, 8), 300.0, dtype=torch.float16)
     assert torch.nn.functional.rms_norm(inside, (8,)).isfinite().all()
     assert (torch.nn.functional.rms_norm(inside, (8,)) - 1).abs().max() < 0.01
-
-
-def prepare_exact(model):
-    exact = Stories(model).requires_grad_(False)
-    stack = list(zip(exact.places, exact.branches, exact.norms[:-1], strict=True))
-    return exact, stack
 
 
 SIZES = [1.0, 2.0**4, 2.0**8, 2.0**12]
@@ -149,11 +155,16 @@ def wrong(g, scale):
     return float(((kept - g).abs() > 0.01 * g.abs()).double().mean())
 
 
-def tabulate_float16_backward_the_larger_the_stream_the_smaller_its_gradient(gradient, texts):
-    gradients = [[gradient(text, size) for text in texts] for size in SIZES]
-    shares = {
-        scale: np.array([[wrong(g, scale) for g in row] for row in gradients]) for scale in (1, 4096)
-    }  # each (sizes, texts)
+@cache
+def gradients(gradient):
+    """Of each text, by size of the stream; and the shares that float16 gets wrong, by scale of the loss."""
+    found = [[gradient(text, size) for text in loaded()[1]] for size in SIZES]
+    shares = {scale: np.array([[wrong(g, scale) for g in row] for row in found]) for scale in (1, 4096)}
+    return found, shares  # shares: (sizes, texts) each
+
+
+def tabulate_gradients(gradient):
+    _, shares = gradients(gradient)
     table(
         ["stream, times", "loss as it is", "loss times 4096"],
         [
@@ -164,13 +175,13 @@ def tabulate_float16_backward_the_larger_the_stream_the_smaller_its_gradient(gra
             for k, size in enumerate(SIZES)
         ],
     )
-    return gradients, shares
 
 
-def prove_gradient_shrinks(gradients, shares):
+def prove_gradient_shrinks(gradient):
     """Prove claims 09c-gradient-shrinks, 09c-loss-scaling."""
-    for row, size in zip(gradients, SIZES, strict=True):
-        for g, g1 in zip(row, gradients[0], strict=True):
+    found, shares = gradients(gradient)
+    for row, size in zip(found, SIZES, strict=True):
+        for g, g1 in zip(row, found[0], strict=True):
             assert (g * size - g1).norm() < 1e-3 * g1.norm()  # eps does the rest
     as_it_is, scaled = shares.values()
     assert (np.diff(as_it_is, axis=0) > 0).all()  # in every text
@@ -188,13 +199,12 @@ def names(program):
     return [name.split(".")[0] for name in found if name != "getitem"]
 
 
-def tabulate_export_where_did_eps_go(exported):
+def tabulate_exported(exported):
     whole, split = names(exported), names(exported.run_decompositions())
     table(
         ["graph", "operations"],
         [["exported", " → ".join(whole)], ["decomposed", " → ".join(split)]],
     )
-    return whole, split
 
 
 def eps_of(dtype):
@@ -203,10 +213,11 @@ def eps_of(dtype):
     return {v for n in calls(graph) for v in n.args if isinstance(v, float)}
 
 
-def prove_export(whole, split, exported, norms, model, texts):
+def prove_export(exported, norms):
     """Prove claims 09c-export, 09c-export-eps, 09c-export-same."""
-    assert whole == ["layer_norm", "rms_norm"]
-    assert {"pow", "mean", "rsqrt"} <= set(split)
+    model, texts = loaded()
+    assert names(exported) == ["layer_norm", "rms_norm"]
+    assert {"pow", "mean", "rsqrt"} <= set(names(exported.run_decompositions()))
     layer_call, rms_call = calls(exported)
     assert 1e-6 in layer_call.args
     assert not any(isinstance(value, float) for value in rms_call.args)

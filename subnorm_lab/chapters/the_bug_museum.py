@@ -1,5 +1,7 @@
 """Figures and proofs of deep dive 09a, The bug museum."""
 
+from functools import cache
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -32,7 +34,9 @@ def divided(x, gamma):
     return gamma * museum.unit_rms.bug(x, 1e-5)
 
 
-def prepare_model():
+@cache
+def patients():
+    """The trained model, the beginnings of twelve texts, and the model with each bug."""
     model = stories.load()
     texts = [text[:60] for text in stories.texts(model)]  # 12 texts
 
@@ -52,13 +56,20 @@ def prepare_model():
     return model, texts, bugs
 
 
-def draw_what_a_trained_model_says_with_them(bugs, model, texts):
+@cache
+def compared():
+    """What each bug is compared with, and how much it raises the loss of each text."""
+    model, texts, bugs = patients()
     well = dict.fromkeys(bugs, model)
     well["d - 1 in the variance"] = altered(model, norm=layer_norm)
-    rises = {
+    return well, {
         name: np.array([stories.loss(sick, t) - stories.loss(well[name], t) for t in texts])
         for name, sick in bugs.items()
     }
+
+
+def draw_rises():
+    _, rises = compared()
     fig, ax = plt.subplots(figsize=(6.4, 3.2))
     for y, found in enumerate(rises.values()):
         ax.plot(found, np.full(12, y), "o", color=figures.BLUE, alpha=0.5)
@@ -74,19 +85,21 @@ def draw_what_a_trained_model_says_with_them(bugs, model, texts):
         "just beside it. The division by rstd, the normalised skip, the gain read as one plus w, and the norm "
         "over the sentence lie far to the right, beyond three nats.",
     )
-    return well, rises
 
 
-def prepare_first(bugs):
-    FIRST, LONG = 14, 256
+FIRST, LONG = 14, 256  # tokens
+
+
+def show_first_words():
+    _, _, bugs = patients()
     for name, sick in bugs.items():
         said = stories.generate(sick, tokens=FIRST)
         print(f"{name:22} {said or '(nothing)'}")
-    return FIRST, LONG
 
 
-def prove_quiet(bugs, model, FIRST, rises, LONG, well):
+def prove_quiet():
     """Prove claims 09a-quiet, 09a-loud, 09a-no-final-norm."""
+    (model, _, bugs), (well, rises) = patients(), compared()
     quiet = list(bugs)[:3]
     loud = list(bugs)[4:]
     usual = stories.generate(model, tokens=FIRST)

@@ -1,5 +1,7 @@
 """Figures and proofs of deep dive 09b, The convention map."""
 
+from functools import cache
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -40,28 +42,28 @@ def span(found):
     return least if least == most else f"{least} to {most}"
 
 
-def tabulate_what_each_choice_changes():
-    differences = {
-        name: [conventions.difference(convention, seed) for seed in range(5)]
-        for name, convention in CONVENTIONS.items()
-    }
+@cache
+def differences():
+    """Between each choice and the usual one, for five seeds."""
+    return {name: [conventions.difference(choice, seed) for seed in range(5)] for name, choice in CONVENTIONS.items()}
 
+
+def tabulate_choices():
     table(
         ["the choice", "found in", "the question", "difference, five seeds"],
-        [[name, source(c), c.question, span(differences[name])] for name, c in CONVENTIONS.items()],
+        [[name, source(c), c.question, span(differences()[name])] for name, c in CONVENTIONS.items()],
     )
-    return differences
 
 
-def prove_differ(differences):
+def prove_differ():
     """Prove claims 09b-differ, 09b-least."""
     assert len(CONVENTIONS) >= 14
-    least = {name: min(found) for name, found in differences.items()}
+    least = {name: min(found) for name, found in differences().items()}
     assert min(least, key=least.get) == "rounded before the gain"
     assert least.pop("rounded before the gain") > 0.005
     assert min(least.values()) > 0.1
     assert least["a gain stored less 1"] > 5
-    assert max(differences["rounded before the gain"]) < 0.03
+    assert max(differences()["rounded before the gain"]) < 0.03
     norms = {c.function for c in CONVENTIONS.values()}
     say("conventions", len(CONVENTIONS), ".0f")
     say("norms", len(norms), ".0f")
@@ -71,12 +73,17 @@ def closest(found):
     return min(found, key=lambda pair: max(found[pair]))
 
 
-def tabulate_compare_them_with_one_another():
-    apart = {}  # by input and pair: the difference, for each seed
+@cache
+def apart():
+    """The difference between two choices, by input and pair, for each of five seeds."""
+    found = {}
     for name, draw in conventions.SAME_INPUTS.items():
         runs = [conventions.pairs(draw, seed) for seed in range(5)]
-        apart[name] = {pair: [run[pair] for run in runs] for pair in runs[0]}
+        found[name] = {pair: [run[pair] for run in runs] for pair in runs[0]}
+    return found
 
+
+def tabulate_pairs():
     table(
         [
             "rows",
@@ -92,35 +99,34 @@ def tabulate_compare_them_with_one_another():
                 " / ".join(closest(found)),
                 span(found[closest(found)]),
             ]
-            for name, found in apart.items()
+            for name, found in apart().items()
         ],
     )
-    return apart
 
 
-def prove_pairs(apart):
+def prove_pairs():
     """Prove claims 09b-pairs, 09b-alike."""
-    names = apart["of size 1"].keys()
+    names = apart()["of size 1"].keys()
     assert len(names) == len(CONVENTIONS) * (len(CONVENTIONS) - 1) // 2
     # the input that shows a pair best, in the draw that shows it least
-    best = {pair: max(min(found[pair]) for found in apart.values()) for pair in names}
+    best = {pair: max(min(found[pair]) for found in apart().values()) for pair in names}
     hardest = min(best, key=best.get)
     assert hardest == ("eps outside, in RMSNorm", "a least length")
     assert best.pop(hardest) > 0.004
     assert min(best.values()) > 0.3
-    same = {pair for pair, found in apart["of size 1"].items() if max(found) < 2e-6}
+    same = {pair for pair, found in apart()["of size 1"].items() if max(found) < 2e-6}
     only_eps = ("eps outside, in RMSNorm", "the machine's eps", "a least length")
     assert {name for pair in same for name in pair} == set(only_eps)
     assert len(same) == 3
-    assert max(max(apart["of mean 1000"][pair]) for pair in same) < 1e-10
-    most = max(max(found[hardest]) for found in apart.values())
+    assert max(max(apart()["of mean 1000"][pair]) for pair in same) < 1e-10
+    most = max(max(found[hardest]) for found in apart().values())
     assert most < 0.01
     say("pairs", len(names), ".0f")
     say("alike", len(same), ".0f")
     say("hardest", 100 * most, ".1f")
 
 
-def tabulate_the_lines_that_show_it():
+def tabulate_quotes():
     table(
         ["the choice", "the line"],
         [[name, f"`{c.quote}`"] for name, c in CONVENTIONS.items()],
