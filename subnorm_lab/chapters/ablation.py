@@ -1,5 +1,7 @@
 """Figures and proofs of deep dive 06b, Ablation: take the parts out."""
 
+from functools import cache
+
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
@@ -19,18 +21,26 @@ LOOKS = {
 }
 
 
+SEEDS = range(5)
+NAMES = {
+    "neither": "neither",
+    "residual": "residual only",
+    "norm": "norm only",
+    "both": "both (Pre-LN)",
+    "scaled": "residual, scaled",
+}
+TASK = ablation.TASK
+DEPTHS = (1, 12)
+
+
 def begin():
     torch.set_num_threads(1)
     figures.use_style()
-    SEEDS = range(5)
-    NAMES = {
-        "neither": "neither",
-        "residual": "residual only",
-        "norm": "norm only",
-        "both": "both (Pre-LN)",
-        "scaled": "residual, scaled",
-    }
+    return SEEDS, NAMES
 
+
+def prove_four_ways(five_ways):
+    """Prove claim 06b-four-ways."""
     x = np.array([2.0, 4.0, 6.0, 12.0])
 
     def reverse(h):
@@ -39,68 +49,54 @@ def begin():
     def norm(h):
         return sn.layer_norm(h, eps=0)
 
-    return SEEDS, NAMES, norm, x, reverse
-
-
-def tabulate_four_ways_and_a_fifth(NAMES, WAYS):
-    table(
-        ["way", "1", "2", "3", "4"],
-        [[NAMES[arm], *(f"{v:.2f}" for v in y)] for arm, y in WAYS.items()],
-    )
-
-
-def prove_four_ways(WAYS, x, reverse, norm):
-    """Prove claim 06b-four-ways."""
-    for arm, y in WAYS.items():
+    ways = five_ways(x, reverse, norm)
+    assert list(ways) == list(NAMES)
+    for arm, y in ways.items():
         package = ablation.ARMS[arm].sublayer(x, reverse, norm, num_blocks=2)
         assert np.allclose(package, y, rtol=0, atol=1e-12)
 
 
-def prepare_task():
-    task = ablation.TASK
-    windows, _ = task.batch(10, torch.Generator().manual_seed(7))  # (B, T)
-    return task, windows
+def windows():
+    return TASK.batch(10, torch.Generator().manual_seed(7))[0]  # (B, T)
 
 
-def prove_both_is_pre_ln(task, windows, NAMES):
+def prove_both_is_pre_ln():
     """Prove claim 06b-both-is-pre-ln."""
     both = ablation.build("both", num_blocks=2, seed=0)
     pre_ln = language_model.untrained(
-        task.vocabulary,
-        task.length,
+        TASK.vocabulary,
+        TASK.length,
         "pre",
         torch.Generator().manual_seed(0),
         num_blocks=2,
     )
-    assert torch.equal(both(windows), pre_ln(windows))
+    assert torch.equal(both(windows()), pre_ln(windows()))
     for arm in NAMES:
         model = ablation.build(arm, num_blocks=2, seed=0)
         for name, weight in model.named_parameters():
             assert torch.equal(weight, pre_ln.get_parameter(name))
 
 
-def prepare_depths(windows, SEEDS, NAMES):
-    DEPTHS = (1, 12)
-
-    @torch.no_grad()
-    def at_the_top(arm, num_blocks, seed):
-        model = ablation.build(arm, num_blocks, seed)
-        h = model.states(windows)[-1]  # (B, T, d)
-        return stack.mean_square(h), stack.token_cosine(h)
-
-    untrained = {
-        (arm, depth): np.array([at_the_top(arm, depth, s) for s in SEEDS]) for arm in NAMES for depth in DEPTHS
-    }  # (seeds, 2)
-    return DEPTHS, untrained
+@torch.no_grad()
+def at_the_top(arm, num_blocks, seed):
+    """The mean square of an untrained model's stream after the last block, and the cosine between its tokens."""
+    h = ablation.build(arm, num_blocks, seed).states(windows())[-1]  # (B, T, d)
+    return stack.mean_square(h), stack.token_cosine(h)
 
 
-def draw_before_the_first_step(NAMES, DEPTHS, untrained):
+@cache
+def untrained(arm, num_blocks):
+    """The two numbers at the top, each for five seeds."""
+    return np.array([at_the_top(arm, num_blocks, seed) for seed in SEEDS]).T
+
+
+def draw_before_the_first_step():
     fig, axes = plt.subplots(2, 1, figsize=(6.4, 4.8), sharex=True)
     for place, arm in enumerate(NAMES):
         for shift, depth in zip((-0.17, 0.17), DEPTHS, strict=True):
             look = {"color": LOOKS[arm]["color"], "marker": LOOKS[arm]["marker"]}
             fill = look["color"] if depth == 12 else "none"
-            squares, cosines = untrained[arm, depth].T
+            squares, cosines = untrained(arm, depth)
             where = np.full(5, place + shift)
             for ax, values in zip(axes, (squares, cosines), strict=True):
                 ax.plot(where, values, linestyle="", mfc=fill, **look)
@@ -119,64 +115,61 @@ def draw_before_the_first_step(NAMES, DEPTHS, untrained):
     )
 
 
-def tabulate_the_filled_marks_as_numbers(untrained, NAMES):
-    def deep(arm):
-        return untrained[arm, 12].T  # mean squares, cosines
-
+def tabulate_filled_marks():
     table(
         ["12 blocks, 5 seeds", "mean square", "cosine", "claim"],
         [
             [
                 NAMES[arm],
                 interval(
-                    deep(arm)[0],
+                    untrained(arm, 12)[0],
                     ".0e" if arm in ("neither", "residual") else ".1f",
                 ),
-                interval(deep(arm)[1], ".2f"),
+                interval(untrained(arm, 12)[1], ".2f"),
                 f"<!-- claim: 06b-row-{arm} -->",
             ]
             for arm in NAMES
         ],
     )
-    return deep
 
 
-def prove_alike(deep):
+def prove_alike():
     """Prove claims 06b-alike, 06b-explodes, 06b-scaled-calm, 06b-row-neither, 06b-row-residual, 06b-row-norm,
     06b-row-both, 06b-row-scaled.
     """
-    assert min(deep("neither")[1].min(), deep("norm")[1].min()) > 0.999
-    assert deep("neither")[0].max() < 1e-6
-    assert deep("residual")[0].min() > 1000
-    assert deep("scaled")[0].max() < 3
-    assert deep("both")[0].max() < 20
-    assert deep("both")[1].max() < 0.7
-    assert deep("scaled")[1].max() < 0.3
+    deep = {arm: untrained(arm, 12) for arm in NAMES}  # mean squares, cosines
+    assert min(deep["neither"][1].min(), deep["norm"][1].min()) > 0.999
+    assert deep["neither"][0].max() < 1e-6
+    assert deep["residual"][0].min() > 1000
+    assert deep["scaled"][0].max() < 3
+    assert deep["both"][0].max() < 20
+    assert deep["both"][1].max() < 0.7
+    assert deep["scaled"][1].max() < 0.3
     start = 1.25  # tokens of variance 1, positions of 0.25
-    per_block = (deep("residual")[0] / start) ** (1 / 12)
+    per_block = (deep["residual"][0] / start) ** (1 / 12)
     assert 1.6 < per_block.min() < per_block.max() < 2.5
     say("per_block", per_block.mean(), ".0f", noise=1e-4)
 
 
-def draw_train_all_five(runs, STEPS, DEPTHS, NAMES, task):
+def draw_train_all_five(runs):
     curves = {
         key: np.array([ablation.tens(losses) for _, losses in pairs]) for key, pairs in runs.items()
     }  # (seeds, steps / 10)
     judged = {key: np.array([ablation.judge(model) for model, _ in pairs]) for key, pairs in runs.items()}
-    blind = ablation.blind_loss()
 
     fig, axes = plt.subplots(1, 2, figsize=(7.4, 3.6), sharey=True)
-    steps = np.arange(5, STEPS, 10)
+    end = 10 * len(curves["both", 12][0])
+    steps = np.arange(5, end, 10)
     for ax, depth in zip(axes, DEPTHS, strict=True):
         for arm in NAMES:
             losses = curves[arm, depth]
             ax.plot(steps, losses.T, lw=0.6, alpha=0.5, color=LOOKS[arm]["color"])
             ax.plot(steps, losses.mean(0), label=NAMES[arm], **LOOKS[arm])
-        ax.axhline(task.chance, label="blind", **figures.LOOKS["theory"])
+        ax.axhline(TASK.chance, label="blind", **figures.LOOKS["theory"])
         ax.set(
             xlabel="training step",
             title=f"{depth} block{'s' if depth > 1 else ''}",
-            xlim=(0, STEPS),
+            xlim=(0, end),
             ylim=(2.5, 5.2),
         )
     axes[0].set_ylabel("training loss (nats)")
@@ -189,21 +182,26 @@ def draw_train_all_five(runs, STEPS, DEPTHS, NAMES, task):
         "picture; neither and norm only come down to the "
         "blind line and stay; both and residual scaled fall below it.",
     )
-    return curves, judged, blind
+    return curves, judged
 
 
-def check_train_all_five(blind):
-    say("blind", blind, ".2f")
+def say_the_blind_loss():
+    say("blind", ablation.blind_loss(), ".2f")
 
 
-def draw_from_which_depth_on(NAMES):
+@cache
+def recorded():
+    """The record, its held-back losses, (seeds, depths) for each arm, and the column of each depth."""
     record = ablation.recorded()
-    held = record["held_back"]  # (seeds, depths) for each arm
-    column = {depth: k for k, depth in enumerate(record["depths"])}
+    return record, record["held_back"], {depth: k for k, depth in enumerate(record["depths"])}
+
+
+def draw_from_which_depth_on():
+    record, held, _ = recorded()
     depths = np.array(record["depths"])
     fig, ax = plt.subplots(figsize=(6.4, 3.8))
     for k, arm in enumerate(NAMES):
-        losses = record["held_back"][arm]  # (seeds, depths)
+        losses = held[arm]  # (seeds, depths)
         where = np.arange(len(depths)) + 0.07 * (k - 2)
         look = {**LOOKS[arm], "linewidth": 1.2}
         ax.plot(where, np.median(losses, 0), label=NAMES[arm], **look)
@@ -227,11 +225,11 @@ def draw_from_which_depth_on(NAMES):
     )
     print(f"measured {record['date']}, torch {record['versions']['torch']},")
     print(f"Adam at {record['learning_rate']}, batch {record['batch']}")
-    return record, held, column
 
 
-def prove_skip_from_two(held, column, record):
+def prove_skip_from_two():
     """Prove claims 06b-skip-from-two, 06b-norm-from-eight."""
+    record, held, column = recorded()
     for arm in ("neither", "norm"):
         assert held[arm][:, column[1]].max() < record["blind"] - 0.3
         assert np.abs(held[arm][:, 1:] - record["blind"]).max() < 0.15
@@ -247,7 +245,7 @@ def prove_skip_from_two(held, column, record):
     assert residual[:, column[12]].min() > 100
 
 
-def tabulate_the_held_back_losses_and_the_record(NAMES, judged):
+def tabulate_held_back_losses(judged):
     table(
         ["held-back loss, 5 seeds", "1 block", "12 blocks"],
         [
@@ -259,12 +257,12 @@ def tabulate_the_held_back_losses_and_the_record(NAMES, judged):
             for arm in NAMES
         ],
     )
-    gap, half = paired_interval(judged["both", 12], judged["scaled", 12])
-    return gap, half
 
 
-def prove_one_block(NAMES, judged, blind, curves, gap, half):
+def prove_one_block(judged, curves):
     """Prove claims 06b-one-block, 06b-stuck, 06b-residual-only, 06b-learn, 06b-scaled-first."""
+    blind = ablation.blind_loss()
+    gap, half = paired_interval(judged["both", 12], judged["scaled", 12])
     for arm in NAMES:
         assert judged[arm, 1].max() < blind - 0.1
     with_skip = [judged[arm, 1].max() for arm in ("residual", "both", "scaled")]
@@ -279,26 +277,29 @@ def prove_one_block(NAMES, judged, blind, curves, gap, half):
     assert gap + half < -0.05
 
 
-def prove_record(curves, record, column, STEPS):
+def prove_record(curves):
     """Prove claim 06b-record."""
+    record, _, column = recorded()
     for (arm, depth), measured in curves.items():
-        kept = record["training"][arm][:, column[depth], : STEPS // 10]
+        kept = record["training"][arm][:, column[depth], : measured.shape[1]]
         if (arm, depth) != ("residual", 12):  # chaotic
             assert np.abs(measured - kept).max() < 2e-3
 
 
-def prepare_late(record, held, column):
-    late = record["late"]["held_back"]
-    rates = record["held_back_other_rates"]  # (seeds, 2): 1e-3, 1e-2
+def failures():
+    """Held-back losses of the other runs on record: longer ones, at other rates, and with a final norm alone."""
+    record, held, column = recorded()
     final = held["final"][:, column[8] :]  # residual, one norm at the end
-    return late, rates, final
+    return record["late"]["held_back"], record["held_back_other_rates"], final
 
 
 def row(words, values, spec=".2f"):
     return [words, interval(np.ravel(values), spec)]
 
 
-def tabulate_what_the_failure_depends_on(held, column, late, rates, final):
+def tabulate_what_the_failure_depends_on():
+    _, held, column = recorded()
+    late, rates, final = failures()
     table(
         ["held-back loss, 5 seeds", "lowest to highest"],
         [
@@ -317,8 +318,10 @@ def tabulate_what_the_failure_depends_on(held, column, late, rates, final):
     )
 
 
-def prove_not_a_law(held, column, rates, record, late, final):
+def prove_not_a_law():
     """Prove claims 06b-not-a-law, 06b-late, 06b-rates, 06b-final-norm."""
+    record, held, column = recorded()
+    late, rates, final = failures()  # the rates are 1e-3 and 1e-2
     for pair in (held["scaled"][:, column[12]], rates["scaled"]):
         assert pair.max() < record["blind"] - 0.4
     for arm in ("neither", "norm"):

@@ -44,7 +44,7 @@ def draw_ten_steps():
     )
 
 
-def prepare_steps(x, T, B, h, d_head, params):
+def run_ten_steps(x, T, B, h, d_head, params):
     def steps(x, p):
         qkv = x @ p["self_attn.in_proj_weight"].T + p["self_attn.in_proj_bias"]
         q, k, v = (
@@ -171,14 +171,11 @@ def draw_the_root_under_the_scores(T):
     return entropy, scaled, unscaled
 
 
-def check_the_root_under_the_scores(entropy):
-    assert entropy.shape == (5, len(WIDTHS), 2)
-
-
 def prove_scale_saturates(scaled, unscaled, entropy):
     """Prove claim 06a-scale-saturates."""
     say("top_scaled", scaled.mean(), ".0f", noise=1e-4)
     say("top_unscaled", unscaled.mean(), ".0f", noise=1e-4)
+    assert entropy.shape == (5, len(WIDTHS), 2)
     assert entropy[..., 0].min() > 2.7
     assert (np.diff(entropy[..., 1], axis=1) < -0.2).all()
     assert unscaled.min() > 70
@@ -192,19 +189,25 @@ def prove_out_mixes(after, trace, d_head):
     assert (np.abs(after["out"] - trace["out"]).max(axis=(0, 1)) > 0).all()
 
 
-def prove_key_bias_cancels(moved):
+def prove_key_bias_cancels(steps, x, params, trace):
     """Prove claims 06a-key-bias-cancels, 06a-query-bias-matters."""
+    rng = np.random.default_rng(1)
+    moved = {}
+    for part, name in enumerate(("queries", "keys")):
+        biased = {n: w.copy() for n, w in params.items()}
+        biased["self_attn.in_proj_bias"].reshape(3, -1)[part] += 10 * rng.normal(size=x.shape[-1])
+        moved[name] = np.abs(steps(x, biased)["out"] - trace["out"]).max()
     assert moved["keys"] < 1e-10
     assert moved["queries"] > 0.1
 
 
-def prepare_change(B, T, h, d_head, d, rng, trace, turn):
+def show_rotary_key_bias(B, T, h, d_head, d, trace, turn):
     def looked_at(qkv, positions):
         q, k = (positions(part.reshape(B, T, h, -1).swapaxes(1, 2)) for part in np.split(qkv, 3, axis=-1)[:2])
         return sn.softmax(q @ k.swapaxes(-1, -2) / np.sqrt(d_head))
 
     key_bias = np.zeros(3 * d)
-    key_bias[d : 2 * d] = 10 * rng.normal(size=d)
+    key_bias[d : 2 * d] = 10 * np.random.default_rng(2).normal(size=d)
     qkv = trace["q, k, v"]
     change = {}
     for name, positions in {"plain": lambda part: part, "rotary": turn}.items():
@@ -229,7 +232,7 @@ def prove_key_bias_gradient(grad, steps, x, folded, trace):
     assert gap < 1e-10
 
 
-def prepare_branch(T, draw, steps):
+def measure_skip_and_norm(T, draw, steps):
     def token_cosine(a):
         unit = a / np.linalg.norm(a, axis=-1, keepdims=True)
         pairs = unit @ unit.swapaxes(-1, -2)  # (B, T, T)
@@ -249,7 +252,7 @@ def prepare_branch(T, draw, steps):
     return branch, summed, grown, kept
 
 
-def tabulate_the_residual_connection_and_the_norm(branch, summed, grown, kept):
+def tabulate_skip_and_norm(branch, summed, grown, kept):
     table(
         ["", "without", "with"],
         [
@@ -364,7 +367,7 @@ def prove_global_is_not_per_token(B, T, d):
     say("tiny_std", np.sqrt(1e-6 / (1e-6 + eps)), ".2f")
 
 
-def tabulate_with_and_without_compared(unscaled, scaled, d_head, d):
+def tabulate_every_part(unscaled, scaled, d_head, d):
     table(
         ["part", "without it", "with it", "claim"],
         [
