@@ -1,7 +1,7 @@
 """Figures and proofs of deep dive 06c, Heads that pool: from a sequence to one number."""
 
 import math
-from functools import partial
+from functools import cache, partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,37 +22,38 @@ LOOKS = {
 }
 
 
+SEEDS, T = fleets.SEEDS, fleets.LENGTH
+HEADS = {"mean": "mean", "last": "last step", "attention": "attention"}
+
+
 def begin():
     torch.set_num_threads(1)
     figures.use_style()
-    SEEDS = fleets.SEEDS
-    T = fleets.LENGTH
-    HEADS = {"mean": "mean", "last": "last step", "attention": "attention"}
     return SEEDS, T, HEADS
 
 
-def tabulate_one_vector_out_of_thirty(by_hand):
+def tabulate_pooled(by_hand):
     table(["head", "z"], [[k, f"{z.item():.0f}"] for k, z in by_hand.items()])
 
 
 def prove_zero_query(attention, h):
     """Prove claim 06c-zero-query."""
     torch.testing.assert_close(attention(h), h.mean(0), rtol=1e-12, atol=0)
-    generator = torch.Generator().manual_seed(0)
-    wide = torch.randn(5, 30, 16, generator=generator).double()  # (B, T, d)
+    wide = torch.randn(5, 30, 16, generator=torch.Generator().manual_seed(0)).double()  # (B, T, d)
     untrained = pooling.AttentionPool(16).double()
     gap = untrained(wide) - wide.mean(1)
     assert gap.abs().max() < 1e-12
-    return generator
 
 
-def prepare_pool(generator):
+@cache
+def larger_model():
+    """Its pooling head, the shapes in it, and the pooled vectors."""
     block = st.TransformerBlock(d_model=256, num_heads=8, d_ff=1024)
     final_norm = st.LayerNorm(256)
     pool = pooling.AttentionPool(256)
 
     shapes = {}
-    x = torch.randn(2, 30, 3, generator=generator)
+    x = torch.ones(2, 30, 3)
     shapes["x, the windows: (B, T, sensors)"] = x.shape
     embedded = torch.nn.Linear(3, 256)(x)
     shapes["embedded: (B, T, d)"] = embedded.shape
@@ -67,12 +68,14 @@ def prepare_pool(generator):
     return pool, shapes, z
 
 
-def tabulate_shapes_in_a_larger_model(shapes):
+def tabulate_shapes():
+    _, shapes, _ = larger_model()
     table(["", "shape"], [[k, tuple(s)] for k, s in shapes.items()])
 
 
-def prove_shapes(z, pool):
+def prove_shapes():
     """Prove claim 06c-shapes."""
+    pool, _, z = larger_model()
     assert z.shape == (2, 256)
     assert pool.query.numel() == 256
 
@@ -89,40 +92,33 @@ def share(h, query):  # the weight of step 7 in attention pooling
     return np.exp(h[7] @ query) / np.exp(h @ query).sum()
 
 
-def prepare_drawn(SEEDS):
+def prove_norm_first():
+    """Prove claim 06c-norm-first."""
     rng = np.random.default_rng(0)
-    drawn, closeness = [], {"norm, then mean": [], "mean, then norm": []}
+    closeness = {"norm, then mean": [], "mean, then norm": []}  # to the loud step
     for _ in SEEDS:
-        usual = rng.standard_normal((30, 256))  # (T, d)
+        usual = rng.standard_normal((T, 256))
         loud = usual.copy()
         loud[7] *= 10
-        first = norm(loud).mean(0)
-        after = norm(loud.mean(0))
         query = usual[7] / 256  # it fits step 7: a score of about 1
-        drawn.append((usual, loud, query))
-        closeness["norm, then mean"].append(cosine(first, norm(loud[7])))
-        closeness["mean, then norm"].append(cosine(after, norm(loud[7])))
-    for order, values in closeness.items():
-        print(f"{order}: cosine to the loud step, {min(values):.1f} or more")
-    return drawn, closeness
-
-
-def prove_norm_first(drawn, closeness):
-    """Prove claim 06c-norm-first."""
-    for usual, loud, query in drawn:
         np.testing.assert_allclose(norm(loud), norm(usual), atol=1e-12)
         np.testing.assert_allclose(norm(loud)[-1], norm(loud[-1]), atol=1e-12)
         assert share(usual, query) < 0.2 < 0.9 < share(loud, query)
+        closeness["norm, then mean"].append(cosine(norm(loud).mean(0), norm(loud[7])))
+        closeness["mean, then norm"].append(cosine(norm(loud.mean(0)), norm(loud[7])))
     assert max(closeness["norm, then mean"]) < 0.4
     assert min(closeness["mean, then norm"]) > 0.8
 
 
-def draw_three_fleets_of_machines(T):
-    TEST = {fleet: fleets.judged_machines(fleet) for fleet in FLEETS}
+@cache
+def judged_machines(fleet):
+    return fleets.judged_machines(fleet)
 
+
+def draw_three_fleets():
     fig, axes = plt.subplots(1, 3, figsize=(7.4, 2.5), sharey=True)
     for ax, fleet in zip(axes, FLEETS, strict=True):
-        x, y = (part[2] for part in TEST[fleet])
+        x, y = (part[2] for part in judged_machines(fleet))
         ax.plot(np.arange(1, T + 1), x[:, 0], color=figures.GREY, marker=".", lw=0.8)
         ax.axhline(-y, **figures.LOOKS["theory"])
         at = {"last": T - 1, "flagged": int(x[:, 1].argmax())}.get(fleet)
@@ -146,7 +142,6 @@ def draw_three_fleets_of_machines(T):
         "ring, lies on the "
         "line: the last one in the second window, one further left in the third.",
     )
-    return TEST
 
 
 def best_linear(steps):
@@ -155,47 +150,53 @@ def best_linear(steps):
     return noise * spread / math.hypot(noise, spread)
 
 
-def prepare_lines(TEST, SEEDS):
+@cache
+def lines():
+    """The errors of linear regression, (seeds, fleets)."""
+
     def fit_line(fleet, seed):
         many = machines(fleet, 2000, torch.Generator().manual_seed(200 + seed))
-        return CYCLES * pooling.linear_error(many, TEST[fleet])
+        return CYCLES * pooling.linear_error(many, judged_machines(fleet))
 
-    lines = np.array([[fit_line(f, seed) for f in FLEETS] for seed in SEEDS])
-    know_nothing = [CYCLES * TEST[f][1].square().mean().sqrt() for f in FLEETS]
-    baseline = {
-        "know nothing": [float(v) for v in know_nothing],
-        "linear regression": lines.mean(0),
-    }
-    return lines, baseline
+    return np.array([[fit_line(f, seed) for f in FLEETS] for seed in SEEDS])
 
 
-def tabulate_two_baselines_first(baseline):
+def know_nothing(fleet):
+    return CYCLES * float(judged_machines(fleet)[1].square().mean().sqrt())
+
+
+def baseline():
+    """The errors of both baselines, one for each fleet."""
+    return {"know nothing": [*map(know_nothing, FLEETS)], "linear regression": lines().mean(0)}
+
+
+def tabulate_baselines():
     table(
         ["error in cycles (RMSE)", *FLEETS],
-        [[k, *(f"{v:.0f}" for v in row)] for k, row in baseline.items()],
+        [[k, *(f"{v:.0f}" for v in row)] for k, row in baseline().items()],
     )
 
 
-def prove_linear_first(lines, T, baseline):
+def prove_linear_first():
     """Prove claim 06c-linear-first."""
-    spread, last, flagged = lines.T
+    spread, last, flagged = lines().T
     assert np.abs(spread / best_linear(T) - 1).max() < 0.1
     assert last.max() < 1e-6
-    assert flagged.min() > 0.95 * baseline["know nothing"][2]
+    assert flagged.min() > 0.95 * know_nothing("flagged")
     say("line_spread", spread.mean(), ".0f")
     say("floor_30", best_linear(T), ".0f")
     say("floor_1", best_linear(1), ".0f")
-    say("nothing", baseline["know nothing"][2], ".0f")
+    say("nothing", know_nothing("flagged"), ".0f")
 
 
-def draw_three_heads_five_seeds(HEADS, SEEDS, errors, baseline):
+def draw_errors(errors):
     fig, axes = plt.subplots(1, 3, figsize=(7.4, 3), sharey=True)
     for k, (ax, fleet) in enumerate(zip(axes, FLEETS, strict=True)):
         for place, head in enumerate(HEADS):
             shift = place + np.linspace(-0.2, 0.2, len(SEEDS))
             ax.plot(shift, errors[fleet, head], linestyle="", **LOOKS[head])
-        ax.axhline(baseline["know nothing"][k], **figures.LOOKS["theory"])
-        ax.axhline(baseline["linear regression"][k], color=figures.GREY, ls="--", lw=1.2)
+        ax.axhline(know_nothing(fleet), **figures.LOOKS["theory"])
+        ax.axhline(lines().mean(0)[k], color=figures.GREY, ls="--", lw=1.2)
         ax.set(
             title=fleet,
             xticks=range(3),
@@ -214,11 +215,12 @@ def draw_three_heads_five_seeds(HEADS, SEEDS, errors, baseline):
     )
 
 
-def tabulate_the_nine_results_as_numbers(errors, HEADS, baseline):
-    def interval(values, spec=".1f"):
-        low, high = format(min(values), spec), format(max(values), spec)
-        return f"{low} to {high}"
+def interval(values, spec=".1f"):
+    low, high = format(min(values), spec), format(max(values), spec)
+    return f"{low} to {high}"
 
+
+def tabulate_errors(errors):
     table(
         ["head, 150 steps", *FLEETS, "claim"],
         [
@@ -230,15 +232,18 @@ def tabulate_the_nine_results_as_numbers(errors, HEADS, baseline):
             for head, words in HEADS.items()
         ],
     )
-    nothing = min(baseline["know nothing"])
-    return interval, nothing
 
 
-def prove_spread(errors, T, SEEDS, nothing, HEADS, lines):
+def least_of_nothing():
+    """What it costs to know nothing on the fleet where it costs least."""
+    return min(map(know_nothing, FLEETS))
+
+
+def prove_spread(errors):
     """Prove claims 06c-spread, 06c-last, 06c-last-rate, 06c-flagged, 06c-tie, 06c-line-keeps-up, 06c-row-mean,
     06c-row-last, 06c-row-attention.
     """
-    margin = 5  # cycles
+    margin, nothing = 5, least_of_nothing()  # cycles
     for head in ("mean", "attention"):
         assert (errors["spread", head] < errors["spread", "last"] - margin).all()
     assert (errors["last", "last"] < errors["last", "mean"] - margin).all()
@@ -254,21 +259,22 @@ def prove_spread(errors, T, SEEDS, nothing, HEADS, lines):
     hasty = [pooling.train(partial(machines, "last"), "attention", seed, False, lr=0.1) for seed in SEEDS[:3]]
     assert min(fleets.judge(model, "last") for model, _ in hasty) > 0.9 * nothing
     best_network = min(errors["spread", head].min() for head in HEADS)
-    assert lines[:, 0].max() < 1.1 * best_network
-    assert lines[:, 1].max() < min(errors["last", head].min() for head in HEADS)
+    assert lines()[:, 0].max() < 1.1 * best_network
+    assert lines()[:, 1].max() < min(errors["last", head].min() for head in HEADS)
     for lost in (("last", "mean"), ("flagged", "mean"), ("flagged", "last")):
         assert errors[lost].min() > 0.9 * nothing
     say("last_on_spread", errors["spread", "last"].mean(), ".0f", noise=1e-4)
 
 
-def prepare_budgets():
+@cache
+def recorded():
+    """The numbers of steps on record, and the errors, (seeds, steps), for each fleet and head."""
     record = fleets.recorded()
-    budgets = record["steps"]
-    later = record["errors"]  # [fleet][head]: (seeds, steps)
-    return budgets, later
+    return record["steps"], record["errors"]
 
 
-def tabulate_how_can_a_mean_of_30_votes_find_one(budgets, HEADS, interval, later):
+def tabulate_longer_training():
+    budgets, later = recorded()
     table(
         ["fleet, head", *(f"{steps} steps" for steps in budgets)],
         [
@@ -282,8 +288,9 @@ def tabulate_how_can_a_mean_of_30_votes_find_one(budgets, HEADS, interval, later
     )
 
 
-def prove_mean_waits(later, nothing):
+def prove_mean_waits():
     """Prove claims 06c-mean-waits, 06c-last-is-blind, 06c-between."""
+    (_, later), nothing = recorded(), least_of_nothing()
     for fleet in ("last", "flagged"):
         slow = later[fleet]["mean"]
         assert slow[:, 0].min() > 0.9 * nothing
@@ -295,8 +302,9 @@ def prove_mean_waits(later, nothing):
     assert np.ptp(later["spread"]["last"]) < 1
 
 
-def prove_mean_waits_2(later, budgets, patient):
+def prove_mean_waits_again(patient):
     """Prove claim 06c-mean-waits."""
+    budgets, later = recorded()
     kept = later["flagged"]["mean"][0, budgets.index(2000)]
     assert abs(fleets.judge(patient, "flagged") - kept) < 0.5
 
@@ -307,17 +315,19 @@ def prove_quiet_votes(votes, marked):
     assert votes[~marked].std() < 0.5
 
 
-def draw_what_the_query_learned(models, TEST, T):
-    def pool_weights(fleet, seed):
-        model = models[fleet, "attention"][seed]
-        with torch.no_grad():
-            return model.pool.weights(model.encode(TEST[fleet][0]))  # (n, T)
+@torch.no_grad()
+def pool_weights(models, fleet, seed):
+    """The weights of a trained attention pool on the test machines, (n, T)."""
+    model = models[fleet, "attention"][seed]
+    return model.pool.weights(model.encode(judged_machines(fleet)[0]))
 
+
+def draw_pool_weights(models):
     fig, axes = plt.subplots(1, 3, figsize=(7.4, 2.6), sharey=True)
     for ax, fleet in zip(axes, FLEETS, strict=True):
-        image = ax.imshow(pool_weights(fleet, 0)[:6], cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        image = ax.imshow(pool_weights(models, fleet, 0)[:6], cmap="Blues", vmin=0, vmax=1, aspect="auto")
         if fleet != "spread":
-            flags = TEST[fleet][0][:6, :, 1].argmax(1)
+            flags = judged_machines(fleet)[0][:6, :, 1].argmax(1)
             at = flags if fleet == "flagged" else np.full(6, T - 1)
             ax.plot(at, range(6), "o", ms=9, mfc="none", mec=figures.ORANGE, mew=1.5)
         ax.set(
@@ -335,7 +345,6 @@ def draw_what_the_query_learned(models, TEST, T):
         "one column at step 30, darker in some machines than in others. Flagged: one dark square in each "
         "row, at a different step each time, inside the ring.",
     )
-    return pool_weights
 
 
 def prove_weights(on_mark, largest):
@@ -344,7 +353,7 @@ def prove_weights(on_mark, largest):
     assert max(largest) < 0.1
 
 
-def tabulate_and_if_the_block_has_attention(interval, alone, mixed):
+def tabulate_with_attention(alone, mixed):
     table(
         ["mean pooling on last, 150 steps", "error in cycles, 5 seeds"],
         [

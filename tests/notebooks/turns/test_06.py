@@ -79,3 +79,68 @@ def test_one_vocabulary_gives_all_four_wrong_figures_and_those_around_it_do_not(
         missed = [word for word in at[tokens] if word[0] in "+-"]
         assert missed
         assert {word[0] for word in missed} == {sign}
+
+
+def shares_by_width(printed):
+    """The favourite token's share of the weight, in per cent, at 4, 64 and 1024 features."""
+    return np.array([float(line.split()[-1].rstrip("%")) for line in printed.splitlines()])
+
+
+def test_only_the_root_makes_the_width_of_a_head_not_matter():
+    at = {power: shares_by_width(run.printed) for power, run in turned("06a-attention-sublayer", "power").items()}
+    assert np.ptp(at["0.5"]) <= 2
+    assert at["0"][0] + 20 < at["0"][1] < at["0"][2]
+    assert at["1"][0] > 1.5 * at["1"][1]
+    assert at["1"][2] < 6  # of thirty tokens, each would get 3.3 %
+
+
+def test_only_rounding_ever_shows_the_bias_of_the_keys():
+    said = {size: run.printed.split() for size, run in turned("06a-attention-sublayer", "size").items()}
+    moved = {size: dict(zip(words[::4], words[3::4], strict=True)) for size, words in said.items()}
+    assert [by["keys"] for by in moved.values()] == ["False", "False", "True"]
+    assert all(by["queries"] == by["values"] == "True" for by in moved.values())
+
+
+def test_a_silent_branch_leaves_the_token_only_where_there_is_a_skip_path():
+    at = {branch: run.results for branch, run in turned("06b-ablation", "branch").items()}
+    four = np.array([2.0, 4.0, 6.0, 12.0])
+    for way, y in at["np.zeros_like"].items():
+        np.testing.assert_array_equal(y, 0 * four if way in ("neither", "norm") else four)
+    lost = [way for way, y in at["np.negative"].items() if not y.any()]
+    assert lost == ["residual"]
+    np.testing.assert_array_equal(at["np.flip"]["neither"], four[::-1])
+
+
+def test_at_any_depth_only_the_scaled_branches_keep_size_and_difference():
+    def numbers(printed):
+        rows = [line.split() for line in printed.splitlines()]
+        return np.array([[float(row[-3]), float(row[-1])] for row in rows])  # (ways, 2)
+
+    at = {int(blocks): numbers(run.printed) for blocks, run in turned("06b-ablation", "blocks").items()}
+    neither, residual, norm, both, scaled = np.moveaxis(np.stack([at[blocks] for blocks in (1, 12, 48)]), 1, 0)
+    assert neither[2, 0] < 1e-20
+    assert residual[2, 0] > 1e9
+    assert (norm[1:, 1] > 0.999).all()
+    assert (np.diff(both, axis=0) > 0).all()
+    assert scaled[:, 0].max() < 3
+    assert scaled[:, 1].max() < 0.3
+
+
+def test_the_query_picks_the_largest_step_or_less_surely_the_smallest():
+    at = {q: run.fit for q, run in turned("06c-pooling-heads", "query").items()}
+    np.testing.assert_allclose(at["0.0"], 1 / 4)
+    assert at["1.0"][-1] > 0.99
+    assert 0.7 < at["-1.0"][0] < 0.9
+
+
+def test_only_before_a_norm_does_loudness_count_and_never_for_the_last_step():
+    at = {}
+    for loudness, run in turned("06c-pooling-heads", "loudness").items():
+        found = [line.replace(",", "").split() for line in run.printed.splitlines()]
+        at[loudness] = {row[0]: (float(row[-4]), float(row[-1])) for row in found}
+    for loudness, found in at.items():
+        assert all(first == at["1.0"][head][0] for head, (first, _) in found.items())
+        assert found["last"] == at["1.0"]["last"]
+        for head in ("mean", "attention"):
+            assert (found[head][1] > 0.85) == (loudness == "10.0")
+            assert (found[head][1] < 0.1) == (loudness == "0.1")
