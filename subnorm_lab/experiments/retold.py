@@ -42,8 +42,8 @@ def models() -> dict[str, Model]:
     model = stories.load()
     return {
         "as trained": model,
-        "one branch less": altered(model, place=stories.leave_out, at=[MIDDLE]),
-        "one skip less": altered(model, place=no_skip, at=[MIDDLE]),
+        "without one branch": altered(model, place=stories.leave_out, at=[MIDDLE]),
+        "without one skip": altered(model, place=no_skip, at=[MIDDLE]),
         "LayerNorm": altered(model, norm=layer_norm),
         "no norms": altered(model, norm=no_norm),
         "no final division": altered(model, norm=no_division, at=[10]),

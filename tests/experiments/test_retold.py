@@ -25,8 +25,8 @@ def test_what_the_first_page_says_of_them() -> None:
     assert story.endswith('park."')
     assert told["no final division"]["story"] == story
     assert loss["no final division"]["mean"] > loss["as trained"]["mean"]
-    assert max(loss[name]["mean"] for name in ("one branch less", "LayerNorm")) < 1.3
-    assert min(loss[name]["min"] for name in ("one skip less", "Post-LN")) > guess
+    assert max(loss[name]["mean"] for name in ("without one branch", "LayerNorm")) < 1.3
+    assert min(loss[name]["min"] for name in ("without one skip", "Post-LN")) > guess
     assert told["no norms"]["story"].endswith(" a a a")
     assert loss["no norms"]["max"] < guess
 
@@ -35,7 +35,7 @@ def test_a_branch_and_a_skip_go_at_the_same_place() -> None:
     models = retold.models()
     tokens = stories.texts(models["as trained"])[0]
     whole, branch, skip = (
-        stories.stream(models[name], tokens) for name in ("as trained", "one branch less", "one skip less")
+        stories.stream(models[name], tokens) for name in ("as trained", "without one branch", "without one skip")
     )
     k = retold.MIDDLE
     for states in (branch, skip):
