@@ -91,7 +91,7 @@ def token_cosine(x: Tensor) -> float:
     Args:
         x: shape (B, T, d), T at least 2.
     """
-    unit = nn.functional.normalize(x, dim=-1)
+    unit = nn.functional.normalize(x, dim=-1, eps=torch.finfo(x.dtype).tiny)  # a deep stack can shrink tokens to 1e-20
     cosine = unit @ unit.transpose(-1, -2)  # (B, T, T), with ones on the diagonal
     tokens = x.shape[-2]
     return float((cosine.sum((-1, -2)) - tokens).mean() / (tokens * (tokens - 1)))
