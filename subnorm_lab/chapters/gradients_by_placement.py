@@ -1,5 +1,7 @@
 """Figures and proofs of deep dive 05a, Gradients by placement."""
 
+from functools import cache
+
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
@@ -12,6 +14,7 @@ from subnorm_lab.experiments.finite_differences import adjoint_gap, finite_diffe
 from subnorm_lab.report import interval, say, table
 
 NAMES = {"post": "Post-LN", "pre": "Pre-LN", "deepnorm": "DeepNorm"}
+SEEDS = range(5)
 
 
 def begin():
@@ -19,7 +22,7 @@ def begin():
     figures.use_style()
 
 
-def draw_where_the_gradient_goes():
+def draw_gradient_routes():
     figures.show(
         diagrams.gradient_routes(),
         alt="Two rows of three sublayers, with arrows that point from right to left. In the Post-LN row the "
@@ -30,47 +33,24 @@ def draw_where_the_gradient_goes():
     )
 
 
-def reverse(h):
-    return h[..., ::-1]
-
-
-def norm_back_at(h):
-    return lambda dh: sn.layer_norm_backward(dh, h, eps=0)[0]
-
-
-def prepare_ds(pre_back, post_back):
-    x = np.array([2.0, 4.0, 6.0, 12.0])
-    dy = np.array([1.0, 0.0, 0.0, 0.0])
-
-    ds = norm_back_at(x + reverse(x))(dy)  # Post-LN, behind the norm
-    steps = {
-        "Pre-LN, dx": pre_back(dy, reverse, norm_back_at(x)),
-        "Post-LN, behind the norm": ds,
-        "Post-LN, dx": post_back(dy, reverse, norm_back_at(x + reverse(x))),
-    }
-    return ds, steps
-
-
-def tabulate_where_the_gradient_goes(steps):
-    table(
-        ["", "1", "2", "3", "4"],
-        [[name, *(f"{v:z.2f}" for v in row)] for name, row in steps.items()],
-    )
-
-
-def prove_hand_example(steps, ds):
+def prove_hand_example(pre_back, post_back):
     """Prove claim 05a-hand-example."""
-    assert steps["Pre-LN, dx"][0] > 1
-    np.testing.assert_allclose(ds.sum(), 0, atol=1e-12)
-    np.testing.assert_allclose(ds, [0.25, 0, 0, -0.25], atol=1e-12)
-    np.testing.assert_allclose(steps["Post-LN, dx"], 0, atol=1e-12)
+    x, dy = np.array([2.0, 4.0, 6.0, 12.0]), np.array([1.0, 0.0, 0.0, 0.0])
+
+    def norm_back(at):
+        return lambda dh: sn.layer_norm_backward(dh, at, eps=0)[0]
+
+    into_sum = norm_back(x + np.flip(x))
+    assert pre_back(dy, np.flip, norm_back(x))[0] > 1
+    np.testing.assert_allclose(into_sum(dy).sum(), 0, atol=1e-12)
+    np.testing.assert_allclose(into_sum(dy), [0.25, 0, 0, -0.25], atol=1e-12)
+    np.testing.assert_allclose(post_back(dy, np.flip, into_sum), 0, atol=1e-12)
 
 
-def prepare_x():
+def gaps_of_backward(pre_back, post_back):
+    """How far each backward pass is from differences, autograd and the adjoint test: right ones, and planted faults."""
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((3, 6))
-    dy = rng.standard_normal((3, 6))
-    v = rng.standard_normal((3, 6))
+    x, dy, v = rng.standard_normal((3, 3, 6))
     W = rng.standard_normal((6, 6))
     gamma, beta = rng.standard_normal((2, 6))
 
@@ -80,7 +60,7 @@ def prepare_x():
     def norm(h):
         return sn.layer_norm(h, gamma, beta)
 
-    def sublayer_back_at(h):
+    def sublayer_back(h):
         return lambda dh: (dh * (1 - F(h) ** 2)) @ W
 
     def norm_back(h):
@@ -97,19 +77,6 @@ def prepare_x():
         y.backward(torch.tensor(dy))
         return leaf.grad.numpy()
 
-    return x, dy, v, F, norm, sublayer_back_at, norm_back, by_autograd
-
-
-def prepare_written(pre_back, dy, sublayer_back_at, norm, x, norm_back, post_back, F, by_autograd, v):
-    written = {
-        "pre": pre_back(dy, sublayer_back_at(norm(x)), norm_back(x)),
-        "post": post_back(dy, sublayer_back_at(x), norm_back(x + F(x))),
-    }
-    faults = {
-        "swapped": post_back(dy, sublayer_back_at(norm(x)), norm_back(x)),
-        "no skip path": sublayer_back_at(x)(norm_back(x + F(x))(dy)),
-    }
-
     def gaps(placement, dx):
         def forward(h):
             return sn.PLACEMENTS[placement](h, F, norm)
@@ -120,45 +87,44 @@ def prepare_written(pre_back, dy, sublayer_back_at, norm, x, norm_back, post_bac
             adjoint_gap(forward, x, v, dy, dx),
         )
 
-    right = {p: gaps(p, dx) for p, dx in written.items()}
-    wrong = {"swapped": gaps("pre", faults["swapped"])}
-    wrong["no skip path"] = gaps("post", faults["no skip path"])
-    return written, right, wrong
+    pre, post = (sublayer_back(norm(x)), norm_back(x)), (sublayer_back(x), norm_back(x + F(x)))
+    right = {"pre": gaps("pre", pre_back(dy, *pre)), "post": gaps("post", post_back(dy, *post))}
+    wrong = {"swapped": gaps("pre", post_back(dy, *pre)), "no skip path": gaps("post", post[0](post[1](dy)))}
+    return right, wrong
 
 
-def tabulate_three_proofs_and_two_faults(right, wrong):
+def tabulate_three_proofs(pre_back, post_back):
+    right, wrong = gaps_of_backward(pre_back, post_back)
     table(
         ["", "differences", "autograd", "adjoint"],
         [[name, *("agrees" if g < 1e-6 else "fails" for g in found)] for name, found in (right | wrong).items()],
     )
 
 
-def prove_backward(right, wrong, dy, sublayer_back_at, norm, x, norm_back, written, F):
+def prove_backward(pre_back, post_back):
     """Prove claim 05a-backward."""
+    right, wrong = gaps_of_backward(pre_back, post_back)
     assert max(max(found) for found in right.values()) < 1e-6
     assert min(min(found) for found in wrong.values()) > 1e-3
-    np.testing.assert_array_equal(pre_ln_back(dy, sublayer_back_at(norm(x)), norm_back(x)), written["pre"])
-    np.testing.assert_array_equal(
-        post_ln_back(dy, sublayer_back_at(x), norm_back(x + F(x))),
-        written["post"],
-    )
+    assert gaps_of_backward(pre_ln_back, post_ln_back) == (right, wrong)
 
 
 DEPTH = 32
 
 
-def prepare_stacks():
-    stacks = {p: gradient_sizes(p, DEPTH, seeds=range(8)) for p in ("post", "pre")}
+@cache
+def stacks():
+    """The size of the gradient on the skip path and of the whole, {placement: {part: (seeds, DEPTH + 1)}}."""
+    return {p: gradient_sizes(p, DEPTH, seeds=range(8)) for p in ("post", "pre")}
+
+
+def draw_skip_path_and_whole():
     layer = np.arange(DEPTH + 1)
-    return stacks, layer
-
-
-def draw_does_post_lns_gradient_vanish(stacks, layer):
     fig, axes = plt.subplots(1, 2, figsize=(7.4, 3.4), sharey=True)
     for ax, part in zip(axes, ("skip", "whole"), strict=True):
-        for p in stacks:
+        for p in stacks():
             look = figures.LOOKS[p]
-            sizes = stacks[p][part]  # (seeds, L + 1)
+            sizes = stacks()[p][part]  # (seeds, L + 1)
             ax.semilogy(layer, sizes.T, linewidth=0.7, alpha=0.5, **look)
             mean = np.exp(np.log(sizes).mean(0))
             ax.semilogy(layer, mean, label=NAMES[p], **look)
@@ -184,52 +150,58 @@ def draw_does_post_lns_gradient_vanish(stacks, layer):
     )
 
 
-def prepare_factor(stacks):
-    factor = {(p, part): stacks[p][part][:, 0] ** (1 / DEPTH) for p in stacks for part in ("skip", "whole")}
-    return factor
+def factor(placement, part):
+    """By what a sublayer multiplies the gradient on its way down, (seeds,)."""
+    return stacks()[placement][part][:, 0] ** (1 / DEPTH)
 
 
-def tabulate_does_post_lns_gradient_vanish(factor, stacks):
+def tabulate_factors():
     table(
         ["factor per sublayer, 8 seeds", "skip path alone", "whole gradient"],
-        [[NAMES[p], *(interval(factor[p, part]) for part in ("skip", "whole"))] for p in stacks],
+        [[NAMES[p], *(interval(factor(p, part)) for part in ("skip", "whole"))] for p in stacks()],
     )
 
 
-def prove_skip_path_decays(factor, stacks):
+def prove_skip_path_decays():
     """Prove claims 05a-skip-path-decays, 05a-whole-stays, 05a-pre-grows-down."""
-    assert np.abs(factor["post", "skip"] - 0.5**0.5).max() < 0.03
-    assert (factor["pre", "skip"] == 1).all()
-    assert stacks["post"]["whole"][:, 0].min() > 0.1
-    assert stacks["post"]["whole"][:, 0].max() < 10
-    grown = stacks["pre"]["whole"][:, 0] / np.sqrt(DEPTH + 1)  # over theory
+    assert np.abs(factor("post", "skip") - 0.5**0.5).max() < 0.03
+    assert (factor("pre", "skip") == 1).all()
+    assert stacks()["post"]["whole"][:, 0].min() > 0.1
+    assert stacks()["post"]["whole"][:, 0].max() < 10
+    grown = stacks()["pre"]["whole"][:, 0] / np.sqrt(DEPTH + 1)  # over theory
     assert abs(grown.mean() - 1) < 0.1
     assert grown.min() > 0.7
-    say("skip_factor", factor["post", "skip"].mean(), ".2f")
+    say("skip_factor", factor("post", "skip").mean(), ".2f")
     say("theory_factor", 0.5**0.5, ".2f")
 
 
-def prepare_seeds():
-    SEEDS, INITS = range(5), ("xavier", "he", "torch")
-    by_layer = {
-        (p, init): gradients.by_layer(p, 16, SEEDS, init, sequences=2) for p in ("post", "pre") for init in INITS
-    }
-    by_layer["deepnorm", "xavier"] = gradients.by_layer("deepnorm", 16, SEEDS, sequences=2)
-    block = np.arange(1, 17)
-    return SEEDS, INITS, by_layer, block
+INITS = ("xavier", "he", "torch")
+
+
+@cache
+def by_layer():
+    """The size of the gradient in each of 16 blocks, {(placement, init): {loss: (seeds, blocks)}}."""
+    found = {(p, init): gradients.by_layer(p, 16, SEEDS, init, sequences=2) for p in ("post", "pre") for init in INITS}
+    return found | {("deepnorm", "xavier"): gradients.by_layer("deepnorm", 16, SEEDS, sequences=2)}
+
+
+def top_over_bottom(found):
+    """The gradient of the top block over that of the bottom block, {what: {loss: (seeds,)}}."""
+    return {key: {loss: sizes[:, -1] / sizes[:, 0] for loss, sizes in losses.items()} for key, losses in found.items()}
 
 
 LOOKS = figures.LOOKS | {"deepnorm": {"color": figures.GREEN, "linestyle": "-."}}
 
 
-def draw_gradient_by_layer_in_a_transformer(INITS, by_layer, block):
+def draw_gradient_by_layer():
+    block = np.arange(1, 17)
     fig, axes = plt.subplots(2, 3, figsize=(7.6, 5.0), sharex=True, sharey="row", squeeze=False)
     for row, loss in enumerate(("one_token", "average")):
         for ax, init in zip(axes[row], INITS, strict=True):
             for p in NAMES:
-                if (p, init) not in by_layer:
+                if (p, init) not in by_layer():
                     continue
-                sizes = by_layer[p, init][loss]  # (seeds, blocks)
+                sizes = by_layer()[p, init][loss]  # (seeds, blocks)
                 ax.semilogy(block, sizes.T, linewidth=0.6, alpha=0.4, **LOOKS[p])
                 ax.semilogy(block, sizes.mean(0), label=NAMES[p], **LOOKS[p])
             if row == 0:
@@ -252,22 +224,17 @@ def draw_gradient_by_layer_in_a_transformer(INITS, by_layer, block):
     )
 
 
-def prepare_ratio(by_layer):
-    ratio = {
-        key: {loss: sizes[:, -1] / sizes[:, 0] for loss, sizes in found.items()} for key, found in by_layer.items()
-    }
-    return ratio
-
-
-def tabulate_the_ratios_and_where_xiong_et_al_see_a_decay(ratio):
+def tabulate_ratios():
+    ratio = top_over_bottom(by_layer())
     table(
         ["top over bottom, 5 seeds", "one token", "averaged"],
         [[f"{NAMES[p]}, {init}", *(interval(r, ".1f") for r in found.values())] for (p, init), found in ratio.items()],
     )
 
 
-def prove_pre_falls(ratio):
+def prove_pre_falls():
     """Prove claims 05a-pre-falls, 05a-post-in-range, 05a-deepnorm-flat, 05a-xavier-averaged."""
+    ratio = top_over_bottom(by_layer())
     for (p, _), found in ratio.items():
         for r in found.values():
             if p == "pre":
@@ -284,39 +251,41 @@ def prove_pre_falls(ratio):
     say("bottom_larger", (ten[:, -1] < ten[:, 0]).sum(), ".0f")
 
 
-def prepare_their_ratio(SEEDS):
-    theirs = {
-        (p, depth): gradients.by_layer(p, depth, SEEDS, "square", sequences=2, plain_average=True)
-        for p, depth in (("post", 6), ("post", 32), ("pre", 6))
-    }
-    their_ratio = {
-        key: {loss: sizes[:, -1] / sizes[:, 0] for loss, sizes in found.items()} for key, found in theirs.items()
-    }
-    term = {depth: 1.5 ** ((depth - 1) / 2) for depth in (6, 32)}
-    return their_ratio, term
+TERM = {depth: 1.5 ** ((depth - 1) / 2) for depth in (6, 32)}  # of their bound
 
 
-def tabulate_the_ratios_and_where_xiong_et_al_see_a_decay_2(term, their_ratio):
+@cache
+def their_ratio():
+    """The same ratio in the setting of Xiong et al., by placement and depth."""
+    return top_over_bottom(
+        {
+            (p, depth): gradients.by_layer(p, depth, SEEDS, "square", sequences=2, plain_average=True)
+            for p, depth in (("post", 6), ("post", 32), ("pre", 6))
+        }
+    )
+
+
+def tabulate_their_setting():
     table(
         ["top over bottom, 5 seeds", "one token", "averaged", "by the term"],
         [
             [f"{NAMES[p]}, {depth} blocks"]
             + [interval(r, ".1f") for r in found.values()]
-            + [f"{term[depth]:.0f}" if p == "post" else ""]
-            for (p, depth), found in their_ratio.items()
+            + [f"{TERM[depth]:.0f}" if p == "post" else ""]
+            for (p, depth), found in their_ratio().items()
         ],
     )
 
 
-def prove_their_setting(their_ratio, term):
+def prove_their_setting():
     """Prove claim 05a-their-setting."""
-    for r in their_ratio["post", 6].values():
+    for r in their_ratio()["post", 6].values():
         assert 1 / 2 < r.min() < r.max() < 2
-    for r in their_ratio["post", 32].values():
-        assert term[32] > 20 * r.max()
-    for r in their_ratio["pre", 6].values():
+    for r in their_ratio()["post", 32].values():
+        assert TERM[32] > 20 * r.max()
+    for r in their_ratio()["pre", 6].values():
         assert r.max() < 0.8
-    say("their_term", term[32], ".0f")
+    say("their_term", TERM[32], ".0f")
 
 
 DECODERS = {
@@ -327,31 +296,27 @@ DECODERS = {
 }
 
 
-def prepare_decoders(SEEDS):
-    decoders = {
-        name: gradients.in_a_decoder(placement, depth, SEEDS, encoder)
-        for name, (placement, depth, encoder) in DECODERS.items()
-    }
-    return decoders
-
-
-def prepare_in_decoder(decoders):
-    in_decoder = {
-        name: {loss: sizes[:, -1] / sizes[:, 0] for loss, sizes in found.items()} for name, found in decoders.items()
-    }
-    return in_decoder
-
-
-def tabulate_in_a_decoder_it_does_vanish(in_decoder):
-    table(
-        ["decoder: top over bottom, 5 seeds", "one token", "averaged"],
-        [[name, *(interval(r, ".1f") for r in found.values())] for name, found in in_decoder.items()],
+@cache
+def in_decoders():
+    """The same ratio in decoders, {decoder: {loss: (seeds,)}}."""
+    return top_over_bottom(
+        {
+            name: gradients.in_a_decoder(placement, depth, SEEDS, encoder)
+            for name, (placement, depth, encoder) in DECODERS.items()
+        }
     )
 
 
-def prove_decoder_vanishes(in_decoder):
+def tabulate_decoders():
+    table(
+        ["decoder: top over bottom, 5 seeds", "one token", "averaged"],
+        [[name, *(interval(r, ".1f") for r in found.values())] for name, found in in_decoders().items()],
+    )
+
+
+def prove_decoder_vanishes():
     """Prove claims 05a-decoder-vanishes, 05a-decoder-reads-the-encoder."""
-    small, deep, alone, pre = in_decoder.values()
+    small, deep, alone, pre = in_decoders().values()
     for loss in ("one_token", "average"):
         assert 1.5 < small[loss].min() < small[loss].max() < 5
         assert deep[loss].min() > 10
@@ -375,50 +340,51 @@ def prove_deepnorm_is_post_ln():
 DEPTHS = (2, 4, 8)
 
 
-def prepare_last(SEEDS):
-    last = gradients.last_layer("deepnorm", DEPTHS, seeds=SEEDS)
-    slope = gradients.log_slopes(DEPTHS, last["one_token"])
-    return last, slope
+@cache
+def last_gradients():
+    """The size of DeepNorm's last gradient, {loss: (seeds, DEPTHS)}."""
+    return gradients.last_layer("deepnorm", DEPTHS, seeds=SEEDS)
 
 
-def tabulate_the_last_layer_and_what_deepnorm_does_to_it(slope, last):
+def slope():
+    """How that size goes with the depth, on logarithmic axes, for the loss of one token, (seeds,)."""
+    return gradients.log_slopes(DEPTHS, last_gradients()["one_token"])
+
+
+def tabulate_deepnorm():
     table(
         ["DeepNorm, loss of one token", *(f"L = {L}" for L in DEPTHS), "slope"],
         [
             [
                 "mean over 5 seeds",
-                *(f"{v:.1f}" for v in last["one_token"].mean(0)),
-                interval(slope, ".1f"),
+                *(f"{v:.1f}" for v in last_gradients()["one_token"].mean(0)),
+                interval(slope(), ".1f"),
             ]
         ],
     )
 
 
-def prove_deepnorm_last_layer(slope):
+def prove_deepnorm_last_layer():
     """Prove claim 05a-deepnorm-last-layer."""
-    assert np.abs(slope + 0.5).max() < 0.15
+    assert np.abs(slope() + 0.5).max() < 0.15
 
 
 GROWING = (1, 2, 4, 8, 16)
+AT_DEPTHS = {"post": GROWING, "pre": GROWING, "deepnorm": (1, 3, 8)}
 
 
-THREE = (1, 3, 8)
+@cache
+def change():
+    """The squared change of the output over the squared step, {placement: (seeds, AT_DEPTHS)}."""
+    return {p: amplification.output_change(p, depths, range(12)) for p, depths in AT_DEPTHS.items()}
 
 
-def prepare_change():
-    TWELVE = range(12)
-    change = {p: amplification.output_change(p, GROWING, TWELVE) for p in ("post", "pre")}
-    change["deepnorm"] = amplification.output_change("deepnorm", THREE, TWELVE)
-    axis = {"post": GROWING, "pre": GROWING, "deepnorm": THREE}
-    return change, axis
-
-
-def draw_move_every_weight_by_one_per_cent(change, axis):
+def draw_output_change():
     fig, ax = plt.subplots()
-    for p, sizes in change.items():
-        ax.loglog(axis[p], sizes.T, linewidth=0.7, alpha=0.5, **LOOKS[p])
-        ax.loglog(axis[p], np.median(sizes, 0), label=f"{NAMES[p]}, median", **LOOKS[p])
-    start = np.median(change["post"][:, 0])
+    for p, sizes in change().items():
+        ax.loglog(AT_DEPTHS[p], sizes.T, linewidth=0.7, alpha=0.5, **LOOKS[p])
+        ax.loglog(AT_DEPTHS[p], np.median(sizes, 0), label=f"{NAMES[p]}, median", **LOOKS[p])
+    start = np.median(change()["post"][:, 0])
     ax.loglog(
         GROWING,
         start * np.array(GROWING),
@@ -443,26 +409,27 @@ def draw_move_every_weight_by_one_per_cent(change, axis):
     )
 
 
-def prepare_power(axis, change):
-    power = {p: gradients.log_slopes(axis[p], sizes) for p, sizes in change.items()}
-    return power
+def powers():
+    """How the change goes with the depth, on logarithmic axes, {placement: (seeds,)}."""
+    return {p: gradients.log_slopes(AT_DEPTHS[p], sizes) for p, sizes in change().items()}
 
 
-def tabulate_move_every_weight_by_one_per_cent(power):
+def tabulate_powers():
     table(
         ["slope", "lowest to highest, 12 seeds"],
-        [[NAMES[p], interval(found, ".1f")] for p, found in power.items()],
+        [[NAMES[p], interval(found, ".1f")] for p, found in powers().items()],
     )
 
 
-def prove_amplification(power, change):
+def prove_amplification():
     """Prove claims 05a-amplification, 05a-deepnorm-is-calm."""
+    power = powers()
     assert power["post"].min() > power["pre"].max()
     assert power["deepnorm"].max() < 0
-    further = np.sqrt(change["post"][:, -1] / change["pre"][:, -1])  # (seeds,)
+    further = np.sqrt(change()["post"][:, -1] / change()["pre"][:, -1])  # (seeds,)
     assert further.min() > 1
     for p in ("post", "pre"):
-        deeper = change[p][:, -1] / change[p][:, 0]
+        deeper = change()[p][:, -1] / change()[p][:, 0]
         say(f"amplified_{p}_low", deeper.min(), ".0f", noise=1e-3)
         say(f"amplified_{p}_high", deeper.max(), ".0f", noise=1e-3)
     say("further_low", further.min(), ".1f", noise=1e-3)

@@ -66,3 +66,22 @@ def test_a_trained_model_stands_a_norm_that_moves_unless_it_is_the_first():
         assert "a little girl named Lily. She loved to play" in told[at]
     assert "girl" not in told["0"]
     assert told["0"].count("time") > 2
+
+
+# 05a, Gradients by placement
+
+
+def test_no_gradient_gets_through_post_ln_by_hand():
+    for run in turned("05a-gradients-by-placement", "dy").values():
+        np.testing.assert_allclose(run.post_dx, 0, atol=1e-12)
+        assert np.abs(run.behind_norm).max() > 0.1
+        assert np.linalg.norm(run.pre_dx) > 0.5 * np.linalg.norm(run.dy)
+
+
+def test_the_whole_gradient_does_not_follow_the_skip_path_down():
+    for depth, run in turned("05a-gradients-by-placement", "depth").items():
+        (post_skip, post), (pre_skip, pre) = (numbers(line) for line in run.printed.splitlines())
+        assert abs(post_skip ** (1 / int(depth)) - 0.5**0.5) < 0.03
+        assert 0.3 < post < 3
+        assert pre_skip == 1
+        assert 0.8 < pre / np.sqrt(int(depth) + 1) < 1.2
