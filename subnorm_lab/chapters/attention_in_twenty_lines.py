@@ -24,7 +24,7 @@ def draw_one_token_looks_around():
     )
 
 
-def tabulate_from_scores_to_weights(values, scores, weights):
+def tabulate_weights(values, scores, weights):
     table(
         ["", "1", "2", "3", "4"],
         [
@@ -35,7 +35,7 @@ def tabulate_from_scores_to_weights(values, scores, weights):
     )
 
 
-def check_from_scores_to_weights(weights, values):
+def check_weights(weights, values):
     say("by_hand", weights @ values, ".2f")
     np.testing.assert_allclose(weights @ values, 66 / 8)
 
@@ -49,12 +49,15 @@ def prove_rows_sum_to_one(softmax):
     assert np.abs(rows.sum(axis=-1) - 1).max() < 1e-12
     higher = softmax(scores + 100)
     assert np.abs(higher - rows).max() < 1e-12
-    return rng
 
 
-def prove_twenty_lines(lines, w_in, d, w_out, causal, multi_head, x, h):
+HEADS = 4
+
+
+def prove_twenty_lines(lines, multi_head, x, w_in, w_out, causal):
     """Prove claim 01a-twenty-lines."""
     assert lines <= 20
+    d = x.shape[-1]
     params = {
         "in_proj_weight": w_in,
         "in_proj_bias": np.zeros(3 * d),
@@ -62,14 +65,14 @@ def prove_twenty_lines(lines, w_in, d, w_out, causal, multi_head, x, h):
         "out_proj.bias": np.zeros(d),
     }
     for mask in (None, causal):
-        ours = multi_head(x, w_in, w_out, h, mask)
-        expected = sn.multi_head_attention(x, params, h, mask)
+        ours = multi_head(x, w_in, w_out, HEADS, mask)
+        expected = sn.multi_head_attention(x, params, HEADS, mask)
         np.testing.assert_allclose(ours, expected, rtol=1e-12, atol=1e-12)
 
 
-def draw_several_heads(split, h, x, w_in, T, d, causal, softmax):
-    q, k, _ = (split(part, h) for part in np.split(x @ w_in.T, 3, axis=-1))
-    s = q @ np.swapaxes(k, -1, -2) / np.sqrt(d // h)  # (B, heads, T, T)
+def draw_weights(attention, x, w_in, causal):
+    T, d = x.shape[1:]
+    q, k, _v = (part[0, :, : d // HEADS] for part in np.split(x @ w_in.T, 3, axis=-1))  # of the first head
     fig, axes = plt.subplots(1, 2, figsize=(6.4, 3.0))
     for ax, title, mask in zip(
         axes,
@@ -77,7 +80,7 @@ def draw_several_heads(split, h, x, w_in, T, d, causal, softmax):
         (np.ones_like(causal), causal),
         strict=True,
     ):
-        w = softmax(np.where(mask, s, -np.inf))[0, 0]  # (T, T)
+        w = attention(q, k, np.eye(T), mask)  # (T, T): values that give the weights themselves
         seen = np.where(mask, w, np.nan)  # what is masked stays white
         ax.imshow(seen, cmap="cividis", vmin=0, vmax=1)
         for (i, j), weight in np.ndenumerate(w):
@@ -103,30 +106,31 @@ def draw_several_heads(split, h, x, w_in, T, d, causal, softmax):
     )
 
 
-def prove_no_order(B, T, d, multi_head, w_in, w_out, h):
+def draws(d):
+    """Five generators, each with two sequences of six tokens of d features, (B, T, d)."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        yield rng, rng.normal(size=(2, 6, d))
+
+
+def prove_no_order(multi_head, w_in, w_out):
     """Prove claim 01a-no-order."""
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        x = rng.normal(size=(B, T, d))
-        order = rng.permutation(T)
-        shuffled_first = multi_head(x[:, order], w_in, w_out, h)
-        shuffled_last = multi_head(x, w_in, w_out, h)[:, order]
+    for rng, x in draws(len(w_out)):
+        order = rng.permutation(x.shape[1])
+        shuffled_first = multi_head(x[:, order], w_in, w_out, HEADS)
+        shuffled_last = multi_head(x, w_in, w_out, HEADS)[:, order]
         assert np.abs(shuffled_first - shuffled_last).max() < 1e-12
-    return x
 
 
-def prove_mask_hides(B, T, d, multi_head, w_in, w_out, h, causal):
+def prove_mask_hides(multi_head, w_in, w_out, causal):
     """Prove claim 01a-mask-hides."""
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        x = rng.normal(size=(B, T, d))
+    for rng, x in draws(len(w_out)):
         changed = x.copy()
-        changed[:, -1] = 1e3 * rng.normal(size=(B, d))
-        before = multi_head(x, w_in, w_out, h, causal)
-        after = multi_head(changed, w_in, w_out, h, causal)
+        changed[:, -1] = 1e3 * rng.normal(size=x[:, -1].shape)
+        before = multi_head(x, w_in, w_out, HEADS, causal)
+        after = multi_head(changed, w_in, w_out, HEADS, causal)
         np.testing.assert_array_equal(before[:, :-1], after[:, :-1])
         assert np.abs(before[:, -1] - after[:, -1]).max() > 1
-    return x
 
 
 def prove_in_the_hull(inside, narrower):
@@ -135,16 +139,17 @@ def prove_in_the_hull(inside, narrower):
     assert all(narrower)
 
 
-def prove_heads_are_free(multi_head, x, w_in, w_out, d):
+def prove_heads_are_free(multi_head, x, w_in, w_out):
     """Prove claim 01a-heads-are-free."""
     results = [multi_head(x, w_in, w_out, heads) for heads in (1, 2, 4, 8, 16)]
-    assert w_in.size + w_out.size == 4 * d**2
+    assert w_in.size + w_out.size == 4 * x.shape[-1] ** 2
     for one, other in itertools.pairwise(results):
         assert one.shape == other.shape == x.shape
         assert np.abs(one - other).max() > 0.1
 
 
-def check_quick_checks(softmax, attention, q, k, v, causal):
+def check_quick_checks(softmax, attention):
     check_one = softmax(np.log([1.0, 3.0])) @ np.array([2.0, 6.0])
     np.testing.assert_allclose(check_one, 5)
-    np.testing.assert_allclose(attention(q, k, v, causal)[0], v[0])
+    q, k, v = np.random.default_rng(0).normal(size=(3, 6, 16))  # (T, d) each
+    np.testing.assert_allclose(attention(q, k, v, np.tri(6, dtype=bool))[0], v[0])

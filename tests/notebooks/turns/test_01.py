@@ -3,6 +3,8 @@
 import numpy as np
 from helpers.turns import turned
 
+# 01, Why depth breaks
+
 
 def test_only_the_stack_with_skip_and_norm_doubles_when_the_depth_is_four_times_as_large():
     at = turned("01-why-depth-breaks", "blocks")
@@ -40,3 +42,25 @@ def test_the_model_tells_a_story_with_nine_tenths_of_its_skips_and_loops_with_a_
     assert "a little girl named Lily" in told["0.9"]
     assert len(set(told["0.9"].split())) > 15 > 5 > len(set(told["1.1"].split()))
     assert all("Lily" not in told[keep] for keep in ("0.0", "0.5", "1.1"))
+
+
+# 01a, Attention in twenty lines
+
+
+def test_the_sharper_the_scores_the_nearer_the_mean_is_to_one_value():
+    at = turned("01a-attention-in-twenty-lines", "sharpness")
+    means = {sharpness: float(run.printed.split("->")[1]) for sharpness, run in at.items()}
+    assert means["10"] > 11.9
+    assert means["0"] == 6
+    assert 4 < means["-1"] < 5
+
+
+def test_attention_knows_the_order_through_a_causal_mask_alone():
+    at = turned("01a-attention-in-twenty-lines", "mask")
+    assert {mask: run.printed.split()[-1] for mask, run in at.items()} == {"None": "True", "causal": "False"}
+
+
+def test_a_mask_hides_every_number_and_not_infinity():
+    at = turned("01a-attention-in-twenty-lines", "last")
+    printed = {last: run.printed.split()[-1] for last, run in at.items()}
+    assert printed == {"1000.0": "True", "1e+100": "True", "np.inf": "False"}
