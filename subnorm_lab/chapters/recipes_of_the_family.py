@@ -18,13 +18,20 @@ def begin():
     torch.set_default_dtype(torch.float64)
     figures.use_style()
 
-    def random(*shape, seed):
-        return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
-    def kernel(seed, channels=4):
-        return random(channels, channels, 3, 3, seed=seed) / 6
+def random(*shape, seed):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
-    return random, kernel
+
+def kernel(seed):
+    return random(4, 4, 3, 3, seed=seed) / 6
+
+
+def identity_kernel():
+    """The convolution with it returns its input."""
+    found = torch.zeros(4, 4, 3, 3)
+    found[range(4), range(4), 1, 1] = 1
+    return found
 
 
 def draw_add_or_put_beside():
@@ -38,7 +45,7 @@ def draw_add_or_put_beside():
     )
 
 
-def tabulate_add_or_put_beside(added, beside):
+def tabulate_both_ways(added, beside):
     table(
         ["", "values"],
         [
@@ -62,7 +69,7 @@ def prove_basic_block(basic, image, w1, silent, preactivation):
     assert torch.equal(preactivation(image, w1, silent), image)
 
 
-def prove_two_are_one(conv, basic, random, kernel, image):
+def prove_two_are_one(conv, basic, image):
     """Prove claims 02a-two-are-one, 02a-side-by-side-is-linear, 02a-basic-is-not-linear."""
 
     def side_by_side(x, w1, w2):
@@ -78,13 +85,11 @@ def prove_two_are_one(conv, basic, random, kernel, image):
         apart = block(a, *weights) + block(b, *weights)
         return float((together - apart).norm() / together.norm())
 
-    do_nothing = torch.zeros(4, 4, 3, 3)
-    do_nothing[range(4), range(4), 1, 1] = 1
     blocks = {"side": side_by_side, "row": in_a_row, "basic": basic}
     gaps = {name: [] for name in blocks}
     for seed in range(5):
         w1, w2 = kernel(10 + seed), kernel(20 + seed)
-        one = conv(image, do_nothing + w1 + w2)
+        one = conv(image, identity_kernel() + w1 + w2)
         assert equal(side_by_side(image, w1, w2), one)
         for name, block in blocks.items():
             gaps[name].append(not_additive(block, w1, w2))
@@ -94,10 +99,9 @@ def prove_two_are_one(conv, basic, random, kernel, image):
         assert min(gaps[name]) > 0.1
         say(f"{name}_low", min(gaps[name]), ".2f")
         say(f"{name}_high", max(gaps[name]), ".2f")
-    return do_nothing
 
 
-def prove_highway(random, highway):
+def prove_highway(highway):
     """Prove claims 02a-highway, 02a-highway-is-residual, 02a-plain-residual-needs-both-gates."""
     x16 = random(5, 16, seed=1)  # (T, d)
     W_H, W_T = (random(16, 16, seed=s) / 4 for s in (2, 3))
@@ -129,7 +133,7 @@ def upsample(x):
     return F.interpolate(x, scale_factor=2, mode="nearest")
 
 
-def prove_unet(conv, kernel, image, do_nothing):
+def prove_unet(conv, image):
     """Prove claims 02a-unet, 02a-linknet."""
 
     def across(x, join):
@@ -143,7 +147,7 @@ def prove_unet(conv, kernel, image, do_nothing):
     assert torch.equal(u_net[:, :4], e)
     e, _, link_net = across(image, torch.add)
     assert link_net.shape == e.shape
-    assert equal(conv(u_net, torch.cat([do_nothing, do_nothing], dim=1)), link_net)
+    assert equal(conv(u_net, torch.cat([identity_kernel()] * 2, dim=1)), link_net)
 
 
 def sublayers(seed, scale=1.0):
@@ -156,7 +160,7 @@ def sublayers(seed, scale=1.0):
     return block.self_attn, block.feed_forward
 
 
-def prove_gpt2(random, sequential, parallel):
+def prove_gpt2(sequential, parallel):
     """Prove claims 02a-gpt2, 02a-parallel, 02a-parallel-second-order."""
     scales = np.array([1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64])
     powers = []
@@ -181,31 +185,12 @@ def prove_gpt2(random, sequential, parallel):
     say("power_high", powers.max(), ".2f")
 
 
-def mixed_with_previous(x, share):
-    previous = torch.cat([torch.zeros_like(x[:1]), x[:-1]])
-    return share * x + (1 - share) * previous  # (T, d)
+def mix_with_previous(x):
+    """The mean of each token and the one before it, (T, d); before the first there are zeros."""
+    return (x + torch.cat([torch.zeros_like(x[:1]), x[:-1]])) / 2
 
 
-def prepare_time_mix():
-    def time_mix(x, w, decay=0.5, bonus=0.3):
-        h = mixed_with_previous(x, 0.5)
-        r, k, v = h @ w["r"], h @ w["k"], h @ w["v"]  # (T, d) each
-        top, below, y = 0.0, 0.0, []
-        for k_t, v_t in zip(k, v, strict=True):
-            now = torch.exp(k_t + bonus)
-            y.append((top + now * v_t) / (below + now))
-            top = np.exp(-decay) * top + torch.exp(k_t) * v_t
-            below = np.exp(-decay) * below + torch.exp(k_t)
-        return (torch.sigmoid(r) * torch.stack(y)) @ w["out"]
-
-    def channel_mix(x, w):
-        h = mixed_with_previous(x, 0.5)
-        return torch.sigmoid(h @ w["cr"]) * (torch.relu(h @ w["ck"]) ** 2 @ w["cv"])
-
-    return time_mix, channel_mix
-
-
-def prove_rwkv(random, rwkv, time_mix, ln, channel_mix):
+def prove_rwkv(rwkv, time_mix, ln, channel_mix):
     """Prove claims 02a-rwkv, 02a-rwkv-starts-silent."""
     shapes = dict.fromkeys(("r", "k", "v", "out", "cr"), (16, 16))
     shapes |= {"ck": (16, 64), "cv": (64, 16)}
@@ -272,7 +257,7 @@ PAPERS = {
 }
 
 
-def tabulate_the_recipes_compared():
+def tabulate_recipes():
     rows = []
     for name, *cells in RECIPES:
         row, claim, paper = SUPPORT[name]
@@ -281,7 +266,7 @@ def tabulate_the_recipes_compared():
     table(["", "formula", "x is kept by", "norm", "silent branch", "claim"], rows)
 
 
-def check_quick_checks(kernel, basic, image, random, beside, added):
+def check_quick_checks(basic, image, beside, added):
     w1, silent = kernel(1), torch.zeros(4, 4, 3, 3)
     twice = basic(basic(image, w1, silent), w1, silent)
     assert torch.equal(twice, torch.relu(image))

@@ -5,6 +5,8 @@ import re
 import numpy as np
 from helpers.turns import turned
 
+# 02, Residual connections
+
 
 def gradients(printed):
     """{wiring: norm} as the cell printed them."""
@@ -48,3 +50,28 @@ def test_before_the_first_block_the_model_repeats_the_last_word_and_ends_on_anot
         last = f"' {prompt.strip(chr(39) + chr(34)).split()[-1]}'"
         assert len(lines) == 6
         assert lines[0] == last != lines[-1] != lines[3]
+
+
+# 02a, Recipes of the family
+
+
+def test_a_half_open_gate_lets_the_least_of_the_gradient_through():
+    at = turned("02a-recipes-of-the-family", "gate")
+    arrives = {b_T: run.first_x.grad.norm().item() for b_T, run in at.items()}
+    assert arrives["-8.0"] > 0.9 > 0.01 > max(arrives["-2.0"], arrives["2.0"])
+    assert arrives["0.0"] < 1e-3 * min(arrives["-2.0"], arrives["2.0"])
+
+
+def test_a_tenth_of_the_branches_leaves_a_hundredth_of_the_difference():
+    at = turned("02a-recipes-of-the-family", "smaller")
+    ends = {s: [float(line.split()[0]) for line in run.printed.splitlines()] for s, run in at.items()}
+    gaps = {s: abs(one - other) for s, (one, other) in ends.items()}
+    assert gaps["1.0"] > 0.1
+    assert all(50 < gaps[large] / gaps[small] < 200 for large, small in (("1.0", "0.1"), ("0.1", "0.01")))
+
+
+def test_without_decay_the_first_token_is_never_forgotten_and_a_fast_one_leaves_three_that_notice():
+    at = {decay: run.noticed.norm(dim=-1) for decay, run in turned("02a-recipes-of-the-family", "decay").items()}
+    assert at["0.0"][-1] > 0.05 > at["0.5"][-1] > 1e-3
+    assert at["10.0"][:3].min() > 0.1
+    assert at["10.0"][3:].max() < 1e-3
