@@ -2,7 +2,7 @@
 
 Sphinx's option for a scorer loads the script between its own search and the index. The index has no bare numbers,
 because Sphinx's search drops them from a query, not the ticks of plots, which run together with the labels, and not the
-names of tests, figures and proofs.
+names of tests, figures and proofs, nor private names.
 """
 
 import re
@@ -19,8 +19,8 @@ def forget(app, pagename, templatename, context, doctree):
         app.add_js_file(None, body=FORGET)
 
 
-#: How the names of tests, and of the chapters' figures and proofs, begin
-FUNCTIONS = ("test_", "draw_", "prove_", "prepare_", "check_", "tabulate_", "show_")
+#: How the names of tests, of the chapters' figures and proofs, and private names begin
+FUNCTIONS = ("_", "test_", "draw_", "prove_", "prepare_", "check_", "tabulate_", "show_")
 
 
 class English(SearchEnglish):
@@ -36,4 +36,4 @@ def setup(app):
     app.add_search_language(English)
     app.config.html_search_scorer = str(Path(__file__).with_suffix(".js"))
     app.connect("html-page-context", forget)
-    return {"env_version": 4, "parallel_read_safe": True, "parallel_write_safe": True}  # an old index has more
+    return {"env_version": 5, "parallel_read_safe": True, "parallel_write_safe": True}  # an old index has more
