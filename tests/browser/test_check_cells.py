@@ -8,12 +8,10 @@ PAGE, SHEET = "notebooks/05b-warm-up.html", "notebooks/exercises/ex02-layer-norm
 OPEN = "folds => folds.map(f => f.open)"
 
 
-def visit(page, server, *, with_code=False):
+def visit(page, server):
     """The page, with everything shown that waits for a prediction."""
     page.goto(server + PAGE)
     page.locator(".predict .skip").evaluate_all("buttons => buttons.forEach((button) => button.click())")
-    if with_code:
-        page.get_by_label("Read with code").press("Space")
 
 
 def test_proofs_and_the_ids_of_claims_are_for_those_who_read_with_code(browser, server):
@@ -29,21 +27,10 @@ def test_proofs_and_the_ids_of_claims_are_for_those_who_read_with_code(browser, 
         page.get_by_label("Read with code").press("Space")
         assert max(mark["width"] for mark in (mark.bounding_box() for mark in marks.all()) if mark) > 30
         labels = checks.locator("summary").all_text_contents()
-        assert all(label.strip().startswith("checked ✓") for label in labels)
+        assert {label.split("\n")[0] for label in map(str.strip, labels)} == {"checked ✓"}
         check = checks.filter(has_text="05b-first-step").first
-        assert check.locator("summary").inner_text() == "checked ✓ 05b-first-step"
         assert "assert" in check.inner_text()
         assert check.locator("p.supports a").inner_text() == "05b-first-step"
-
-
-def test_a_check_of_several_claims_counts_the_others(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
-        visit(page, server, with_code=True)
-        check = page.locator(".cell.tag_checked:has(p.supports a + a + a + a)").first
-        claims = check.locator("p.supports a")
-        assert check.locator("summary").inner_text() == (
-            f"checked ✓ {claims.first.text_content()}, and {claims.count() - 1} more"
-        )
 
 
 def test_one_box_unfolds_all_code_and_is_remembered(browser, server):
