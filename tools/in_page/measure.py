@@ -100,10 +100,15 @@ ALL = """async (settings) => {
   globalThis.python = new SubnormPython(JSON.parse(settings), () => {});
   return true;
 }"""
-#: One Python for the cells of all chapters: in the page each chapter has its own.
+#: One Python for the cells of all chapters: in the page each chapter has its own. Many cells begin with the texts that
+#: the model tells, which takes it seconds: it tells them once.
 OUTPUTS = """
 import json
 from subnorm_book.in_page.cells import Cells
+from subnorm_lab import stories
+
+told = stories.texts(stories.load())
+stories.texts = lambda model: [list(text) for text in told]
 
 def outputs(cells, tries):
     session, found = Cells(cells), {}
