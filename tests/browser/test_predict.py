@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from helpers.visit import DESK, PHONE, opened
+from helpers.visit import DESK, KEEPS_NOTHING, PHONE, opened
 
 from tools.checkout import PAGES
 
@@ -14,9 +14,6 @@ for path in sorted((PAGES / "notebooks").glob("*.html")):
 SEEN = "parts => parts.map((part) => part.checkVisibility({contentVisibilityAuto: true}))"
 SHOWN = """name => [...document.querySelectorAll(`.foretold[data-for='${name}'] > :not(script)`)]
   .some((part) => part.checkVisibility({contentVisibilityAuto: true}))"""
-BLOCKED = """Object.defineProperty(window, "localStorage", {
-  get() { throw new DOMException("The operation is insecure.", "SecurityError") },
-})"""
 
 
 class Box:
@@ -227,7 +224,7 @@ def test_just_let_me_read_is_never_painted_closed(browser, server):
 
 def test_a_browser_that_stores_nothing_still_opens(browser, server, kind):
     with opened(browser, server, [], viewport=DESK) as page:  # the theme's own scripts fail in such a browser
-        page.add_init_script(BLOCKED)
+        page.add_init_script(KEEPS_NOTHING)
         box = visit(page, server, kind)
         assert not box.is_open()
         box.press("Skip")

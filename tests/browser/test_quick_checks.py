@@ -3,13 +3,9 @@
 import json
 
 import pytest
-from helpers.visit import DESK, PHONE, opened
+from helpers.visit import DESK, KEEPS_NOTHING, PHONE, opened
 
 PAGE = "notebooks/04-rmsnorm.html"
-# A browser that blocks site data
-BLOCKED = """Object.defineProperty(window, "localStorage", {
-  get() { throw new DOMException("The operation is insecure.", "SecurityError") },
-})"""
 TOO_SMALL = """() => [...document.querySelectorAll("#quick-checks :is(label, button)")]
   .filter((target) => target.checkVisibility() && target.getBoundingClientRect().height < 24).map((t) => t.outerHTML)"""
 
@@ -146,7 +142,7 @@ def test_no_script_is_needed(browser, server, media):
 def test_storage_may_be_blocked(browser, server):
     """The theme reports an error, but our own script keeps working."""
     with opened(browser, server, []) as page:
-        page.add_init_script(BLOCKED)
+        page.add_init_script(KEEPS_NOTHING)
         page.goto(server + PAGE)
         choose_all_right(page)
         number = len(answers(page))
