@@ -280,6 +280,12 @@ class SubnormBench {
   // The text of an earlier run goes.
   clear() { this.output.textContent = ""; }
 
+  // What a run has said, in the order of the page.
+  get results() { return [this.output]; }
+
+  // Bring into view what a run has said. How fast follows the style sheet, so it jumps where motion is to be reduced.
+  reveal() { this.results.findLast((part) => part.textContent)?.scrollIntoView({ block: "nearest" }); }
+
   // What the state says after a run; an error needs nothing more.
   ended() { return this.output.textContent ? "" : "It ran, and printed nothing."; }
 
@@ -315,6 +321,7 @@ class SubnormBench {
       this.stop.disabled = true;
       for (const button of starters) button.ariaDisabled = null;
       for (const bench of desk.benches) bench.shown();
+      this.reveal();
     }
   }
 }
@@ -383,6 +390,8 @@ if (subnormSheet) {
 
     get starters() { return [this.run, this.check]; }
 
+    get results() { return [this.output, this.verdict]; }
+
     start() { return super.start({ cell: this.name }); }
 
     clear() {
@@ -403,8 +412,13 @@ if (subnormSheet) {
     }
   }
 
-  // What `checks.progress()` prints, of all checks that this browser remembers.
+  // What `checks.progress()` prints, of all checks that this browser remembers; the contents tick what is right.
   const progress = () => {
+    for (const { box, seen } of benches) {
+      const link = document.querySelector(`.page-toc a[href="#${box.closest("section").id}"]`);
+      link?.classList.toggle("read", seen === "✓ right");
+      if (link) link.ariaLabel = seen === "✓ right" ? `${link.textContent.trim()} (right)` : null;
+    }
     const checked = benches.filter(({ seen }) => seen);
     const lines = checked.map(({ name, seen }) => (seen === "✓ right" ? `✓ ${name}` : `${seen[0]} ${name} (${seen.slice(2)})`));
     const right = checked.filter(({ seen }) => seen === "✓ right").length;

@@ -145,8 +145,9 @@ for (const side of ["primary", "secondary"]) {
   addEventListener("hashchange", open);
 }
 
-// Tick the sections that have been read: their end was seen, and they were on the screen for a while.
-{
+// Tick the sections that have been read: their end was seen, and they were on the screen for a while. The contents of a
+// sheet tick what its checks accept (in-page.js).
+if (!document.querySelector("[data-in-page]")) {
   const WHILE = 5000; // ms
   const key = `subnorm.read.${location.pathname.split("/").at(-1)}`;
   const links = new Map([...document.querySelectorAll(".page-toc .toc-h2 > a")].map((link) => [link.hash.slice(1), link]));

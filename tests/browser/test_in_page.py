@@ -199,6 +199,40 @@ def test_a_mistake_is_told_as_in_the_notebook(used_sheet, capsys):
     assert Bench(used_sheet, "layer_norm").does("check", DDOF1).verdict == said
 
 
+@pytest.mark.parametrize(("button", "part"), [("run", "output"), ("check", "verdict")])
+def test_what_a_run_says_is_brought_into_view(used_sheet, button, part):
+    used_sheet.emulate_media(reduced_motion="reduce")  # it jumps there at once
+    bench = Bench(used_sheet, "layer_norm")
+    bench.write(f"{DDOF1}print('first')\nprint('second')")
+    edge = "button => scrollTo(0, scrollY + button.getBoundingClientRect().bottom + 8 - innerHeight)"
+    bench.box.locator(f"button[data-{button}]").evaluate(edge)
+    before = used_sheet.evaluate("scrollY")
+    bench.does(button)
+    assert used_sheet.evaluate("scrollY") > before
+    bottom = "part => [part.getBoundingClientRect().bottom, innerHeight]"
+    seen, window = bench.box.locator(f"[data-{part}]").evaluate(bottom)
+    assert seen <= window
+    before = used_sheet.evaluate("scrollY")
+    bench.does(button)
+    assert used_sheet.evaluate("scrollY") == before  # it is in view
+
+
+def test_the_contents_of_a_sheet_tick_what_a_check_accepts(used_sheet):
+    bench = Bench(used_sheet, "layer_norm")
+    link = used_sheet.locator(f".page-toc a[href='#{bench.box.evaluate('box => box.closest(`section`).id')}']")
+    right = next(answer for name, answer, _ in answers("ex02") if name == "layer_norm")
+    for code, ticked in ((DDOF1, False), (right, True), (DDOF1, False)):
+        bench.does("check", code)
+        assert ("read" in (link.get_attribute("class") or "").split()) == ticked
+        assert ("(right)" in (link.get_attribute("aria-label") or "")) == ticked
+    bench.does("check", right)
+    used_sheet.reload()
+    assert "read" in link.get_attribute("class").split()
+    others = used_sheet.locator(".page-toc a.read").count()
+    used_sheet.evaluate("document.querySelector('.prev-next-area').scrollIntoView()")
+    assert used_sheet.locator(".page-toc a.read").count() == others
+
+
 def test_the_model_speaks_as_in_the_notebook(python, capsys):
     code = "def swiglu(h, gate, up, down):\n    return np.maximum(h @ gate.T, 0) * (h @ up.T) @ down.T"
     scope = {"np": checks.exercise.np}
