@@ -3,7 +3,7 @@
 import pytest
 from helpers.visit import opened
 
-PAPER = {"width": 643, "height": 971}  # A4 less its margins, in px
+PAPER = {"width": 665, "height": 1009}  # A4 less its margins, in px
 PAGES = ["notebooks/03-layer-normalization", "notebooks/05-pre-ln-or-post-ln", "book/claims", "book/api/torch"]
 
 SEEN = """() => {
