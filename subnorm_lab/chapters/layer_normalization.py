@@ -1,5 +1,7 @@
 """Figures and proofs of chapter 03, Layer normalization."""
 
+from functools import cache
+
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
@@ -16,8 +18,9 @@ from subnorm_lab.stories import altered
 def begin():
     torch.set_num_threads(1)
     figures.use_style()
-    rng = np.random.default_rng(0)
 
+
+def draw_volume():
     live.norms(
         "layer-norm",
         "A token on its way through LayerNorm; hollow bars show it without shift and scale",
@@ -29,39 +32,40 @@ def begin():
         "moved up is solid, the token as it was hollow. In the first two groups "
         "they differ; in the last two they coincide.",
     )
-    return rng
+
+
+TOKEN = np.array([2.0, 4.0, 6.0, 12.0])
+GAMMA = np.array([1.0, 1.0, 1.0, 0.5])  # chosen, to see what they do
+BETA = np.array([0.0, 2.0, 0.0, 0.0])
+
+
+def four_lines():
+    """The mean and the variance of the token, and xhat, (4,)."""
+    mean = TOKEN.mean()
+    var = ((TOKEN - mean) ** 2).mean()
+    return mean, var, (TOKEN - mean) / np.sqrt(var)
 
 
 def row(step, values):
     return [step, *(f"{v:.3g}".replace("-", "−") for v in values)]
 
 
-def tabulate_the_whole_norm_is_four_lines():
-    x = np.array([2.0, 4.0, 6.0, 12.0])
-
-    mean = x.mean()
-    centred = x - mean  # (4,)
-    var = (centred**2).mean()
-    xhat = centred / np.sqrt(var)  # (4,)
-
-    gamma = np.array([1.0, 1.0, 1.0, 0.5])  # chosen, to see what they do
-    beta = np.array([0.0, 2.0, 0.0, 0.0])
-    y = gamma * xhat + beta  # (4,)
-
+def tabulate_four_lines():
+    mean, _var, xhat = four_lines()
     table(
         ["feature", "1", "2", "3", "4"],
         [
-            row("the token", x),
-            row("minus the mean", centred),
+            row("the token", TOKEN),
+            row("minus the mean", TOKEN - mean),
             row("over the root of the variance", xhat),
-            row("times gamma, plus beta", y),
+            row("times gamma, plus beta", GAMMA * xhat + BETA),
         ],
     )
-    return x, mean, var, xhat, gamma, beta
 
 
-def prove_four_numbers(mean, var, xhat):
+def prove_four_numbers():
     """Prove claim 03-four-numbers."""
+    mean, var, xhat = four_lines()
     assert mean == 6
     assert var == 14
     assert np.isclose(xhat.mean(), 0, atol=1e-12, rtol=0)
@@ -69,9 +73,11 @@ def prove_four_numbers(mean, var, xhat):
     say("twelve", xhat[3], ".2f")
 
 
-def prove_no_louder(my_layer_norm, loud, rng):
+def prove_no_louder(my_layer_norm):
     """Prove claim 03-no-louder."""
+    loud = np.array([2.0, 4.0, 6.0, 1_000_000.0])
     say("loudest", my_layer_norm(loud, 1, 0)[3], ".2f")
+    rng = np.random.default_rng(0)
     for d in (4, 64, 512):
         for size in 10.0 ** np.arange(9):
             token = rng.standard_normal(d)
@@ -81,9 +87,16 @@ def prove_no_louder(my_layer_norm, loud, rng):
         assert np.isclose(out[0], np.sqrt(d - 1), rtol=1e-6, atol=0)  # almost reached
 
 
-def prepare_batch(rng, x, my_layer_norm, gamma, beta):
-    batch = 5 + 3 * rng.standard_normal((2, 3, 4))  # (B, T, d)
-    batch[0, 0] = x
+@cache
+def two_sequences():
+    """Two sequences of three tokens, (B, T, d); the first token is that of the figure."""
+    batch = 5 + 3 * np.random.default_rng(0).standard_normal((2, 3, 4))
+    batch[0, 0] = TOKEN
+    return batch
+
+
+def trace_shapes(my_layer_norm):
+    batch = two_sequences()
     means = batch.mean(axis=-1, keepdims=True)
     variances = ((batch - means) ** 2).mean(axis=-1, keepdims=True)
     xhats = (batch - means) / np.sqrt(variances + 1e-5)
@@ -92,42 +105,43 @@ def prepare_batch(rng, x, my_layer_norm, gamma, beta):
         "mean": means,
         "var": variances,
         "xhat": xhats,
-        "y": my_layer_norm(batch, gamma, beta),
+        "y": my_layer_norm(batch, GAMMA, BETA),
     }
     for name, values in trace.items():
         first = ", ".join(f"{v:.2f}" for v in values[0, 0])
         print(f"{name:5}{values.shape!s:10} first token: {first}")
-    return batch
 
 
-def prove_five_versions(gamma, beta, batch, my_layer_norm):
+def prove_five_versions(my_layer_norm):
     """Prove claim 03-five-versions."""
+    batch = two_sequences()
     layer = sn.LayerNorm(4)
     assert (layer.gamma == 1).all()
     assert (layer.beta == 0).all()
-    layer.gamma, layer.beta = gamma, beta
+    layer.gamma, layer.beta = GAMMA, BETA
 
-    weights = {"weight": torch.from_numpy(gamma), "bias": torch.from_numpy(beta)}
+    weights = {"weight": torch.from_numpy(GAMMA), "bias": torch.from_numpy(BETA)}
     module = st.LayerNorm(4).double()
     module.load_state_dict(weights)
     builtin = torch.nn.LayerNorm(4, dtype=torch.float64)
     builtin.load_state_dict(weights)
 
-    tokens = torch.from_numpy(batch)
+    as_tensor = torch.from_numpy(batch)
     others = {
-        "sn.layer_norm": sn.layer_norm(batch, gamma, beta),
+        "sn.layer_norm": sn.layer_norm(batch, GAMMA, BETA),
         "sn.LayerNorm": layer(batch),
-        "st.LayerNorm": module(tokens).detach().numpy(),
-        "torch.nn.LayerNorm": builtin(tokens).detach().numpy(),
+        "st.LayerNorm": module(as_tensor).detach().numpy(),
+        "torch.nn.LayerNorm": builtin(as_tensor).detach().numpy(),
     }
     for name, result in others.items():
-        gap = np.abs(result - my_layer_norm(batch, gamma, beta)).max()
+        gap = np.abs(result - my_layer_norm(batch, GAMMA, BETA)).max()
         assert gap < 1e-12
         print(f"{name:18} agrees to 12 digits: {gap < 1e-12}")
 
 
-def prove_biased(rng):
+def prove_biased():
     """Prove claim 03-biased."""
+    rng = np.random.default_rng(0)
     rows = []
     drawn = {d: rng.standard_normal(d) for d in (4, 16, 512)}
     for d, v in drawn.items():
@@ -139,22 +153,26 @@ def prove_biased(rng):
     table(["features d", "root mean square, by d", "by d − 1"], rows)
 
 
-def draw_space(rng):
-    cloud = np.array([1.0, -0.5, 0.5]) + rng.standard_normal((250, 3))
+@cache
+def cloud():
+    """Points about (1, -0.5, 0.5), (250, 3)."""
+    return np.array([1.0, -0.5, 0.5]) + np.random.default_rng(0).standard_normal((250, 3))
+
+
+def draw_space():
     live.cloud(
         "space",
         "Forty tokens of three features, and what a norm makes of them; drag to turn",
-        cloud[:40],
+        cloud()[:40],
         "A cloud of forty coloured points round the upright line (1, 1, 1), most of them above the plane "
         "at right angles to "
         "it. In the plane, a dashed circle of radius root three; round it, the outline of a sphere of that radius.",
     )
-    return cloud
 
 
-def prove_geometry(cloud, rng):
+def prove_geometry():
     """Prove claim 03-geometry."""
-    for points in (cloud, rng.standard_normal((100, 512))):
+    for points in (cloud(), np.random.default_rng(1).standard_normal((100, 512))):
         d = points.shape[-1]
         on_sphere = sn.layer_norm(points, eps=0)
         assert np.allclose(np.linalg.norm(on_sphere, axis=-1), np.sqrt(d), rtol=1e-12, atol=0)
@@ -164,20 +182,20 @@ def prove_geometry(cloud, rng):
         assert np.allclose(on_sphere, np.sqrt(d) * stretched, rtol=0, atol=1e-12)
 
 
-def tabulate_what_it_ignores(x):
+def tabulate_ignored():
     changed = {
-        "$x$": x,
-        "$x + 100$": x + 100,
-        "$7x$": 7 * x,
-        "$-7x$": -7 * x,
+        "$x$": TOKEN,
+        "$x + 100$": TOKEN + 100,
+        "$7x$": 7 * TOKEN,
+        "$-7x$": -7 * TOKEN,
     }
     rows = [row(name, sn.layer_norm(v, eps=0)) for name, v in changed.items()]
     table(["LayerNorm of", "1", "2", "3", "4"], rows)
 
 
-def prove_ignores_shift_and_scale(rng):
+def prove_ignores_shift_and_scale():
     """Prove claims 03-ignores-shift-and-scale, 03-negative-scale, 03-volume-knob."""
-    v = rng.standard_normal(64)
+    v = np.random.default_rng(0).standard_normal(64)
     y = sn.layer_norm(v, eps=0)
 
     assert np.allclose(sn.layer_norm(v + 100, eps=0), y, atol=1e-12, rtol=0)
@@ -191,11 +209,11 @@ def prove_ignores_shift_and_scale(rng):
         assert np.abs(sn.layer_norm(played) - heard).max() < 1e-3
 
 
-def prove_cannot_undo(one, other, rng):
+def prove_cannot_undo(one, other):
     """Prove claim 03-cannot-undo."""
     assert np.abs(one - other).max() < 1e-12
 
-    normal = rng.standard_normal((100, 512)) * np.arange(1, 513)
+    normal = np.random.default_rng(0).standard_normal((100, 512)) * np.arange(1, 513)
     restored = sn.batch_norm(normal, normal.std(0), normal.mean(0), eps=0)
     assert np.abs(restored - normal).max() < 1e-9
     another = np.random.default_rng(1).standard_normal((100, 512))  # a new batch
@@ -203,7 +221,7 @@ def prove_cannot_undo(one, other, rng):
     assert np.abs(missed / np.arange(1, 513) - another).mean() > 0.05
 
 
-def draw_no_gradient_flows_along_what_is_ignored():
+def draw_gradient():
     e1, e2 = np.array([[1, -1, 0], [1, 1, -2]]) / np.sqrt([[2], [6]])  # (3,) each
     point = sn.layer_norm(np.array([2.0, -1.0, 0.5]), eps=0)  # (3,)
     arriving = np.array([1.2, 0.6, -0.5])
@@ -239,8 +257,9 @@ def draw_no_gradient_flows_along_what_is_ignored():
     )
 
 
-def prove_backward_removes_two(rng):
+def prove_backward_removes_two():
     """Prove claim 03-backward-removes-two."""
+    rng = np.random.default_rng(0)
     points = rng.standard_normal((10, 64))
     cotangents = rng.standard_normal((10, 64))
     dx = sn.layer_norm_backward(cotangents, points, eps=0)[0]  # (10, 64)
@@ -268,7 +287,7 @@ def prove_table_1():
     table(["change", *columns], zip(CHANGES, *columns.values(), strict=True))
 
 
-def prove_decay_gain(rng):
+def prove_decay_gain():
     """Prove claim 03-decay-gain."""
     lr, decay, steps = 0.01, 0.1, 1000
 
@@ -277,6 +296,7 @@ def prove_decay_gain(rng):
             p = p - lr * decay * p
         return p
 
+    rng = np.random.default_rng(0)
     h, W = rng.standard_normal((5, 8)), rng.standard_normal((64, 8))
     gain = np.ones(64)
     before = sn.layer_norm(h @ W.T, gain, eps=0)  # (5, 64)
@@ -289,7 +309,7 @@ def prove_decay_gain(rng):
     say("gain_left", left, ".2f")
 
 
-def draw_over_which_axes():
+def draw_axes():
     figures.show(
         diagrams.normalised_axes(),
         alt="Two tables with the tokens of two examples as rows and their features as columns. For LayerNorm "
@@ -303,7 +323,9 @@ def torch_norm(values, shape):
     return F.layer_norm(torch.from_numpy(values), shape).numpy()
 
 
-def tabulate_over_which_axes(batch):
+def prove_which_axes():
+    """Prove claim 03-which-axes."""
+    batch = two_sequences()
     moves = {(4,): [], (3, 4): []}  # normalized_shape: how far each token moves
     for seed in range(5):
         changed = batch.copy()
@@ -311,26 +333,36 @@ def tabulate_over_which_axes(batch):
         for shape, moved in moves.items():
             change = torch_norm(changed, shape) - torch_norm(batch, shape)
             moved.append(np.abs(change).max(axis=-1)[:, :-1])  # (B, T - 1)
-    table(
-        ["in PyTorch", "do the other tokens move?"],
-        [[f"`layer_norm(x, {shape})`", "yes" if np.max(moved) > 0 else "no"] for shape, moved in moves.items()],
-    )
-    return moves
-
-
-def prove_which_axes(moves):
-    """Prove claim 03-which-axes."""
     assert np.max(moves[(4,)]) == 0
     assert np.min(moves[(3, 4)]) > 1e-3
 
 
-def draw_size_out(scales, measured):
+SCALES = np.logspace(-4, 1, 60)
+
+
+@cache
+def unit_row():
+    """A token of 512 features with standard deviation 1."""
+    return sn.layer_norm(np.random.default_rng(0).standard_normal(512), eps=0)
+
+
+@cache
+def sizes_out():
+    """The standard deviation of a token after LayerNorm, by that before, SCALES, (60,)."""
+    return np.array([sn.layer_norm(scale * unit_row()).std() for scale in SCALES])
+
+
+INSIDE = SCALES / np.sqrt(SCALES**2 + 1e-5)  # what eps inside the root, or outside, would give
+OUTSIDE = SCALES / (SCALES + 1e-5)
+
+
+def draw_size_out():
     live.sketch(
         "size-out",
         "How wide a token comes out of LayerNorm, against how wide it went in",
         live.Axis("standard deviation of the input", True, (1e-4, 10)),
         live.Axis("standard deviation of the output", limits=(0, 1.5)),
-        (scales, measured),
+        (SCALES, sizes_out()),
         knots=[1e-4, 1e-3, 1e-2, 0.1, 1, 10],
         alt="Standard deviation of the output against that of the input, on a "
         "logarithmic axis. The curve starts near zero, rises most steeply "
@@ -338,27 +370,24 @@ def draw_size_out(scales, measured):
     )
 
 
-def prove_output_std(scales, measured):
+def prove_output_std():
     """Prove claim 03-output-std."""
-    inside = scales / np.sqrt(scales**2 + 1e-5)
-    outside = scales / (scales + 1e-5)
-    assert np.allclose(measured, inside, rtol=1e-9, atol=0)
-    assert (measured < 1).all()
-    return inside, outside
+    assert np.allclose(sizes_out(), INSIDE, rtol=1e-9, atol=0)
+    assert (sizes_out() < 1).all()
 
 
-def draw_eps_outside_the_root_is_another_function(scales, inside, measured, outside):
+def draw_eps_outside():
     fig, ax = plt.subplots()
     ax.semilogx(
-        scales,
-        inside,
+        SCALES,
+        INSIDE,
         color=figures.BLUE,
         label="eps inside the root: $\\sigma/\\sqrt{\\sigma^2+\\varepsilon}$",
     )
-    ax.semilogx(scales[::4], measured[::4], "o", color=figures.BLUE, label="measured")
+    ax.semilogx(SCALES[::4], sizes_out()[::4], "o", color=figures.BLUE, label="measured")
     ax.semilogx(
-        scales,
-        outside,
+        SCALES,
+        OUTSIDE,
         "--",
         color=figures.ORANGE,
         label="eps outside: $\\sigma/(\\sigma+\\varepsilon)$",
@@ -379,10 +408,10 @@ def draw_eps_outside_the_root_is_another_function(scales, inside, measured, outs
     )
 
 
-def prove_eps_inside(unit_row):
+def prove_eps_inside():
     """Prove claim 03-eps-inside."""
     sigma = 1e-3
-    small = torch.from_numpy(sigma * unit_row)
+    small = torch.from_numpy(sigma * unit_row())
     std_inside = F.layer_norm(small, (512,)).numpy().std()
     std_outside = (small / (small.std(correction=0) + 1e-5)).numpy().std()
     assert np.isclose(std_inside, sn.layer_norm(small.numpy()).std(), rtol=1e-9, atol=0)
@@ -391,21 +420,32 @@ def prove_eps_inside(unit_row):
     say("std_outside", std_outside, ".3f")
 
 
-def goes_on(model, prompt, count):
-    """Without a cache: every norm sees the whole text each time."""
-    begin = tokens = model.tokenizer.encode(prompt)
+def say_without_cache(teller, prompt, count):
+    """What a model says after a prompt, with every norm seeing the whole text each time."""
+    said = teller.tokenizer.encode(prompt)
     for _ in range(count):
-        scores = stories.logits(model, stories.stream(model, tokens)[-1])
-        tokens = [*tokens, int(scores[-1].argmax())]
-    return model.tokenizer.decode(tokens[len(begin) :])
+        scores = stories.logits(teller, stories.stream(teller, said)[-1])
+        said = [*said, int(scores[-1].argmax())]
+    return teller.tokenizer.decode(said)
 
 
-def tabulate_in_a_trained_model(model, over_all, over_tokens):
-    texts = stories.texts(model)
+@cache
+def trained():
+    """The model, and its twelve texts."""
+    model = stories.load()
+    return model, stories.texts(model)
 
-    def losses(model):
-        return np.array([stories.loss(model, tokens) for tokens in texts])
 
+@cache
+def losses(norm, at=None):
+    """Of the twelve texts, with another norm everywhere or at the given places, (12,)."""
+    model, texts = trained()
+    other = altered(model, norm=norm, at=at)
+    return np.array([stories.loss(other, text) for text in texts])
+
+
+def tabulate_trained(over_all, over_tokens):
+    model, _texts = trained()
     norms = {
         "RMSNorm, as trained": sn.rms_norm,
         "LayerNorm": sn.layer_norm,
@@ -413,24 +453,22 @@ def tabulate_in_a_trained_model(model, over_all, over_tokens):
         "over tokens": over_tokens,
         "BatchNorm": sn.batch_norm,
     }
-    found, rows = {}, []
+    prompt, rows = "Once upon a time", []
     for name, norm in norms.items():
-        other = altered(model, norm=norm)
-        found[name] = losses(other)
-        nats = "{:.2f} [{:.2f}, {:.2f}]".format(*(f(found[name]) for f in (np.mean, np.min, np.max)))
-        rows.append([name, nats, f"`{goes_on(other, 'Once upon a time', 12)}`"])
-    table(["norm", "loss (nats)", "Once upon a time"], rows)
-
-    trained, layer, *wrong = found.values()
-    return texts, losses, trained, layer, wrong
+        nats = "{:.2f} [{:.2f}, {:.2f}]".format(*(f(losses(norm)) for f in (np.mean, np.min, np.max)))
+        story = say_without_cache(altered(model, norm=norm), prompt, 12)
+        rows.append([name, nats, f"`{story.removeprefix(prompt)}`"])
+    table(["norm", "loss (nats)", prompt], rows)
 
 
-def prove_trained_layer(layer, trained, wrong, model, over_all):
+def prove_trained_layer(over_all, over_tokens):
     """Prove claims 03-trained-layer, 03-trained-axes, 03-trained-cache."""
-    cost = layer - trained
+    model, _texts = trained()
+    cost = losses(sn.layer_norm) - losses(sn.rms_norm)
     assert (cost > 0).all()
     assert cost.max() < 0.2
-    assert np.mean(wrong, axis=1).min() > np.log(512)
+    for wrong in (over_all, over_tokens, sn.batch_norm):
+        assert losses(wrong).mean() > np.log(512)
     published, as_layer, cached = (
         stories.continuation(altered(model, norm=norm), [stories.BOS], 256) for norm in (None, sn.layer_norm, over_all)
     )
@@ -444,20 +482,22 @@ def prove_trained_layer(layer, trained, wrong, model, over_all):
     say("same_tokens", same, ".0f")
 
 
-def prove_trained_one(losses, model, trained, texts, over_all):
+def prove_trained_one(over_all):
     """Prove claims 03-trained-one, 03-trained-loud."""
+    model, texts = trained()
+
+    def gain_alone(x, gamma):
+        return gamma * x
 
     def one_at_a_time(norm):
-        at = [losses(altered(model, norm=norm, at=[k])) for k in range(11)]
-        return (np.array(at) - trained).mean(axis=1)  # (11,)
+        return np.array([(losses(norm, (k,)) - losses(sn.rms_norm)).mean() for k in range(11)])
 
     def first_share(model):
         """The first token's share of the energy at the top of the stream."""
         energy = [(stories.stream(model, t)[-1] ** 2).sum(-1) for t in texts]
         return np.array([e[0] / e.sum() for e in energy])
 
-    widened = one_at_a_time(over_all)
-    left_out = one_at_a_time(lambda x, gamma: gamma * x)
+    widened, left_out = one_at_a_time(over_all), one_at_a_time(gain_alone)
     assert widened.max() < 0.25
     assert 0 < left_out.min() < left_out.max() < 0.6
     shares = first_share(model), first_share(altered(model, norm=over_all))
@@ -469,8 +509,8 @@ def prove_trained_one(losses, model, trained, texts, over_all):
     say("first_widened", shares[1].mean(), ".2f")
 
 
-def check_quick_checks(x):
+def check_quick_checks():
     assert (sn.layer_norm([3.0, 3.0, 3.0, 3.0]) == 0).all()
     assert np.allclose(sn.rms_norm([3.0, 3.0, 3.0, 3.0]), 1, atol=1e-5, rtol=0)
-    tripled = sn.layer_norm(x * [1, 3, 1, 1]) - sn.layer_norm(x)
+    tripled = sn.layer_norm(TOKEN * [1, 3, 1, 1]) - sn.layer_norm(TOKEN)
     assert (np.abs(tripled) > 0.01).all()
