@@ -54,10 +54,17 @@ def reads_first(tree, binds):
     """The names that the statements of a cell need from earlier cells."""
     needs, bound = set(), set()
     for statement in tree.body:
+        if isinstance(statement, ast.For):
+            needs |= loads(statement.iter) - bound
+            bound |= {part.id for part in ast.walk(statement.target) if isinstance(part, ast.Name)}
         table = symtable.symtable(ast.unparse(statement), "cell", "exec")
         needs |= {*uses(table)} - bound
         bound |= {one.get_name() for one in table.get_symbols() if one.is_assigned() or one.is_imported()}
     return needs
+
+
+def loads(node):
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
 
 
 def needed(code, k):

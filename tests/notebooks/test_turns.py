@@ -39,20 +39,21 @@ def faults(cells, stem, wanted):
         said = turns.source(before).split("\n\n")[-1] if before["cell_type"] == "markdown" else ""
         if not said.startswith("**Try:**") or f"`{lines[0][0]}`" not in said:
             yield f"{name}: the paragraph above begins with **Try:** and names `{lines[0][0]}`"
-        for later in broken(code, code.index(cell)):
-            yield f"{name}: a later cell reads {later}, which a reader has turned"
+        yield from (f"{name}: {fault}" for fault in clashes(code, code.index(cell)))
 
 
-def broken(code, k):
-    """The names that turn k binds and a later cell reads before another has bound them."""
-    turned, _ = turns.names(code[k])
+def clashes(code, k):
+    """What breaks if a reader runs all cells, goes back to turn k, and then runs another cell."""
+    turned, wanted = turns.names(code[k])
     earlier = set().union(*(turns.names(cell)[0] for cell in code[:k]))
     if spoiled := turned & earlier:
-        yield f"{sorted(spoiled)} as the notebook had bound it"
+        yield f"it binds {sorted(spoiled)}, which an earlier cell has bound"
     for cell in code[k + 1 :]:
         binds, reads = turns.names(cell)
-        yield from sorted(turned & reads)
-        turned -= binds
+        if spoiled := turned & reads:
+            yield f"a later cell reads {sorted(spoiled)}, which a reader has turned"
+        if spoiled := wanted & binds:
+            yield f"a later cell binds {sorted(spoiled)} anew, which the turn reads"
 
 
 @pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
@@ -84,15 +85,21 @@ GOOD = [code("import numpy as np"), ASKS, code("n = 2  # try 3, 4\nprint(np.ones
         (2, code("n = 2  # try 3", "turn:unknown"), "no test"),
         (1, text("**Try:** set it to 3."), "begins with **Try:**"),
         (1, text("**Try:** set `n` to 3.\n\nIt grows."), "begins with **Try:**"),
-        (3, code("def f():\n    return n"), "a later cell reads n"),
-        (3, code("print(n)\nn = 2"), "a later cell reads n"),
-        (0, code("import numpy as np\nn = 7"), "as the notebook had bound it"),
+        (3, code("def f():\n    return n"), "a later cell reads ['n']"),
+        (3, code("print(n)\nn = 2"), "a later cell reads ['n']"),
+        (3, code("np = 3"), "binds ['np'] anew"),
+        (0, code("import numpy as np\nn = 7"), "which an earlier cell has bound"),
     ],
 )
 def test_a_planted_fault_is_found(at, cell, said):
     assert list(faults(GOOD, STEM, 1)) == []
     found = list(faults([cell if k == at else one for k, one in enumerate(GOOD)], STEM, 1))
     assert (said is None and found == []) or (len(found) == 1 and said in found[0])
+
+
+def test_a_cell_that_reads_a_turned_name_is_found_behind_one_that_binds_it():
+    found = list(faults([*GOOD[:3], code("n = 5"), code("print(n)")], STEM, 1))
+    assert found == [f"{NAME}: a later cell reads ['n'], which a reader has turned"]
 
 
 def test_too_few_and_two_of_one_name_are_found():
