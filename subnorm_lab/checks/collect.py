@@ -4,8 +4,12 @@ The grader runs this file next to the answer, inside the sandbox, and compares o
 class it runs in the notebook.
 """
 
+import ast
 import importlib
+import inspect
+import linecache
 import sys
+import textwrap
 import traceback
 import types
 import warnings
@@ -46,7 +50,7 @@ class Outcome:
     changed: bool = False  # whether an input was changed in place
     calls: list[int] = field(default_factory=list)  # how often each function among the inputs was called
     kinds: list[str] = field(default_factory=list)  # names of the error's base classes
-    about: str = ""  # the key in `UNSUPPORTED` of an invalid result, or the name of a missing module
+    about: str = ""  # a key in `UNSUPPORTED`, or the name of a missing module
 
 
 # Stand-ins for functions and devices among the inputs. An answer does not get these objects, but functions that
@@ -199,7 +203,7 @@ class Scores:
 STAND_INS: dict[str, type] = {"Sublayer": Sublayer, "Norm": Norm, "Device": Device, "Scores": Scores}
 
 
-#: the message for a result that cannot be compared
+#: the message for a result that cannot be compared, or for an error that needs another word
 UNSUPPORTED = {
     "exception": "it returns an exception: raise it instead",
     "class": "it returns a class: return an instance, with parentheses after the class's name",
@@ -208,6 +212,8 @@ UNSUPPORTED = {
     "set": "it returns a set, which has no order: return a list or an array",
     "bfloat16": "the result is in bfloat16: give it the dtype that the task asks for",
     "no_module": "the result is not a torch.nn.Module",
+    "undone": "it calls a function that is not written yet",
+    "leftover": "a line raise NotImplementedError is still above your code: delete it",
     "object": "the result must be an array, a number, a string, or a list, tuple or dict of these",
 }
 
@@ -309,6 +315,8 @@ def run(answer: Callable[..., Any], case: Case, way: str, tensors: bool) -> Outc
             outcome.error, outcome.about = "TypeError", error.key
         elif isinstance(error, ModuleNotFoundError):
             outcome.about = missing_module(error)
+        elif isinstance(error, NotImplementedError):
+            outcome.about = undone(error, answer)
     try:
         outcome.changed = not untouched(before, given)
     except Exception:  # an array has another dtype now, or a list more entries
@@ -335,6 +343,44 @@ def missing_module(error: BaseException) -> str:
     """The name of the module that an error reports missing; otherwise empty."""
     name = getattr(error, "absent", None) or getattr(error, "name", None)
     return name[:100] if isinstance(error, ImportError) and isinstance(name, str) else ""
+
+
+def undone(error: BaseException, answer: Callable[..., Any]) -> str:
+    """A key in `UNSUPPORTED` if an answer that raises NotImplementedError is written all the same; otherwise empty."""
+    own = codes_of(answer)
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if not own or '"forward"' in str(error):  # a class, or the error of a PyTorch module without a forward
+        return ""
+    if frames[-1].f_code not in own:
+        return "undone"
+    return "leftover" if goes_on(frames[-1].f_code) else ""
+
+
+def codes_of(function: Any) -> list[types.CodeType]:
+    """The code of a function, of those inside it, and of those that it wraps, as a decorator does."""
+    if isinstance(function, types.CodeType):
+        return [function, *(code for inner in function.co_consts for code in codes_of(inner))]
+    if not isinstance(function, types.FunctionType):
+        return []
+    held = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
+    wrapped = [inner for inner in held if isinstance(inner, types.FunctionType) and inner is not function]
+    return [*codes_of(function.__code__), *(code for inner in wrapped for code in codes_of(inner.__code__))]
+
+
+def goes_on(code: types.CodeType) -> bool:
+    """Whether a function has more lines below its `raise NotImplementedError`."""
+    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+    try:
+        function = ast.parse(textwrap.dedent("".join(inspect.getblock(lines)))).body[0]
+    except (SyntaxError, IndexError):  # the source is not at hand
+        return False
+    raised = False
+    for line in getattr(function, "body", []):
+        idle = isinstance(line, ast.Pass) or (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
+        if raised and not idle:
+            return True
+        raised = raised or isinstance(line, ast.Raise)
+    return False
 
 
 def veil(value: Any) -> Any:

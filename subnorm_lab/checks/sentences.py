@@ -14,7 +14,7 @@ DIFFERENCES = {
     "keys": "the keys of the result are not right",
     "count": "the number of results is not right",
     "in_place": f"the values are right, but {CHANGED}",
-    "calls": "the values are right, but a function among the inputs is not called as often as it should be",
+    "calls": "the values are right, but a function among the inputs is called too often or too seldom",
     "no_error": "an error was expected, and none was raised",
     "message": "the error is right, but its message does not name what came",
 }

@@ -5,6 +5,7 @@
 
 import functools
 import importlib
+import itertools
 import re
 import sys
 import types
@@ -16,14 +17,21 @@ import pytest
 
 import subnorm_lab.checks
 from subnorm_lab.checks import collect as collect_module
-from subnorm_lab.checks.collect import collect
+from subnorm_lab.checks.collect import collect, run
+from subnorm_lab.checks.edited import Edited, text_of
 from subnorm_lab.checks.exercise import CLASS_SEED, TOLERANCE, Exercise
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SEEDS = [CLASS_SEED, *range(20)]
 SEEN = {"not_done", "right", "no_function", "error", "no_error", "keys", "count", "type", "value", "shape", "dtype"}
-SEEN |= {"in_place", "calls", "needs_library", "no_reference"}  # reserved for the checks, so no mistake may use them
+SEEN |= {
+    "in_place",
+    "calls",
+    "message",
+    "needs_library",
+    "no_reference",
+}  # reserved for the checks, so no mistake may use them
 
 EXERCISES = {exercise.name: exercise for sheet in subnorm_lab.checks.SETS.values() for exercise in sheet}
 BANKS = [importlib.import_module(f"checks.{path.stem}") for path in sorted(HERE.glob("bank_ex*.py"))]
@@ -259,3 +267,45 @@ def test_the_facts_hold_for_a_right_answer_and_each_result_has_one(name):
                 wrong = [replace(o, value=with_part(o.value, part, change(o.value[part]))) for o in outcomes]
                 if not exercise.judge(cases, wrong):  # an initial shift of 0 stays 0
                     assert "does not" in exercise.holds(cases, wrong), (part, change.__name__)
+
+
+#: Of two mistakes at once the check may name a third, if its sentence holds for what they compute together.
+TOGETHER = {
+    ("residual", "skip_twice", "subtracted"): "no_skip",  # F(x) - x + x
+    ("stream", "reads_first", "skips_from_first"): "not_updated",
+    ("logit_shares", "no_rstd", "no_centre"): "no_norm",
+    ("layer_norm", "ddof1", "all_axes"): "all_axes_ddof1",
+    ("layer_norm", "no_gamma", "no_beta"): "no_gain_no_shift",
+    ("invariances", "negative_scale", "scale_follows"): "scaled_feature",  # it says what was found, and asks
+    ("group_norm", "no_gamma", "no_beta"): "no_gain_no_shift",
+    ("layer_norm_backward", "no_stretch", "no_shift"): "constants",
+    ("rms_norm", "no_root", "two_roots"): "eps_outside",  # sqrt(mean) + eps
+    ("pre_ln_stack", "final_norm_first", "post_ln"): "normed_skip",
+    ("pre_ln_stack", "from_the_bottom", "side_by_side"): "only_the_last",
+    ("qk_norm", "keys_only", "queries_only"): "no_norm",
+    ("overflows", "entries", "not_squared"): "no_overflow_seen",
+    ("swiglu", "no_activation", "both_activated"): "gate_and_up_swapped",  # a * silu(up)
+}
+
+
+@each_exercise
+def test_of_two_mistakes_the_check_names_one_of_them_or_none(name):
+    exercise, cases = EXERCISES[name], cases_of(name, CLASS_SEED)
+    named = {}
+    for one, other in itertools.combinations([m for m in exercise.mistakes if isinstance(m.answer, Edited)], 2):
+        try:
+            answer = Edited(exercise.reference, *one.answer.changes, *other.answer.changes)
+        except ValueError:  # both change the same piece
+            continue
+        outcomes = [run(answer, case, exercise.way, tensors=False) for case in cases]
+        tag = exercise.judge(cases, outcomes).tag
+        if tag not in SEEN | {one.tag, other.tag}:
+            named[name, one.tag, other.tag] = tag
+    assert named == {key: tag for key, tag in TOGETHER.items() if key[0] == name}
+
+
+@pytest.mark.parametrize("name", [name for name, one in EXERCISES.items() if "+ eps" in text_of(one.reference)])
+def test_an_eps_that_is_used_wrongly_is_not_called_unused(name):
+    """With its usual size, eps squared has no effect that a check could see."""
+    answer = Edited(EXERCISES[name].reference, "+ eps -> + eps**2")
+    assert {judged(name, answer, seed).tag for seed in SEEDS} == {"value"}

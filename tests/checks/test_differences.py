@@ -94,6 +94,7 @@ def test_right_values_in_another_dtype(got, wanted):
         ({"a": 1, "b": 2}, {"a": 1}, "the result has keys ['a', 'b'], expected ['a']"),
         ([1, 2, 3], [1, 2], "the result has 3 values, expected 2"),
         (1.5, [1, 2], "the result is 1.5, expected a list of 2 values"),
+        (np.ones((2, 3)), [1, 2], "the result is an array of shape (2, 3), expected a list of 2 values"),
         (np.array(1), True, "the result is 1, expected True"),
         (np.array([True]), True, "the result is an array of shape (1,), expected True"),
         ({"mean": 9}, {"mean": 1.5}, "mean is 9, expected 1.5"),
@@ -103,6 +104,11 @@ def test_right_values_in_another_dtype(got, wanted):
 def test_what_is_said_of_a_wrong_form(got, wanted, words):
     tag, sentence = seen(got, wanted)
     assert sentence == f"{SENTENCES[tag]}: {words}"
+
+
+def test_only_a_list_of_another_length_has_another_number_of_results():
+    assert seen(np.ones((2, 3)), [1, 2])[0] == seen(1.5, (1, 2))[0] == "type"
+    assert seen([1, 2, 3], (1, 2))[0] == "count"
 
 
 def test_too_few_calls_are_counted_too():
@@ -152,7 +158,7 @@ def test_facts_are_of_the_plain_cases_that_gave_a_value():
     assert exercise(lambda x: x + 20 if x.ndim == 2 else 1 / 0).hint == ""
 
 
-def test_facts_of_an_answer_that_is_not_trusted_need_the_right_form():
+def test_facts_of_an_answer_that_is_not_trusted_need_small_results():
     exercise = an_exercise(double, ONE, TWO, facts=BIG)
 
     def hint(answer):
@@ -160,7 +166,9 @@ def test_facts_of_an_answer_that_is_not_trusted_need_the_right_form():
 
     assert hint(lambda x: x + 20) == "What holds: it is large."
     assert hint(lambda x: x + 20 if x.ndim == 1 else 1 / 0) == "What holds: it is large."
-    assert hint(lambda x: x + 20 if x.ndim == 1 else np.ones(1000)) == ""
+    assert hint(lambda x: x + 20 if x.ndim == 1 else np.full(5, 20.0)) == "What holds: it is large."  # as in class
+    assert hint(lambda x: x + 20 if x.ndim == 1 else np.full(5000, 20.0)) == ""
+    assert hint(lambda x: x + 20 if x.ndim == 1 else [[[[20.0]]]]) == ""
 
 
 def test_a_library_that_is_missing_is_named(monkeypatch):

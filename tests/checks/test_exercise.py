@@ -76,6 +76,41 @@ def test_a_module_without_forward_is_not_called_undone():
     assert check(answer_of(error=missing)).tag == "error"
 
 
+def a_helper(x):
+    raise NotImplementedError
+
+
+def with_a_raise_above_its_code(x, gain):
+    """The sheet's line is still there."""
+    raise NotImplementedError  # your code here
+    return gain * x
+
+
+def with_a_raise_alone(x, gain):
+    raise NotImplementedError  # your code here
+    ...
+
+
+def decorated(function):
+    return lambda *args: function(*args)
+
+
+@pytest.mark.parametrize(
+    ("answer", "tag", "words"),
+    [
+        (with_a_raise_above_its_code, "error", "a line raise NotImplementedError is still above your code: delete it."),
+        (lambda x, gain: gain * a_helper(x), "error", "it calls a function that is not written yet."),
+        (with_a_raise_alone, "not_done", "not done yet."),
+        (decorated(with_a_raise_alone), "not_done", "not done yet."),
+        (decorated(with_a_raise_above_its_code), "error", "is still above your code: delete it."),
+    ],
+)
+def test_only_an_answer_without_code_is_not_done(answer, tag, words):
+    result = check(answer)
+    assert result.tag == tag
+    assert result.seen.endswith(words)
+
+
 def test_an_input_that_was_written_to_is_said_of_wrong_values_too():
     def answer(x, gain):
         x *= gain
@@ -210,7 +245,7 @@ def test_calls_are_counted():
     assert CALLED(lambda x, f: x + f(x))
     result = CALLED(lambda x, f: x + (f(x) + f(x)) / 2)
     assert result.tag == "calls"
-    assert "not called as often as it should be: [2] times, expected [1]" in result.seen
+    assert "called too often or too seldom: [2] times, expected [1]" in result.seen
 
 
 def of_numbers(x):
@@ -225,7 +260,7 @@ STRUCTURED = an_exercise(of_numbers, lambda rng: [Case("a row", (rng.normal(size
     [
         ({"even": False}, "value"),
         ({"shape": [3, "row"]}, "value"),
-        ({"shape": 3}, "count"),
+        ({"shape": 3}, "type"),
         ({"none": 0}, "type"),
         ({"mean": "0.5"}, "type"),
         ({"mean": object()}, "error"),

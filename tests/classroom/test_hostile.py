@@ -46,7 +46,7 @@ FORGE = """
 import json, os
 zeros = [[0.0, "", "", 0, False, [], [], ""]]
 lines = [
-    {"answer": "layer_norm", "attempts": [zeros * 8]}, {"answer": "layer_norm", "tag": "right", "points": 99},
+    {"answer": "layer_norm", "attempts": [zeros * 9]}, {"answer": "layer_norm", "tag": "right", "points": 99},
     {"result": "right"}, {"at": "end"}, {"at": {}}, {"at": "cell", "cell": {"a": 1}}, {"answer": []}, {"none": "x"},
     {"cell_error": 3, "error": "E" * 900}, [1, 2], "right", {"answer": "mean_square", "attempts": [[{"dtype": "O"}]]},
 ]

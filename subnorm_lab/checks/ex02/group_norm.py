@@ -4,9 +4,9 @@ from subnorm_lab.checks.ex02 import EPS_OUTSIDE, FLOAT16, NO_EPS, XHAT
 from subnorm_lab.checks.shared import FIXED_EPS, case, drawn, exercise
 
 
-def inputs(rng, shape, groups, scale=1):
+def inputs(rng, shape, groups, scale=1, eps=None):
     gamma, beta = rng.normal(1, 0.3, shape[1]), rng.normal(0, 0.5, shape[1])
-    eps = 1e-5 if scale > 0.1 else 3e-6
+    eps = eps or (1e-5 if scale > 0.1 else 3e-6)
     return rng.normal(0, scale, shape), groups, gamma, beta, eps
 
 
@@ -34,6 +34,7 @@ def over(axis):
         case("one group", (2, 6, 4), 1),
         case("as many groups as channels", (3, 4, 5), 4),
         case("entries of deviation 2e-3, where eps matters", (2, 6, 4), 2, scale=2e-3),
+        case("2 groups and eps = 0.5", (2, 6, 4), 2, eps=0.5),
         case("one example of 4 channels and one position, (1, 4, 1)", (1, 4, 1), 2, edge=True),
         case("a float16 input with entries near 400", (2, 6, 4), 2, scale=400, edge=True, dtype="float16"),
     ),

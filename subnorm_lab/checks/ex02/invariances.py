@@ -49,11 +49,11 @@ def close(a, b):
         ("negative_scale", "*= 3 -> *= -2",
          "your factor is negative, which flips the sign of a row; the question is about positive factors."),
         ("scaled_feature", "scaled[0] -> scaled[0, 0]",
-         "no output stays the same after a scaling: scale all features of the token by the same number, "
-         "and compare with np.allclose, not with ==."),
+         "you find that no output stays the same after a scaling: do you scale all features of a token by the same "
+         "positive number, and compare with np.allclose?"),
         ("shifted_feature", "shifted[0] -> shifted[0, 0]",
-         "no output stays the same after a shift: shift all features of the token by the same number, "
-         "and compare with np.allclose, not with ==."),
+         "you find that no output stays the same after a shift: do you shift all features of a token by the same "
+         "number, and compare with np.allclose?"),
         ("scale_follows", "norm(scaled), y -> norm(scaled), np.vstack([3 * y[:1], y[1:]])",
          "you test whether the output is scaled with the input; the question is whether it stays the same."),
         ("shift_follows", "norm(shifted), y -> norm(shifted), np.vstack([5 + y[:1], y[1:]])",

@@ -4,11 +4,11 @@ from subnorm_lab.checks.ex02 import DDOF1, EPS_OUTSIDE, FLOAT16, NO_EPS, XHAT
 from subnorm_lab.checks.shared import FIXED_EPS, NO_BETA, ONE_TOKEN, case, drawn, exercise, of_shapes
 
 
-def inputs(rng, shape, scale=1, mean=0):
+def inputs(rng, shape, scale=1, mean=0, eps=None):
     """Rows on which each mistake has its own effect. They are short, so that d and d - 1 are far apart."""
     d = shape[-1]
     gamma, beta = rng.normal(1, 0.3, d), rng.normal(0, 0.5, d)
-    eps = 1e-5 if scale > 0.1 else 3e-6
+    eps = eps or (1e-5 if scale > 0.1 else 3e-6)
     return rng.normal(mean, scale, shape), gamma, beta, eps
 
 
@@ -31,6 +31,7 @@ def over(axis):
     cases=drawn(inputs,
         *of_shapes((3, 8), (6, 6), (2, 5, 8)),
         case("rows of deviation 2e-3, where eps matters", (3, 8), scale=2e-3),
+        case("a (3, 8) batch and eps = 0.5", (3, 8), eps=0.5),
         case("one token, (8,)", (8,), edge=True),
         case("a float16 batch with entries near 400", (3, 8), scale=400, edge=True, dtype="float16"),
         case("float32 rows of mean 1000 and deviation 1", (3, 8), mean=1000, edge=True, dtype="float32"),

@@ -4,9 +4,9 @@ from subnorm_lab.checks.ex02 import DDOF1
 from subnorm_lab.checks.shared import ONE_TOKEN, case, drawn, exercise, of_shapes
 
 
-def inputs(rng, shape, scale=1, size=1):
+def inputs(rng, shape, scale=1, size=1, eps=1e-5):
     gamma = rng.uniform(0.5, 1.5, shape[-1])
-    return rng.normal(0.5 * size, size, shape), rng.normal(0, scale, shape), gamma, 1e-5
+    return rng.normal(0.5 * size, size, shape), rng.normal(0, scale, shape), gamma, eps
 
 
 def right(k):
@@ -25,6 +25,7 @@ def right(k):
     cases=drawn(inputs,
         *of_shapes((3, 8), (6, 6), (2, 5, 8)),
         case("rows of deviation 2e-3, where eps matters", (3, 8), scale=2e-3),
+        case("a (3, 8) batch and eps = 0.5", (3, 8), eps=0.5),
         case("one token, (8,)", (8,), edge=True),
         case("a float16 batch with entries near 400", (3, 8), scale=400, size=400, edge=True, dtype="float16"),
         ONE_TOKEN,

@@ -43,9 +43,9 @@ def has_the_norm(y, *args, order=1):
         ("swapped", "y, stream -> stream, y", "the two results are right, but swapped: return them in {order}."),
         ("no_gamma", "gamma * ->", "gamma is not used: it multiplies each feature of y."),
         EPS_OUTSIDE, NO_EPS,
-        ("writes_to_x", "stream = x + -> stream = x; stream +=",
-         "x itself is changed (an operator such as += writes into it), also for other code that uses x: make a new "
-         "array."),
+        ("writes_to_input", "stream = x + -> stream = x; stream +=",
+         "an input itself is changed (an operator such as += writes into it), also for other code that uses it: make a "
+         "new array."),
         ("float16", "stream.astype(np.promote_types(x.dtype, np.float32)) -> stream",
          "float16 overflows in the squares: square in float32. Both results have the dtype of x."),
     ],

@@ -44,9 +44,9 @@ def right(k):
          "the weight is also divided by its deviation; centring only subtracts: the norm does the rest."),
         ("the_mean", ("weight - means -> means + 0 * weight", "bias - mean -> mean + 0 * bias"),
          "this is the part to remove, 11ᵀ/d; C = I − 11ᵀ/d keeps the rest."),
-        ("writes_to_weight", ("bias.mean() -> bias.mean(); weight -= means; bias -= mean",
+        ("writes_to_input", ("bias.mean() -> bias.mean(); weight -= means; bias -= mean",
                               "weight - means, bias - mean -> weight, bias"),
-         "the weight itself is changed (an operator such as -= writes into it): make a new array."),
+         "an input itself is changed (an operator such as -= writes into it): make a new array."),
     ],
 )
 def centre_writer(weight, bias):

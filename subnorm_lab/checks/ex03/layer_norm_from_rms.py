@@ -33,8 +33,8 @@ def centred(x):
          "the gain is applied before rms_norm, which changes its statistics; apply it to the result of rms_norm."),
         ("own_norm", "norm(centred) -> centred / (x.var(-1, keepdims=True) + 1e-5) ** 0.5",
          "this is LayerNorm, but it does not use the given norm: the check passes its own."),
-        ("writes_to_x", "centred = x - -> centred = x; centred -=",
-         "x itself is changed (an operator such as -= writes into it): make a new array."),
+        ("writes_to_input", "centred = x - -> centred = x; centred -=",
+         "an input itself is changed (an operator such as -= writes into it): make a new array."),
     ],
 )
 def layer_norm_from_rms(x, norm, gamma, beta):

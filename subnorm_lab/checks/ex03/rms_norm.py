@@ -48,9 +48,9 @@ from subnorm_lab.checks.shared import FIXED_EPS, NO_GAMMA, exercise
          "x is multiplied by the root, or divided by its reciprocal (rsqrt); RMSNorm divides x by the root.",
          "mosaicml/llm-foundry/issues/371"),
         NO_GAMMA,
-        ("writes_to_x", ("np.float32)) -> np.float32), copy=False)", "xhat = x / -> xhat = x; xhat /="),
-         "x itself is changed (an operator such as /= writes into it), and other code that reads it gets the "
-         "normalised one: make a new array.", "GeeeekExplorer/nano-vllm/issues/170"),
+        ("writes_to_input", ("np.float32)) -> np.float32), copy=False)", "xhat = x / -> xhat = x; xhat /="),
+         "an input itself is changed (an operator such as /= writes into it), and other code that reads it gets the "
+         "changed one: make a new array.", "GeeeekExplorer/nano-vllm/issues/170"),
         ("float16", "x.astype(np.promote_types(x.dtype, np.float32)) -> x",
          "float16 overflows in the squares: square in float32. The result has the dtype of x.",
          "pytorch/pytorch/pull/133085"),

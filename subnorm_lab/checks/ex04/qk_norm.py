@@ -24,6 +24,7 @@ def has_its_shape(y, q, k, heads, gamma_q, gamma_k, eps, *, axes=-3):
         case("4 tokens, 4 heads of 4 features", 4, 4, 4, 4),
         case("a batch of 2, 3 tokens, 3 heads of 2 features", 3, 3, 3, 2, batch=(2,)),
         case("rows of size 2e-3, where eps matters", 4, 4, 2, 3, scale=2e-3, eps=4e-6),
+        case("3 tokens, 2 heads of 4 features, and eps = 0.5", 3, 3, 2, 4, eps=0.5),
         case("a single head of 5 features", 3, 4, 1, 5, edge=True),
         case("one query and 3 keys, 2 heads of 3 features", 1, 3, 2, 3, edge=True),
     ),

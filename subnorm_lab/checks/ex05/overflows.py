@@ -49,8 +49,8 @@ WIDE = "(x * x).sum(-1, dtype=np.float16) -> np.square(x, dtype=np.float32).sum(
          "a row is found only if one of its squares overflows; squares that fit can have a sum that does not, "
          "because the sum is taken in float16 too."),
         ("no_overflow_seen", WIDE,
-         "no row is found: in float32 the sum fits, and an overflow is inf, not NaN; take the sum in float16, "
-         "or compare with the largest float16."),
+         "no row is found: take the sum of the squares in float16, where an overflow is inf, not NaN, or compare it "
+         "with the largest float16."),
         ("mean", (WIDE, "np.isinf(total) -> total / x.shape[-1] > 65504"),
          "you test the mean of the squares; their sum comes before the division by d, and is larger."),
         ("not_squared", "(x * x) -> x", "you test the sum of x; the task asks for the sum of its squares."),
