@@ -88,7 +88,7 @@ def check_answers(
     work = run(box, cells, [one.question for one in asked])
     for one in judged:
         name = one.exercise.name
-        answer = work.candidates(name, one.cases)[-1]
+        answer = work.candidates(one.exercise, one.cases)[-1]
         if isinstance(answer, str) and wanted == "wrong":
             raise Refusal(f"before grading, nothing came back of an answer to {name}: {answer}")
         found = (answer, SAYS[answer]) if isinstance(answer, str) else verdict(one.exercise, one.cases, answer)

@@ -27,7 +27,7 @@ def judge_one(work: Work, cells: Sequence[Cell], assignment: Assignment) -> Reco
     A later cell may give its name, or that of a helper, to something else; or an answer is written below its check.
     """
     ex, cases, results = assignment.exercise, assignment.cases, []
-    for answer in work.candidates(ex.name, cases):
+    for answer in work.candidates(ex, cases):
         if isinstance(answer, str):
             results.append(result(ex, *why_missing(ex.name, answer, cells, work.lost, work.errors)))
             continue

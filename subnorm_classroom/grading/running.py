@@ -10,9 +10,10 @@ from typing import Any
 from subnorm_classroom.errors import Refusal
 from subnorm_classroom.grading.cells import Cell
 from subnorm_classroom.grading.sandbox import Limits, Sandbox
-from subnorm_classroom.grading.verdict import CellError, known_error
+from subnorm_classroom.grading.verdict import CellError, choose, known_error
 from subnorm_classroom.grading.wire import pack_case, unpack_outcome
-from subnorm_lab.checks.collect import Case, Outcome, choose
+from subnorm_lab.checks.collect import Case, Outcome
+from subnorm_lab.checks.exercise import Exercise
 
 Attempts = list[list[Outcome]]  # see `attempts` in `subnorm_lab.checks.collect`
 
@@ -26,10 +27,10 @@ class Work:
     errors: dict[int, CellError] = field(default_factory=dict)  # by cell
     lost: dict[int, str] = field(default_factory=dict)  # by cell that ended the process: how
 
-    def candidates(self, name: str, cases: Sequence[Case]) -> list[list[Outcome] | str]:
-        """What may count as the answer of this name: as it was at its check, if it was checked; and at the end."""
-        found = [*([self.checked[name]] if name in self.checked else []), self.answers[name]]
-        return [one if isinstance(one, str) else choose(one, cases) for one in found]
+    def candidates(self, ex: Exercise, cases: Sequence[Case]) -> list[list[Outcome] | str]:
+        """What may count as an answer: as it was at its check, if it was checked; and at the end."""
+        found = [*([self.checked[ex.name]] if ex.name in self.checked else []), self.answers[ex.name]]
+        return [one if isinstance(one, str) else choose(ex, cases, one) for one in found]
 
 
 #: What a process may say of the syntax of a cell.

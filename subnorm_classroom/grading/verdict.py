@@ -1,11 +1,12 @@
 """The diagnosis and feedback for an answer, in fixed sentences."""
 
+import contextlib
 import difflib
 import platform
 import re
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +59,23 @@ class CellError(NamedTuple):
 JUDGING = threading.Lock()  # a check silences Python's warnings, which all threads share
 
 
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """Compare without a warning, whatever the numbers."""
+    with JUDGING, np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def choose(ex: Exercise, cases: Sequence[Case], found: Sequence[list[Outcome]]) -> list[Outcome]:
+    """Of the outcomes with arrays, and with tensors if there are any, those that count."""
+    try:
+        with quietly():
+            return ex.choose(found, cases)
+    except Exception:  # the process may send anything
+        return found[0]
+
+
 def verdict(
     ex: Exercise, cases: Sequence[Case], outcomes: Sequence[Outcome], cells: Sequence[Cell] = ()
 ) -> tuple[str, str]:
@@ -68,8 +86,7 @@ def verdict(
     import. It may choose them by its inputs, and so leak a little about them, but only after the marks are given.
     """
     try:
-        with JUDGING, np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quietly():
             result = ex.judge(cases, outcomes, trusted=False)
     except Exception:
         return "unreadable", f"{SAYS['unreadable']}."
@@ -98,8 +115,7 @@ def share(ex: Exercise, cases: Sequence[Case], outcomes: Sequence[Outcome], diag
     if not ex.partial or diagnosis in OURS:
         return 0
     try:
-        with JUDGING, np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quietly():
             return ex.right_cases(cases, outcomes) / len(cases)
     except Exception:
         return 0

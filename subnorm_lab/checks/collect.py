@@ -50,7 +50,7 @@ class Outcome:
     changed: bool = False  # whether an input was changed in place
     calls: list[int] = field(default_factory=list)  # how often each function among the inputs was called
     kinds: list[str] = field(default_factory=list)  # names of the error's base classes
-    about: str = ""  # a key in `UNSUPPORTED`, or the name of a missing module
+    about: str = ""  # a key in `UNSUPPORTED`, the name of a missing module, or "numpy": see `choose`
 
 
 # Stand-ins for functions and devices among the inputs. An answer does not get these objects, but functions that
@@ -285,13 +285,15 @@ def choose(found: Sequence[list[Outcome]], cases: Sequence[Case]) -> list[Outcom
     """Of some `attempts`, the one with the fewest errors that no task asks for; of equal ones, the better message.
 
     That is the one with fewer errors that may come from an array in place of a tensor (or the reverse), or else the one
-    that got further in the answer's code.
+    that got further in the answer's code. But a TypeError with arrays is the fault of an answer in NumPy: where
+    `keepdim=True` raises one, the `var` of a tensor would be another mistake.
     """
 
-    def faults(outcomes: Sequence[Outcome]) -> tuple[int, int, int]:
+    def faults(outcomes: Sequence[Outcome]) -> tuple[bool, int, int, int]:
+        own = any(out.about == "numpy" for out in outcomes)
         errors = [out for out, case in zip(outcomes, cases, strict=True) if out.error and not case.raises]
         misfits = sum(out.error in ("TypeError", "AttributeError") for out in errors)
-        return len(errors), misfits, -sum(out.line for out in errors)
+        return not own, len(errors), misfits, -sum(out.line for out in errors)
 
     return min(found, key=faults)
 
@@ -316,7 +318,9 @@ def run(answer: Callable[..., Any], case: Case, way: str, tensors: bool) -> Outc
         elif isinstance(error, ModuleNotFoundError):
             outcome.about = missing_module(error)
         elif isinstance(error, NotImplementedError):
-            outcome.about = undone(error, answer)
+            outcome.about = undone(error, answer, outcome.message)
+        elif isinstance(error, TypeError) and not tensors and in_numpy(answer):
+            outcome.about = "numpy"
     try:
         outcome.changed = not untouched(before, given)
     except Exception:  # an array has another dtype now, or a list more entries
@@ -345,11 +349,20 @@ def missing_module(error: BaseException) -> str:
     return name[:100] if isinstance(error, ImportError) and isinstance(name, str) else ""
 
 
-def undone(error: BaseException, answer: Callable[..., Any]) -> str:
+def in_numpy(answer: Callable[..., Any]) -> bool:
+    """Whether a function uses NumPy by its name, and PyTorch not."""
+    names = {name for code in codes_of(answer) for name in code.co_names}
+    used = [value for name, value in answer.__globals__.items() if name in names] if names else []
+    parts = [getattr(one, "__name__" if isinstance(one, types.ModuleType) else "__module__", None) for one in used]
+    libraries = {str(part).split(".")[0] for part in parts}
+    return "numpy" in libraries and "torch" not in libraries
+
+
+def undone(error: BaseException, answer: Callable[..., Any], message: str) -> str:
     """A key in `UNSUPPORTED` if an answer that raises NotImplementedError is written all the same; otherwise empty."""
     own = codes_of(answer)
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    if not own or '"forward"' in str(error):  # a class, or the error of a PyTorch module without a forward
+    if not own or '"forward"' in message:  # a class, or the error of a PyTorch module without a forward
         return ""
     if frames[-1].f_code not in own:
         return "undone"
@@ -369,10 +382,10 @@ def codes_of(function: Any) -> list[types.CodeType]:
 
 def goes_on(code: types.CodeType) -> bool:
     """Whether a function has more lines below its `raise NotImplementedError`."""
-    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
     try:
+        lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
         function = ast.parse(textwrap.dedent("".join(inspect.getblock(lines)))).body[0]
-    except (SyntaxError, IndexError):  # the source is not at hand
+    except Exception:  # the source is not at hand, or not of this function
         return False
     raised = False
     for line in getattr(function, "body", []):

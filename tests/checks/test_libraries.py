@@ -11,6 +11,7 @@ import torch
 from checks import test_bank as bank
 from checks.test_exercise import an_exercise
 
+from subnorm_lab import checks
 from subnorm_lab.checks import collect
 from subnorm_lab.checks.collect import Case
 
@@ -91,3 +92,33 @@ def test_a_result_in_bfloat16_is_said_and_not_numpy_s_error():
     exercise = an_exercise(lambda x: x, lambda rng: [Case("a row", (np.ones(3),))])
     result = exercise(lambda x: torch.tensor(x).bfloat16())
     assert (result.tag, result.seen) == ("error", f"on a row, {collect.UNSUPPORTED['bfloat16']}.")
+
+
+def in_numpy(x, gamma, beta, eps=1e-5):
+    var = x.var(-1, keepdim=True)
+    return gamma * (x - x.mean(-1, keepdims=True)) / np.sqrt(var + eps) + beta
+
+
+def in_torch(x, gamma, beta, eps=1e-5):
+    var = x.var(-1, keepdim=True)
+    return gamma * (x - x.mean(-1, keepdim=True)) / torch.sqrt(var + eps) + beta
+
+
+def in_either(x, gamma, beta, eps=1e-5):
+    var = x.var(-1, keepdim=True)
+    return gamma * (x - x.mean(-1, keepdim=True)) / (var + eps) ** 0.5 + beta
+
+
+def in_both(x):
+    return x / np.sqrt((x * x).mean(-1, keepdim=True))
+
+
+def test_a_call_that_numpy_refuses_is_the_fault_of_an_answer_in_numpy():
+    """With tensors, whose `var` divides by d - 1, it would be another mistake."""
+    result = checks.layer_norm(in_numpy)
+    assert result.tag == "error"
+    assert "it raises TypeError in line" in result.seen
+    assert "'keepdim'" in result.seen
+    assert checks.layer_norm(in_torch).tag == checks.layer_norm(in_either).tag == "ddof1"
+    right = an_exercise(lambda x: x / np.sqrt((x * x).mean()), lambda rng: [Case("a row", (np.arange(4.0),))])
+    assert right(in_both)  # with tensors, for which it may be meant

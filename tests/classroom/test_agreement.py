@@ -20,7 +20,7 @@ from subnorm_classroom.grading.running import Question, run
 from subnorm_classroom.grading.sandbox import COURSE, Sandbox
 from subnorm_classroom.grading.verdict import verdict
 from subnorm_lab.checks import SETS
-from subnorm_lab.checks.collect import collect
+from subnorm_lab.checks.collect import attempts
 from subnorm_lab.checks.exercise import CLASS_SEED
 
 SEED = 11
@@ -68,6 +68,11 @@ def box():
         yield box
 
 
+def judged(exercise, answer, cases):
+    """As a check judges in class."""
+    return exercise.judge(cases, exercise.choose(attempts(answer, cases, exercise.way), cases))
+
+
 @pytest.mark.parametrize("name", SETS)
 def test_class_and_grading_agree_on_every_answer_of_the_bank(name, box):
     torch.set_num_threads(1)
@@ -88,12 +93,11 @@ def test_class_and_grading_agree_on_every_answer_of_the_bank(name, box):
     assert work.errors == {}
     differ, right = {}, 0
     for test, (exercise, answer, expression) in zip(tests, entries, strict=True):
-        outcomes = work.candidates(test.name, cases[exercise.name])[-1]
+        outcomes = work.candidates(test, cases[exercise.name])[-1]
         assert not isinstance(outcomes, str), (expression, outcomes)
         graded = verdict(exercise, cases[exercise.name], outcomes)
-        here = exercise.judge(cases[exercise.name], collect(answer, cases[exercise.name], exercise.way))
-        known = bank.cases_of(exercise.name, CLASS_SEED)
-        in_class = exercise.judge(known, collect(answer, known, exercise.way))
+        here = judged(exercise, answer, cases[exercise.name])
+        in_class = judged(exercise, answer, bank.cases_of(exercise.name, CLASS_SEED))
         right += bool(in_class)
         if graded[0] != here.tag or (graded[0] == "right") != bool(in_class):
             differ[expression] = graded, str(here), str(in_class)

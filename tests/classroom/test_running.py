@@ -161,5 +161,5 @@ def test_an_answer_may_be_as_it_was_at_its_last_check_or_at_the_end():
         hear({kind: ONE, "attempts": [[pack_outcome(Outcome(value))] * many[ONE]]}, work, many, [])
     hear({"checked": TWO, "attempts": "forged"}, work, many, [])
     hear({"none": TWO, "found": True}, work, many, [])
-    assert [found[0].value for found in work.candidates(ONE, CASES[ONE])] == values[1:]
-    assert work.candidates(TWO, CASES[TWO]) == ["no_function"]
+    assert [found[0].value for found in work.candidates(SET[0], CASES[ONE])] == values[1:]
+    assert work.candidates(SET[1], CASES[TWO]) == ["no_function"]
