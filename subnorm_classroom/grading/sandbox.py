@@ -207,15 +207,7 @@ class Sandbox:
         home = "/tmp" if self.isolated else str(self.folder)
         one = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMEXPR")}
         path = "/usr/bin:/bin"
-        return {
-            "PATH": path,
-            "HOME": home,
-            "LOGNAME": STUDENT,
-            "LANG": "C.UTF-8",
-            "MPLBACKEND": "Agg",
-            "MPLCONFIGDIR": home,
-            **one,
-        }
+        return {"PATH": path, "HOME": home, "LANG": "C.UTF-8", "MPLBACKEND": "Agg", "MPLCONFIGDIR": home, **one}
 
     def run(self, job: dict[str, Any], listen: Callable[[dict[str, Any]], None], until: float) -> Ending:
         """Run a job and pass on its messages as they arrive.

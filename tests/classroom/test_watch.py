@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import math
 import subprocess
 import sys
 import time
@@ -92,12 +93,15 @@ for at in ("start", "cell", "start", "end"):
 """
 
 
-def test_a_process_that_begins_late_is_waited_for_and_the_teacher_reads_what_helps(tmp_path, capsys):
-    """However long it takes: it begins only after the message. Its own time counts from its first cell."""
-    box = Sandbox(False, replace(PATIENT, start=0))
+def test_a_process_that_begins_late_is_waited_for_and_the_teacher_reads_what_helps(tmp_path, monkeypatch):
+    """It begins only after the message, when all its time would be over: that counts from its first cell."""
+    box = Sandbox(False, replace(PATIENT, start=0, stall=math.inf))
+    clock, passed = time.monotonic, [0.0]
+    monkeypatch.setattr(sandbox.time, "monotonic", lambda: clock() + passed[0])
 
     class Stderr(io.StringIO):
         def write(self, text):
+            passed[0] = 2 * PATIENT.total
             (tmp_path / "on").touch()
             return super().write(text)
 
