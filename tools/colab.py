@@ -34,11 +34,15 @@ def version(name: str) -> str:
 
 
 def copy(path: Path, address: str, commit: str) -> str:
-    """A notebook that begins with the cell of the installation."""
+    """A notebook that begins with the cell of the installation, its proofs folded: in Colab, by a title."""
     notebook = json.loads(path.read_text("utf-8"))
+    for cell in notebook["cells"]:
+        if cell["metadata"].get("jupyter", {}).get("source_hidden"):
+            cell["metadata"]["cellView"] = "form"
+            cell["source"] = ["# @title Proof\n", *cell["source"]]
     drawing = " ".join(f"{name}=={version(name)}" for name in DRAWING)
     source = CELL.format(address=address, commit=commit, drawing=drawing).splitlines(keepends=True)
-    cell: dict[str, Any] = {
+    first: dict[str, Any] = {
         "cell_type": "code",
         "execution_count": None,
         "id": "colab",
@@ -46,7 +50,7 @@ def copy(path: Path, address: str, commit: str) -> str:
         "outputs": [],
         "source": source,
     }
-    notebook["cells"].insert(0, cell)
+    notebook["cells"].insert(0, first)
     return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
 
 
