@@ -168,6 +168,22 @@ def test_a_result_is_quoted_in_prose(browser, server, query):
     assert faults == []
 
 
+def test_a_page_is_read_for_its_quotation_once_the_result_is_in_view(browser, server):
+    asked = []
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{server}search.html?q=residual+connection")
+        page.locator("#search-results p.context").first.wait_for()
+        page.wait_for_load_state("networkidle")
+        results, last = page.locator("#search-results li"), page.locator("#search-results li.quoted").last
+        assert results.count() > 30
+        assert sum("/notebooks/" in url or "/book/" in url for url in asked) < 10
+        assert not last.locator("p.context").count()
+        last.scroll_into_view_if_needed()
+        last.locator("p.context").wait_for()
+        assert len(set(asked)) == len(asked)
+
+
 # Sphinx sets a timer of 10 ms once the page is parsed; one of 50 ms that is set later ends after it.
 MARKED = """async () => {
   await new Promise((done) => setTimeout(done, 50));

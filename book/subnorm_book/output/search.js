@@ -108,6 +108,7 @@
     });
   }
 
+  const asked = {}; // the stems to quote, and the words to mark
   const parse = Search._parseQuery;
   Search._parseQuery = (query) => {
     const meant = spelt(query);
@@ -116,7 +117,9 @@
       note.textContent = `No page has “${query}”: these results are for “${meant}”.`;
       Search.status.before(note);
     }
-    return parse(meant);
+    const parsed = parse(meant);
+    [, asked.words, , asked.marked] = parsed;
+    return parsed;
   };
 
   const perform = Search._performSearch;
@@ -127,21 +130,45 @@
       const key = docnames[at] + anchor;
       if (at >= 0 && !(found.get(key)?.[4] >= score)) found.set(key, [docnames[at], title, anchor, null, score, filenames[at]]);
     };
-    const asked = runs(query);
-    const explained = [...asked].filter(([term]) => pages.has(term));
+    const sought = runs(query);
+    const explained = [...sought].filter(([term]) => pages.has(term));
     for (const [term, length] of explained) // "RMS norm" is not about "norm"
       if (!explained.some(([longer]) => longer !== term && longer.includes(term))) add(docnames.indexOf(pages.get(term)), "", FIRST + length);
     const [symptoms, questions] = [SYMPTOMS, QUESTIONS].map((page) => docnames.indexOf(page));
     for (const [title, anchor, common, own, typed] of headings(query, SYMPTOMS)) // a message may be pasted in part, or with more around it
       if (common >= 4 && common >= ALIKE * Math.min(own, typed)) add(symptoms, anchor, 2 * FIRST + common, `${titles[symptoms]} > ${title}`);
     for (const [entry, places] of Object.entries(indexentries)) // then the glossary
-      for (const [at, id, main] of places) if (main && asked.has(plain(words(entry)))) add(at, `#${id}`, FIRST / 2);
+      for (const [at, id, main] of places) if (main && sought.has(plain(words(entry)))) add(at, `#${id}`, FIRST / 2);
     if (!pages.has(plain(words(query)))) // a term alone is no question
       for (const [title, anchor, common, own, typed] of headings(query, QUESTIONS))
         if (typed > 1 && common >= ALIKE * typed) add(questions, anchor, 2 * FIRST + common + common / own, title);
     const others = perform(query, ...terms).filter(([doc, , anchor]) => !found.has(doc + anchor));
     for (const result of others) result[4] += KINDS.find(([kind]) => kind.test(result[0]))?.[1] ?? 0;
     return [...others, ...found.values()].sort((a, b) => a[4] - b[4]); // Sphinx shows the last one first
+  };
+
+  // A quotation takes the page of its result, which no page opened as a file can read. It comes when the result is in
+  // view, and each page comes once.
+  DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+  const pagesRead = new Map();
+  const seen = new IntersectionObserver((entries) => entries.filter(({ isIntersecting }) => isIntersecting).forEach(async ({ target }) => {
+    seen.unobserve(target);
+    const [address, anchor] = target.querySelector("a").href.split("#");
+    if (!pagesRead.has(address)) pagesRead.set(address, fetch(address).then((answer) => answer.text()));
+    const html = await pagesRead.get(address);
+    target.append(Search.makeSearchSummary(html, asked.words, anchor && `#${decodeURIComponent(anchor)}`));
+    for (const word of asked.marked) _highlightText(target, word, "highlighted");
+  }));
+  const show = Search.query;
+  Search.query = (query) => {
+    const quoted = (result) => !result.querySelector(":scope > span"); // the span says what a function is
+    if (location.protocol !== "file:") new MutationObserver((changes) => {
+      for (const result of changes.flatMap(({ addedNodes }) => [...addedNodes]).filter(quoted)) {
+        result.classList.add("quoted");
+        seen.observe(result);
+      }
+    }).observe(Search.output, { childList: true });
+    show(query);
   };
 
   // A result quotes only prose: no contents, objectives, code or answers.

@@ -29,6 +29,8 @@ class English(SearchEnglish):
     def word_filter(self, word):
         if word.startswith(FUNCTIONS) or (word[:1].isdigit() and not re.fullmatch(r"\d{1,3}[a-z]", word)):
             return False
+        if re.search(r"[^\W\d]\d{4}", word):  # the key of a source, or the labels of a figure
+            return False
         return super().word_filter(word)
 
 
@@ -36,4 +38,4 @@ def setup(app):
     app.add_search_language(English)
     app.config.html_search_scorer = str(Path(__file__).with_suffix(".js"))
     app.connect("html-page-context", forget)
-    return {"env_version": 5, "parallel_read_safe": True, "parallel_write_safe": True}  # an old index has more
+    return {"env_version": 6, "parallel_read_safe": True, "parallel_write_safe": True}  # an old index has more

@@ -90,11 +90,8 @@ def slim(html, page, matched=None):
 
 
 def options(path):
-    """The script at `path`, inline. From a file, search cannot fetch pages to quote from them."""
-    return (
-        f"<script>{path.read_text('utf-8')}\n"
-        'if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;</script>'
-    )
+    """The script at `path`, inline."""
+    return f"<script>{path.read_text('utf-8')}</script>"
 
 
 def sized(image, page, later):
