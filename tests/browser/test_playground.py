@@ -6,7 +6,7 @@ import json
 from unittest.mock import patch
 
 import pytest
-from helpers.look import ACCESSIBLE, AXE
+from helpers.look import accessible
 from helpers.visit import DESK, KEEPS_NOTHING, PHONE, opened
 from subnorm_book.in_page.playground import starters
 
@@ -79,11 +79,8 @@ def test_the_starters_say_what_they_say_elsewhere_and_the_model_comes_when_it_is
     assert asked.count("stories.tar.gz") == 1
     editor.write("numpy")
     assert "NameError" in editor.run()  # every run begins anew
-    for scheme in ("dark", "light"):
-        page.emulate_media(color_scheme=scheme)
-        page.evaluate(AXE)
-        assert page.evaluate(ACCESSIBLE, scheme) == []
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert accessible(page, "light", "dark") == []
 
 
 def test_each_starter_keeps_its_own_text(visit, tmp_path):

@@ -15,7 +15,8 @@ AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
 # under it: of elements that share these, the first two are enough, also of those on several pages (two, for one may be
 # hidden). What is laid over other elements counts by its classes, too. So the browser keeps what it has seen from page
 # to page. Names, roles and sizes are the same in the dark: the other rules run in the light, those for best practice
-# too. The size of targets (WCAG 2.2) is off unless asked for.
+# too; then, for the dark, the page loses all but its new looks and what they lie in. The size of targets (WCAG 2.2) is
+# off unless asked for.
 ACCESSIBLE = """async (scheme) => {
   const known = new Map(JSON.parse(sessionStorage.getItem("looks") || "[]"));
   const grounds = new Map([[null, ""]]);
@@ -26,7 +27,7 @@ ACCESSIBLE = """async (scheme) => {
     return ground(e.parentElement) + (own === "rgba(0, 0, 0, 0),none,1,none,normal" ? "" : `/${own}`) + over;
   };
   document.querySelectorAll(".katex").forEach((e) => e.replaceChildren("formula"));
-  let fresh = 0;
+  const first = new Set();
   for (const e of document.querySelectorAll("body *:not(svg *)")) {
     const text = [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.data.trim());
     if (!text || !e.checkVisibility()) continue;
@@ -38,11 +39,25 @@ ACCESSIBLE = """async (scheme) => {
     const times = known.get(look) ?? 0;
     if (times === 2) continue;
     known.set(look, times + 1);
-    for (const part of link ? [e, link] : [e]) part.setAttribute("data-first", "");
-    fresh += 1;
+    for (const part of link ? [e, link] : [e]) first.add(part);
   }
   sessionStorage.setItem("looks", JSON.stringify([...known]));
-  if (scheme === "dark" && fresh === 0) return [];
+  if (scheme === "dark" && first.size === 0) return [];
+  if (scheme === "dark") {
+    const kept = new Set();
+    const keep = (e) => {
+      if (!e || kept.has(e)) return;
+      kept.add(e);
+      if (getComputedStyle(e).position === "absolute") e.offsetParent?.querySelectorAll("*").forEach(keep);
+      keep(e.parentElement);
+    };
+    first.forEach(keep);
+    const others = (e) => [...e.children].flatMap((part) => // an editor stays whole, or its script complains
+      (part.matches(".cm-editor") ? [] : kept.has(part) ? others(part) : part));
+    const away = document.createElement("div"); // the page's script asks what it observes for its parent
+    away.append(...others(document.body).filter((e) => !e.matches("style, link")));
+  }
+  first.forEach((e) => e.setAttribute("data-first", ""));
   const plain = (e) => !e.matches("[data-first]") && [...e.attributes].every(({ name }) => name === "class");
   for (const e of document.querySelectorAll("article pre"))
     if ([...e.querySelectorAll("*")].every((part) => part.matches("span") && plain(part)))
@@ -104,11 +119,11 @@ def look(page, scheme, first=True):
     return [f"{scheme}: {fault}" for fault in page.evaluate(f"({LOOK})('{scheme}', {json.dumps(first)})")]
 
 
-def accessible(page, first, *others):
-    """What axe says of the page that is open, which then has no formulas any more."""
+def accessible(page, *schemes):
+    """What axe says of the page that is open, which then lacks its formulas, and after "dark" most of its text."""
     faults = []
     page.evaluate(AXE)
-    for scheme in (first, *others):
+    for scheme in sorted(schemes, reverse=True):  # the light first
         turn(page, scheme)
         faults += [f"{scheme}: {fault}" for fault in page.evaluate(ACCESSIBLE, scheme)]
     return faults
@@ -120,6 +135,6 @@ def read(page):
 
 
 def zoom(page):
-    """What is cut off at 400 % zoom, and what axe says there; then the page has no formulas any more."""
+    """What is cut off at 400 % zoom, and what axe says there; then little of the page is left."""
     page.set_viewport_size(ZOOMED)
     return [f"zoomed: {fault}" for fault in (*page.evaluate(CUT), *accessible(page, "light", "dark"))]
