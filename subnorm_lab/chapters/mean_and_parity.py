@@ -327,7 +327,7 @@ def prove_partial_trained(partial_over_full, models):
 def streams():
     """The stream of the trained model for its texts, (texts, depths, T, d)."""
     model = stories.load()
-    return np.array([stories.stream(model, t) for t in stories.texts(model)])
+    return np.array([stories.stream(model, t) for t in stories.texts()])
 
 
 def draw_llama_share():
@@ -362,7 +362,7 @@ def draw_llama_share():
 def rise_on_texts(other):
     """The rise of the loss on each text when the trained model becomes another one."""
     model = stories.load()
-    return np.array([stories.loss(other, t) - stories.loss(model, t) for t in stories.texts(model)])
+    return np.array([stories.loss(other, t) - stories.loss(model, t) for t in stories.texts()])
 
 
 def prove_trained_share(models, cost, rise):

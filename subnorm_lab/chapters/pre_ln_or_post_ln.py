@@ -634,7 +634,7 @@ def wirings():
 @cache
 def nats(name):
     """The loss of a wiring on each text."""
-    return np.array([stories.loss(wirings()[name], text) for text in stories.texts(stories.load())])
+    return np.array([stories.loss(wirings()[name], text) for text in stories.texts()])
 
 
 def tabulate_stories(names):
@@ -652,7 +652,7 @@ def tabulate_more_wirings():
 
 def scores(wired):
     """The scores of the next token, for each text."""
-    return [stories.logits(wired, stories.stream(wired, text)[-1]) for text in stories.texts(stories.load())]
+    return [stories.logits(wired, stories.stream(wired, text)[-1]) for text in stories.texts()]
 
 
 def prove_trained_as_post():
@@ -704,7 +704,7 @@ def steepness():
         """The gradient of the mean loss: last block's over first block's."""
         net, ratios = Stories(wired), []
         seconds = [branch.down for branch in net.branches[1::2]]
-        for text in stories.texts(stories.load()):
+        for text in stories.texts():
             grads = torch.autograd.grad(net.loss(torch.tensor(text)), seconds)
             ratios.append(grads[-1].norm().item() / grads[0].norm().item())
         return np.array(ratios)

@@ -30,7 +30,7 @@ BITS = (8, 6, 5, 4, 3)
 def loaded():
     """The trained model, and the beginnings of twelve texts."""
     model = stories.load()
-    return model, [text[:60] for text in stories.texts(model)]
+    return model, [text[:60] for text in stories.texts()]
 
 
 def losses(model):

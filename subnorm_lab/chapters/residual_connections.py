@@ -22,7 +22,7 @@ def begin():
 def trained():
     """The model, and its twelve texts."""
     model = stories.load()
-    return model, [np.array(text) for text in stories.texts(model)]
+    return model, [np.array(text) for text in stories.texts()]
 
 
 def would_say(text):

@@ -306,7 +306,7 @@ def tabulate_stories(model, swapped):
 
 def losses(scores):
     """The loss on each text, in nats, shape (12,)."""
-    texts = np.array(stories.texts(stories.load()))
+    texts = np.array(stories.texts())
     z = np.stack([scores(t[:-1]).astype(float) for t in texts])  # (12, T, V)
     chosen = np.take_along_axis(z, texts[:, 1:, None], axis=-1)[..., 0]
     return (np.logaddexp.reduce(z, axis=-1) - chosen).mean(axis=-1)
@@ -400,7 +400,7 @@ def tabulate_rises():
 def prove_trained_share():
     """Prove claims 04-trained-share, 04-trained-gains, 04-trained-eps, 04-trained-precision, 04-trained-fold."""
     model = stories.load()
-    streams = np.array([stories.stream(model, t) for t in stories.texts(model)])  # (12, 11, T, d)
+    streams = np.array([stories.stream(model, t) for t in stories.texts()])  # (12, 11, T, d)
     share = 64 * mean_share(streams).mean(axis=-1)  # in units of 1/d
     assert 0.4 < share.min() < share.max() < 1.3
     say("trained_share_least", share.min(), ".1f")

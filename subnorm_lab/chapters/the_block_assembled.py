@@ -810,7 +810,7 @@ def losses_on_texts(scores, stacks):
         z = torch.from_numpy(scores(tokens[:-1], *stack))
         return F.cross_entropy(z, torch.tensor(tokens[1:])).item()
 
-    texts = stories.texts(stories.load())
+    texts = stories.texts()
     return {name: np.array([nats(text, *stack) for text in texts]) for name, stack in stacks.items()}
 
 
@@ -834,7 +834,7 @@ def prove_tells_the_story(story, tell, found, pre_ln_block):
     assert story_files.published()[0].startswith(story)
     right, on_skip, twice, no_final = found.values()
     model = stories.load()
-    np.testing.assert_allclose(right, [stories.loss(model, text) for text in stories.texts(model)], rtol=1e-9)
+    np.testing.assert_allclose(right, [stories.loss(model, text) for text in stories.texts()], rtol=1e-9)
     assert min(on_skip.mean(), twice.mean()) > 6
     assert (no_final > right).all()
     assert (no_final < right + 0.3).all()

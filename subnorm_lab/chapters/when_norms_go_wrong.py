@@ -27,7 +27,7 @@ PATIENTS = {
 def loaded():
     """The trained model, and the beginnings of twelve texts."""
     model = stories.load()
-    return model, [text[:60] for text in stories.texts(model)]
+    return model, [text[:60] for text in stories.texts()]
 
 
 def patient(name, size):

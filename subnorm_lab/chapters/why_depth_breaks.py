@@ -530,7 +530,7 @@ def tokens_and_losses():
         return (x * y).mean(axis=-1) / (rms(x) * rms(y))
 
     trained = stories.load()
-    texts = stories.texts(trained)
+    texts = stories.texts()
     sizes, likeness, losses = {}, {}, {}
     for name, model in (("with its skips", trained), ("without", stories.altered(trained, place=without_skip))):
         streams = np.stack([stories.stream(model, text) for text in texts])

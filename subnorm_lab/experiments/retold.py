@@ -53,7 +53,7 @@ def models() -> dict[str, Model]:
 
 def take() -> dict[str, Any]:
     """Each model's story, and its mean, least and largest loss over :func:`subnorm_lab.stories.texts`."""
-    texts, told = stories.texts(stories.load()), {}
+    texts, told = stories.texts(), {}
     for name, model in models().items():
         losses = [stories.loss(model, tokens) for tokens in texts]
         summary = {key: round(float(f(losses)), 2) for key, f in (("mean", np.mean), ("min", np.min), ("max", np.max))}

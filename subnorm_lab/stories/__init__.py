@@ -9,7 +9,7 @@ attention at even numbers; norm k reads the stream for sublayer k, and norm 10 i
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -194,7 +194,9 @@ def generate(model: Model, prompt: str = "", tokens: int = 256, temperature: flo
     return model.tokenizer.decode(begin + continuation(model, begin, tokens, temperature, seed))
 
 
-def texts(model: Model) -> list[list[int]]:
-    """Tokens of the four published stories, and of eight that the model itself tells, at most 120 tokens each."""
+@cache  # the telling takes a second, and a chapter needs the texts for each change of the model that it tries
+def texts() -> list[list[int]]:
+    """Tokens of the four published stories, and of eight that the trained model tells, at most 120 tokens each."""
+    model = load()
     told = [[BOS, *continuation(model, [BOS], 119, 1.0, seed)] for seed in range(8)]
     return [model.tokenizer.encode(text)[:120] for text in story_files.published()] + told

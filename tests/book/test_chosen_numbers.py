@@ -29,7 +29,7 @@ FORMATS = {
 #: Settings of an experiment that another section or a page speaks of
 SETTINGS = {
     ("03", "18"): "6 * 3",  # rows and columns of the paper's table
-    ("04a", "12"): "len(stories.texts(stories.load()))",
+    ("04a", "12"): "len(stories.texts())",
     ("05b", "800"): "longer_runs.STEPS",
     ("05b", "32"): "language_model.untrained",
     ("05", "200"): "warmup.MAPS['copy'].steps",

@@ -33,7 +33,7 @@ def test_what_the_first_page_says_of_them() -> None:
 
 def test_a_branch_and_a_skip_go_at_the_same_place() -> None:
     models = retold.models()
-    tokens = stories.texts(models["as trained"])[0]
+    tokens = stories.texts()[0]
     whole, branch, skip = (
         stories.stream(models[name], tokens) for name in ("as trained", "without one branch", "without one skip")
     )
@@ -45,7 +45,7 @@ def test_a_branch_and_a_skip_go_at_the_same_place() -> None:
 
 def test_without_the_final_division_the_model_is_too_sure() -> None:
     models = retold.models()
-    texts = stories.texts(models["as trained"])
+    texts = stories.texts()
 
     def scores(name: str) -> np.ndarray:
         return np.concatenate([stories.logits(m, stories.stream(m, t[:-1])[-1]) for m in [models[name]] for t in texts])

@@ -24,8 +24,8 @@ def model() -> Model:
 
 
 @pytest.fixture(scope="module")
-def texts(model: Model) -> list[list[int]]:
-    return stories.texts(model)
+def texts() -> list[list[int]]:
+    return stories.texts()
 
 
 # The story
