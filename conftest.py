@@ -85,8 +85,10 @@ def stale(stored: list[dict[str, Any]], fresh: list[dict[str, Any]]) -> str | No
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    if isinstance(item, IPyNbCell) and SVG not in item.parent.skip_compare:  # nbval knows this of PNG
-        item.parent.skip_compare += (SVG,)
+    if isinstance(item, IPyNbCell):
+        item.output_timeout = item.config.option.nbval_cell_timeout  # of nbval's 5 s, a busy machine needs more
+        if SVG not in item.parent.skip_compare:  # nbval knows this of PNG
+            item.parent.skip_compare += (SVG,)
 
 
 @pytest.hookimpl(wrapper=True)
