@@ -100,15 +100,10 @@ ALL = """async (settings) => {
   globalThis.python = new SubnormPython(JSON.parse(settings), () => {});
   return true;
 }"""
-#: One Python for the cells of all chapters: in the page each chapter has its own. Many cells begin with the texts that
-#: the model tells, which takes it seconds: it tells them once.
+#: One Python for all chapters, so that the model tells its texts once; in the page each chapter has its own.
 OUTPUTS = """
 import json
 from subnorm_book.in_page.cells import Cells
-from subnorm_lab import stories
-
-told = stories.texts()
-stories.texts = lambda model: [list(text) for text in told]
 
 def outputs(cells, tries):
     session, found = Cells(cells), {}
