@@ -49,12 +49,19 @@
 
       start() {
         if (desk.busy && desk.busy !== this) this.state.textContent = "Another cell is running: run this one when it has ended.";
-        const changed = desk.benches.filter(({ code, stub }) => code !== stub).map(({ name, code }) => [name, code]);
+        const changed = desk.benches.filter((bench) => bench === this || bench.code !== bench.stub).map(({ name, code }) => [name, code]);
         return super.start({ cell: this.name, changed: JSON.stringify(Object.fromEntries(changed)), then: JSON.stringify(this.then) });
       }
 
+      get results() { return [this.output, this.stored]; }
+
       ended({ error, changed }) {
         const text = this.output.textContent.trimEnd();
+        const above = changed.length ? " It ran with your change above." : "";
+        if (this.call && !error) {
+          this.output.textContent = aligned(text);
+          return (text ? "The call at the end is not in the book: it shows what the code does." : "It ran, and printed nothing.") + above;
+        }
         const message = (line) => line.slice(line.indexOf(": ") + 1); // the name of an error may come with its module
         const same = error
           ? text === error && message(error.split("\n").at(-1)) === message(this.said)
@@ -62,11 +69,10 @@
         this.output.textContent = same && !error ? "" : aligned(text);
         this.stored.textContent = same ? "" : aligned(this.said) || "Nothing.";
         const edited = this.code !== this.stub;
-        const more = (changed.length ? " It ran with your change above." : "") + (this.drawn && edited ? " Figures stay as in the book." : "");
+        const more = above + (this.drawn && edited ? " Figures stay as in the book." : "");
         const warning = this.warns && !edited ? ", but for the warning: Python in a page gives none" : "";
         if (same && edited) return `Your change leaves the output the same as in the book.${more}`;
         if (same && text) return `Same as in the book${warning}.${more}`;
-        if (same) return `It ran and, as in the book, printed nothing. Add a line that shows a value.${more}`;
         if (error) return `An error, in the output below.${more}`;
         return (edited ? "Compare your output with the book’s." : "Not the same as in the book.") + more;
       }
@@ -75,7 +81,7 @@
     return (button) => {
       const name = button.dataset.try;
       const box = template.content.firstElementChild.cloneNode(true);
-      box.querySelector("textarea").defaultValue = codes.get(name);
+      box.querySelector("textarea").defaultValue = [codes.get(name), tries[name].call].filter(Boolean).join("\n\n");
       const cell = button.closest(".cell");
       button.closest(".cell_input").after(box);
       cell.classList.add("tried");

@@ -109,7 +109,9 @@ def test_a_reader_tries_cells(browser, server):
         table.box.locator("[data-reset]").click()
 
         function = Cell(page, "cell-10")
-        assert function.tries() == "It ran and, as in the book, printed nothing. Add a line that shows a value."
+        assert function.tries() == "The call at the end is not in the book: it shows what the code does."
+        assert function.text("output").startswith("array([[")
+        assert function.text("stored") == ""
         function.runs("\n".join(["# one line more", *function.code]).replace("return ", "y = 1\n    return ", 1))
         counted = Cell(page, "cell-14")
         assert counted.tries() == "Not the same as in the book. It ran with your change above."
