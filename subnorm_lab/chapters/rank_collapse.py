@@ -1,5 +1,7 @@
 """Figures and proofs of deep dive 05c, Rank collapse."""
 
+from functools import cache
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -8,14 +10,14 @@ from subnorm_lab import figures, live
 from subnorm_lab.experiments import rank_collapse as rc
 from subnorm_lab.report import say, table
 
+SEEDS = range(8)
+TOKENS = [rc.draw_tokens(seed) for seed in SEEDS]  # each (T, d) = (16, 64)
+DEEP = [rc.draw_layers(24, seed) for seed in SEEDS]
+SHALLOW = [(layers[:6], heads) for layers, heads in DEEP]
+
 
 def begin():
     figures.use_style()
-    SEEDS = range(8)
-    tokens = [rc.draw_tokens(seed) for seed in SEEDS]  # each (T, d) = (16, 64)
-    deep = [rc.draw_layers(24, seed) for seed in SEEDS]
-    shallow = [(layers[:6], heads) for layers, heads in deep]
-    return SEEDS, tokens, deep, shallow
 
 
 def positions(states):
@@ -33,24 +35,24 @@ def positions(states):
     return np.round(seen, 3)  # (layers + 1, T, 2)
 
 
-def prepare_both(tokens, shallow):
-    both = {
-        wiring: rc.residual_by_layer(tokens, shallow, skip=wiring == "skip") for wiring in ("alone", "skip")
-    }  # (seeds, layers + 1)
-    drawn = {wiring: positions(rc.states(tokens[0], shallow[0], skip=wiring == "skip")) for wiring in both}
-    return both, drawn
+@cache
+def both():
+    """How much the tokens differ after each layer, {wiring: (seeds, layers + 1)}."""
+    return {wiring: rc.residual_by_layer(TOKENS, SHALLOW, skip=wiring == "skip") for wiring in ("alone", "skip")}
 
 
-def draw_collapse(both, drawn):
+def draw_collapse():
+    drawn = {wiring: positions(rc.states(TOKENS[0], SHALLOW[0], skip=wiring == "skip")) for wiring in both()}
+
     def frame(layers, wiring):
-        r, passed = both[wiring][0, layers], np.arange(7)
+        r, passed = both()[wiring][0, layers], np.arange(7)
         differ = f"by {live.number(r)} of their size" if r > 1e-15 else "only by rounding"
         kind = "a skip path" if wiring == "skip" else "attention alone"
         return (
             f"After {layers} of 6 layers with {kind}, these tokens differ {differ}.",
             [
                 {"tokens": drawn[wiring][layers].T},
-                {name: (passed, r) for name, r in both.items()} | {"now": ([layers], [r])},
+                {name: (passed, r) for name, r in both().items()} | {"now": ([layers], [r])},
             ],
         )
 
@@ -92,40 +94,40 @@ def draw_collapse(both, drawn):
     )
 
 
-def check_watch_it_happen(r):
+def say_pair():
+    x = np.array([2.0, 4.0, 6.0, 12.0])
+    r = rc.token_residual(np.stack([x, x / 2]))
     np.testing.assert_allclose(r, np.sqrt(2 / 4**2) / np.sqrt(1 + 1 / 2**2))
     say("pair", r, ".3f")
 
 
-def prepare_alone(both):
-    alone = both["alone"]
-    return alone
-
-
-def tabulate_watch_it_happen(alone):
+def tabulate_collapse():
+    alone = both()["alone"]
     table(
         ["layers", "r, 8 seeds"],
         [[k, f"{alone[:, k].min():.2g} to {alone[:, k].max():.2g}"] for k in range(4)] + [[4, "below 1e-14"]],
     )
 
 
-def prove_alone_collapses(alone, tokens, shallow):
+def prove_alone_collapses():
     """Prove claim 05c-alone-collapses."""
+    alone = both()["alone"]
     assert alone[:, 2].max() < 0.1
     assert alone[:, 3].max() < 1e-4
     assert alone[:, 4].max() < 1e-14
 
-    first = [rc.states(t, s)[1] for t, s in zip(tokens, shallow, strict=True)]
+    first = [rc.states(t, s)[1] for t, s in zip(TOKENS, SHALLOW, strict=True)]
     sizes = np.mean(np.square(first), axis=(1, 2))  # (seeds,)
     assert sizes.max() < 0.25
     say("size_low", sizes.min(), ".2f")
     say("size_high", sizes.max(), ".2f")
 
 
-def prepare_one_layer(SEEDS, deep, shrink, halvings):
-    one_layer = {"attention": [], "attention, skip": [], "feed-forward": []}
+def one_layer(shrink):
+    """What one sublayer leaves of the differences, {sublayer: [seeds of (halvings,)]}."""
+    found = {"attention": [], "attention, skip": [], "feed-forward": []}
     for seed in SEEDS:
-        layer, heads = deep[seed][0][0], deep[seed][1]
+        layer, heads = DEEP[seed][0][0], DEEP[seed][1]
 
         def attend(h, w=layer["attention"], heads=heads):
             return sn.multi_head_attention(h, w, heads)
@@ -133,21 +135,27 @@ def prepare_one_layer(SEEDS, deep, shrink, halvings):
         def feed(h, w=layer["feed_forward"]):
             return sn.feed_forward(h, w)
 
-        one_layer["attention"].append(shrink(seed, attend))
-        one_layer["attention, skip"].append(shrink(seed, lambda h: h + attend(h)))
-        one_layer["feed-forward"].append(shrink(seed, feed))
-    powers = {name: np.polyfit(np.log(halvings), np.log(np.transpose(left)), 1)[0] for name, left in one_layer.items()}
-    return one_layer, powers
+        found["attention"].append(shrink(seed, attend))
+        found["attention, skip"].append(shrink(seed, lambda h: h + attend(h)))
+        found["feed-forward"].append(shrink(seed, feed))
+    return found
 
 
-def prove_one_layer_cubes(powers):
+def powers(found, halvings):
+    """The slope on two logarithmic axes, {sublayer: (seeds,)}."""
+    return {name: np.polyfit(np.log(halvings), np.log(np.transpose(left)), 1)[0] for name, left in found.items()}
+
+
+def prove_one_layer_cubes(shrink, halvings):
     """Prove claim 05c-one-layer-cubes."""
-    assert np.abs(powers["attention"] - 3).max() < 0.02
-    assert np.abs(powers["attention, skip"] - 1).max() < 0.02
-    assert np.abs(powers["feed-forward"] - 1).max() < 0.1
+    power = powers(one_layer(shrink), halvings)
+    assert np.abs(power["attention"] - 3).max() < 0.02
+    assert np.abs(power["attention, skip"] - 1).max() < 0.02
+    assert np.abs(power["feed-forward"] - 1).max() < 0.1
 
 
-def draw_how_fast(one_layer, halvings, powers):
+def draw_powers(shrink, halvings):
+    found = one_layer(shrink)
     fig, ax = plt.subplots()
     looks = {
         "attention": {"color": figures.ORANGE, "linestyle": "--", "marker": "o"},
@@ -159,7 +167,7 @@ def draw_how_fast(one_layer, halvings, powers):
         },
         "feed-forward": {"color": figures.BLUE, "linestyle": "-.", "marker": "^"},
     }
-    for name, left in one_layer.items():
+    for name, left in found.items():
         ax.loglog(halvings, np.transpose(left), lw=0.7, alpha=0.5, **looks[name])
         ax.loglog([], [], label=name, **looks[name])
     ax.set(xlabel="differences that go in", ylabel="differences that come out")
@@ -173,34 +181,37 @@ def draw_how_fast(one_layer, halvings, powers):
     )
     table(
         ["one sublayer", "power, 8 seeds"],
-        [[n, f"{p.min():.2f} to {p.max():.2f}"] for n, p in powers.items()],
+        [[n, f"{p.min():.2f} to {p.max():.2f}"] for n, p in powers(found, halvings).items()],
     )
 
 
-def prepare_measured(tokens, deep, shallow):
-    WIRINGS = {
-        "attention": {},
-        "+ norm": {"norm": "post"},
-        "+ FFN": {"feed_forward": True},
-        "+ FFN + norm": {"feed_forward": True, "norm": "post"},
+WIRINGS = {
+    "attention": {},
+    "+ norm": {"norm": "post"},
+    "+ FFN": {"feed_forward": True},
+    "+ FFN + norm": {"feed_forward": True, "norm": "post"},
+}
+WIRINGS |= {
+    f"skip{ffn}{norm}": {
+        "skip": True,
+        "feed_forward": bool(ffn),
+        "norm": {"": "", " + Pre-LN": "pre", " + Post-LN": "post"}[norm],
     }
-    WIRINGS |= {
-        f"skip{ffn}{norm}": {
-            "skip": True,
-            "feed_forward": bool(ffn),
-            "norm": {"": "", " + Pre-LN": "pre", " + Post-LN": "post"}[norm],
-        }
-        for ffn in ("", " + FFN")
-        for norm in ("", " + Pre-LN", " + Post-LN")
-    }
-    measured = {
-        name: rc.residual_by_layer(tokens, deep if wiring.get("skip") else shallow, **wiring)
+    for ffn in ("", " + FFN")
+    for norm in ("", " + Pre-LN", " + Post-LN")
+}
+
+
+@cache
+def measured():
+    """How much the tokens differ after each layer, {wiring: (seeds, layers + 1)}."""
+    return {
+        name: rc.residual_by_layer(TOKENS, DEEP if wiring.get("skip") else SHALLOW, **wiring)
         for name, wiring in WIRINGS.items()
-    }  # (seeds, layers + 1)
-    return measured
+    }
 
 
-def draw_what_rescues_it(measured):
+def draw_wirings():
     fig, axes = plt.subplots(1, 2, figsize=(6.6, 4.5))
     colors = {
         "": figures.ORANGE,
@@ -208,7 +219,7 @@ def draw_what_rescues_it(measured):
         " + Pre-LN": figures.BLUE,
         " + Post-LN": figures.PINK,
     }
-    for name, r in measured.items():
+    for name, r in measured().items():
         ax = axes[int(name.startswith("skip"))]
         norm = next((n for n in list(colors)[1:] if name.endswith(n[1:])), "")
         ax.fill_between(range(r.shape[1]), r.min(0), r.max(0), color=colors[norm], alpha=0.2)
@@ -233,14 +244,14 @@ def draw_what_rescues_it(measured):
     )
 
 
-def prove_ffn_no_rescue(measured, alone):
+def prove_ffn_no_rescue():
     """Prove claims 05c-ffn-no-rescue, 05c-skip-rescues, 05c-norm-delays."""
-    no_skip = [r for name, r in measured.items() if "skip" not in name]
-    skip = [r for name, r in measured.items() if "skip" in name]
-    assert (measured["+ FFN"][:, 3] < alone[:, 3]).all()
+    no_skip = [r for name, r in measured().items() if "skip" not in name]
+    skip = [r for name, r in measured().items() if "skip" in name]
+    assert (measured()["+ FFN"][:, 3] < both()["alone"][:, 3]).all()
     assert max(r[:, 6].max() for r in no_skip) < 1e-13
     reached = {  # layers until r < 1e-4, for each seed
-        name: np.argmax(measured[name] < 1e-4, axis=1) for name in ("attention", "+ norm", "+ FFN", "+ FFN + norm")
+        name: np.argmax(measured()[name] < 1e-4, axis=1) for name in ("attention", "+ norm", "+ FFN", "+ FFN + norm")
     }
     for plain, normed in (("attention", "+ norm"), ("+ FFN", "+ FFN + norm")):
         delay = reached[normed] - reached[plain]
@@ -250,48 +261,50 @@ def prove_ffn_no_rescue(measured, alone):
     assert min(r[:, 6].min() for r in skip) > 0.1
 
 
-def prepare_last(measured):
-    last = {name: r[:, 24] for name, r in measured.items() if "skip" in name}
-    return last
+def last():
+    """What is left after 24 layers with a skip path, {wiring: (seeds,)}."""
+    return {name: r[:, 24] for name, r in measured().items() if "skip" in name}
 
 
-def tabulate_what_rescues_it(last):
+def tabulate_last():
     table(
         ["wiring", "r after 24 layers, 8 seeds"],
-        [[n, f"{r.min():.1g} to {r.max():.1g}"] for n, r in last.items()],
+        [[n, f"{r.min():.1g} to {r.max():.1g}"] for n, r in last().items()],
     )
 
 
-def prove_pre_keeps(last, measured):
+def prove_pre_keeps():
     """Prove claims 05c-pre-keeps, 05c-post-loses, 05c-ffn-with-pre, 05c-halves."""
-    pre = [last["skip + Pre-LN"], last["skip + FFN + Pre-LN"]]
+    left = last()
+    pre = [left["skip + Pre-LN"], left["skip + FFN + Pre-LN"]]
     assert np.min(pre) > 0.2
     assert (pre[1] > pre[0]).mean() >= 7 / 8
     assert np.median(pre[1]) > 1.3 * np.median(pre[0])
 
-    falling = [name for name in last if "Pre-LN" not in name]
-    assert max(last[name].max() for name in falling) < 0.01
+    falling = [name for name in left if "Pre-LN" not in name]
+    assert max(left[name].max() for name in falling) < 0.01
     # layers in which r halves, from layer 12 to layer 24; predicted: 2
-    halves = np.array([12 / np.log2(measured[n][:, 12] / last[n]) for n in falling])
+    halves = np.array([12 / np.log2(measured()[n][:, 12] / left[n]) for n in falling])
     assert 1.5 < halves.min() < halves.max() < 3
     assert (np.abs(halves.mean(axis=1) - 2) < 0.4).all()
     say("halves_low", halves.min(), ".1f")
     say("halves_high", halves.max(), ".1f")
 
 
-def prove_softmax_shift(x):
+def prove_softmax_shift():
     """Prove claim 05c-softmax-shift."""
+    x = np.array([2.0, 4.0, 6.0, 12.0])
     assert np.allclose(sn.softmax(x + 100), sn.softmax(x), rtol=1e-12, atol=0)
 
 
-def prove_first_order(SEEDS, tokens, differs):
+def prove_first_order(differs):
     """Prove claim 05c-first-order."""
     for seed in SEEDS:
         w = rc.draw_layers(1, seed, num_heads=1)[0][0]["attention"]
         wq, wk, wv = np.split(w["in_proj_weight"], 3)
         W = wq.T @ wk / np.sqrt(64)  # the package stores transposed matrices
-        mean = tokens[seed].mean(axis=0)
-        R = 0.001 * differs(tokens[seed])
+        mean = TOKENS[seed].mean(axis=0)
+        R = 0.001 * differs(TOKENS[seed])
         a, E = sn.softmax(mean @ W @ R.T), R @ W @ R.T  # (T,), (T, T)
         D = a * (E - (a * E).sum(axis=1, keepdims=True))
         formula = differs(D @ R @ wv.T @ w["out_proj.weight"].T)
@@ -299,28 +312,30 @@ def prove_first_order(SEEDS, tokens, differs):
         assert np.linalg.norm(layer - formula) < 1e-4 * np.linalg.norm(layer)
 
 
-def prepare_exact(tokens, shallow):
-    exact = np.array([rc.exact_residuals(t, s) for t, s in zip(tokens, shallow, strict=True)])  # (seeds, layers + 1)
-    return exact
+@cache
+def exact():
+    """How much the tokens differ after each layer of attention, not limited by rounding, (seeds, layers + 1)."""
+    return np.array([rc.exact_residuals(t, s) for t, s in zip(TOKENS, SHALLOW, strict=True)])
 
 
-def tabulate_seen_exactly(exact):
+def tabulate_exact():
     table(
         ["layers", "r, seed 0"],
-        [[k, f"{r:.0e}"] for k, r in enumerate(exact[0])],
+        [[k, f"{r:.0e}"] for k, r in enumerate(exact()[0])],
     )
 
 
-def prove_exact_is_plain(exact, alone):
+def prove_exact_is_plain():
     """Prove claim 05c-exact-is-plain."""
-    np.testing.assert_allclose(exact[:, :3], alone[:, :3], rtol=1e-9)
-    assert (exact[:, 3] / alone[:, 3]).max() < 1.001
-    assert (exact[:, 3] / alone[:, 3]).min() > 0.999
+    alone = both()["alone"]
+    np.testing.assert_allclose(exact()[:, :3], alone[:, :3], rtol=1e-9)
+    assert (exact()[:, 3] / alone[:, 3]).max() < 1.001
+    assert (exact()[:, 3] / alone[:, 3]).min() > 0.999
 
 
-def prove_doubly_exponential(exact):
+def prove_doubly_exponential():
     """Prove claim 05c-doubly-exponential."""
-    before, after = np.log(exact[:, :-1]), np.log(exact[:, 1:])
+    before, after = np.log(exact()[:, :-1]), np.log(exact()[:, 1:])
     small = before < np.log(0.1)
     slopes = np.array([np.polyfit(b[s], a[s], 1)[0] for b, a, s in zip(before, after, small, strict=True)])
     say("steps", small.sum(), ".0f")
@@ -329,18 +344,18 @@ def prove_doubly_exponential(exact):
     assert np.abs(slopes - 3).max() < 0.05
 
 
-def draw_seen_exactly(exact):
+def draw_doubly_exponential():
     layers = np.arange(2, 7)
     fig, ax = plt.subplots()
     ax.plot(
         layers,
-        np.log(-np.log(exact[:, 2:])).T,
+        np.log(-np.log(exact()[:, 2:])).T,
         color=figures.ORANGE,
         marker="o",
         lw=0.8,
         alpha=0.7,
     )
-    level = np.log(-np.log(exact[:, 6])).mean()
+    level = np.log(-np.log(exact()[:, 6])).mean()
     ax.plot(
         layers,
         level + 0.5 + np.log(3) * (layers - 6),
@@ -362,7 +377,7 @@ def prove_paths_sum(counts):
     assert counts.tolist() == [1, 6, 12, 8]
 
 
-def tabulate_one_sum_over_paths(counts, by_length):
+def tabulate_paths(counts, by_length):
     table(
         ["heads on the path", "paths", "mean r, 8 seeds"],
         [[k, counts[k], f"{r.min():.2f} to {r.max():.2f}"] for k, r in enumerate(by_length.T)],
@@ -376,7 +391,7 @@ def prove_short_paths(by_length):
     assert by_length[:, 3].max() < 0.3
 
 
-def tabulate_the_caveat_large_scores(needed):
+def tabulate_gains(needed):
     table(
         ["gain on queries and keys", "layers until r < 1e-6, 8 seeds"],
         [[g, f"{n.min()} to {n.max()}"] for g, n in needed.items()],
@@ -390,17 +405,17 @@ def prove_gain_postpones(needed):
     assert needed[8].min() > 0  # every seed got there
 
 
-def show_quick_checks(SEEDS, tokens, deep):
+def check_causal_mask():
     causal = np.tril(np.ones((16, 16), dtype=bool))
     for seed in SEEDS:
-        x, r = tokens[seed], []
-        for layer in deep[seed][0]:
+        x, r = TOKENS[seed], []
+        for layer in DEEP[seed][0]:
             x = sn.multi_head_attention(x, layer["attention"], 4, mask=causal)
             r.append(float(rc.token_residual(x)))
         assert r[7] > 0.003  # without a mask: 3 to 4 layers until 1e-6
         assert 1e-10 < r[23] < 1e-3
 
 
-def check_quick_checks():
+def check_orthogonal_tokens():
     for pair in ([[1.0, 0.0], [0.0, 1.0]], [[10.0, 0.0], [0.0, 1.0]]):
         np.testing.assert_allclose(rc.token_residual(pair), np.sqrt(1 / 2))

@@ -1,38 +1,49 @@
 """Figures and proofs of deep dive 05b, Warm-up."""
 
+from dataclasses import replace
+from functools import cache
+
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from torch import nn
 
 from subnorm_lab import figures, live
 from subnorm_lab.experiments import longer_runs, warmup
 from subnorm_lab.experiments.language_model import learning_rate, loss, untrained
-from subnorm_lab.report import say, table
+from subnorm_lab.report import interval, say, table
+
+ARMS = {
+    "post": "Post-LN",
+    "post_warmup": "Post-LN, warm-up",
+    "pre": "Pre-LN",
+    "pre_warmup": "Pre-LN, warm-up",
+}
+LOOKS = {
+    "post": figures.LOOKS["post"],
+    "post_warmup": {"color": figures.PINK, "linestyle": "-."},
+    "pre": figures.LOOKS["pre"],
+}
+FOUR_BLOCKS = replace(warmup.MAPS["deep"], blocks=4)
+record = cache(warmup.recorded)
+longer = cache(longer_runs.recorded)
 
 
 def begin():
     torch.set_num_threads(1)
     figures.use_style()
-    ARMS = {
-        "post": "Post-LN",
-        "post_warmup": "Post-LN, warm-up",
-        "pre": "Pre-LN",
-        "pre_warmup": "Pre-LN, warm-up",
-    }
-    LOOKS = {
-        "post": figures.LOOKS["post"],
-        "post_warmup": {"color": figures.PINK, "linestyle": "-."},
-        "pre": figures.LOOKS["pre"],
-    }
-
-    def interval(values, spec=".1f"):
-        return f"{values.min():{spec}} to {values.max():{spec}}"
-
-    return ARMS, LOOKS, interval
 
 
-def prove_first_step(moved, first_step):
+def first_step(gradient):
+    weight = nn.Parameter(torch.zeros_like(gradient))
+    weight.grad = gradient
+    torch.optim.Adam([weight], lr=0.015).step()
+    return weight.detach()
+
+
+def prove_first_step():
     """Prove claim 05b-first-step."""
+    moved = first_step(torch.tensor([1e-3, -1e-2, 1.0, 50.0]))
     assert torch.allclose(moved.abs(), torch.tensor(0.015), rtol=1e-3, atol=0)
 
     tiny = torch.tensor([1e-7, 1e-8, 1e-10], dtype=torch.float64)
@@ -53,7 +64,7 @@ def prove_first_step(moved, first_step):
     say("first_step", 100 * 0.015 / typical, ".0f")
 
 
-def draw_the_first_step_is_a_full_one(LOOKS):
+def draw_schedules():
     fig, ax = plt.subplots(figsize=(6.4, 2.6))
     for length, arm in ((0, "post"), (50, "post_warmup")):
         rates = [learning_rate(step, 0.015, length) for step in range(100)]
@@ -68,24 +79,28 @@ def draw_the_first_step_is_a_full_one(LOOKS):
     )
 
 
-def check_the_first_step_is_a_full_one():
+def check_schedules():
     assert learning_rate(0, 0.015, 0) == 0.015
     assert learning_rate(0, 0.015, 50) < 0.015 / 50
 
 
-def check_real_text_four_blocks(chance):
-    say("chance", chance, ".2f")
+def check_chance():
+    say("chance", FOUR_BLOCKS.task.chance, ".2f")
 
 
-def draw_real_text_four_blocks(curves, text, LOOKS, ARMS, chance):
-    final = {arm: losses[:, -20:].mean(1) for arm, losses in curves.items()}
-    steps = np.arange(0, text.steps, 10) + 5
+def final(curves):
+    """The final loss of each run, {arm: (seeds,)}."""
+    return {arm: losses[:, -20:].mean(1) for arm, losses in curves.items()}
+
+
+def draw_curves(curves):
+    steps = np.arange(0, FOUR_BLOCKS.steps, 10) + 5
     fig, ax = plt.subplots()
     for arm, losses in curves.items():
         smooth = losses.reshape(5, -1, 10).mean(2)  # (seeds, steps / 10)
         ax.plot(steps, smooth.T, linewidth=0.7, alpha=0.5, **LOOKS[arm])
         ax.plot(steps, smooth.mean(0), label=ARMS[arm], **LOOKS[arm])
-    ax.axhline(chance, label="chance", **figures.LOOKS["theory"])
+    ax.axhline(FOUR_BLOCKS.task.chance, label="chance", **figures.LOOKS["theory"])
     ax.set(xlabel="training step", ylabel="training loss (nats)", ylim=(2.2, 4.2))
     ax.legend()
     figures.show(
@@ -95,21 +110,21 @@ def draw_real_text_four_blocks(curves, text, LOOKS, ARMS, chance):
         "falls well below "
         "it. Pre-LN falls below it early and ends lowest.",
     )
-    return final
 
 
-def prove_text(final, chance):
+def prove_text(curves):
     """Prove claims 05b-text, 05b-pre-learns."""
-    assert np.abs(final["post"] - chance).max() < 0.1
-    assert final["post_warmup"].max() < chance - 0.1
-    assert final["pre"].max() < chance - 0.1
-    assert final["pre"].mean() < final["post_warmup"].mean() - 0.1
+    found, chance = final(curves), FOUR_BLOCKS.task.chance
+    assert np.abs(found["post"] - chance).max() < 0.1
+    assert found["post_warmup"].max() < chance - 0.1
+    assert found["pre"].max() < chance - 0.1
+    assert found["pre"].mean() < found["post_warmup"].mean() - 0.1
 
 
-def tabulate_how_to_see_that_a_model_is_blind(spread, ARMS, interval, runs):
+def tabulate_spread(spread):
     table(
         ["arm", "largest spread, 5 seeds"],
-        [[ARMS[arm], interval(spread[arm], ".2f")] for arm in runs],
+        [[ARMS[arm], interval(found)] for arm, found in spread.items()],
     )
 
 
@@ -119,72 +134,65 @@ def prove_stuck_is_blind(spread):
     assert min(spread["post_warmup"].min(), spread["pre"].min()) > 0.1
 
 
-def tabulate_how_to_see_that_a_model_is_blind_2(final, ARMS, interval):
+def tabulate_final_losses(curves):
     table(
         ["text, 4 blocks", "final loss, 5 seeds"],
-        [[ARMS[arm], interval(losses)] for arm, losses in final.items()],
+        [[ARMS[arm], interval(losses, ".1f")] for arm, losses in final(curves).items()],
     )
 
 
-def draw_warm():
-    record = warmup.recorded()
-    copying = record["maps"]["copy"]
-    by_arm = copying["final_loss"]  # (seeds, rates) for each arm
+def draw_map(name, title, measured, low, alt):
+    rates, chance = measured["learning_rates"], measured["chance"]
+    panels = [
+        live.Heat(
+            f"{placement}: final loss (nats)",
+            live.Axis("learning rate"),
+            [f"seed {seed}" for seed in record()["seeds"]],
+            [f"{rate:g}" for rate in rates],
+            (low, chance),
+            colors=[color],
+            digits=1,
+            height=220,
+        )
+        for placement, color in (
+            ("Post-LN", figures.ORANGE),
+            ("Pre-LN", figures.BLUE),
+        )
+    ]
 
-    def draw(name, title, measured, low, alt):
-        rates, chance = measured["learning_rates"], measured["chance"]
-        panels = [
-            live.Heat(
-                f"{placement}: final loss (nats)",
-                live.Axis("learning rate"),
-                [f"seed {seed}" for seed in record["seeds"]],
-                [f"{rate:g}" for rate in rates],
-                (low, chance),
-                colors=[color],
-                digits=1,
-                height=220,
-            )
-            for placement, color in (
-                ("Post-LN", figures.ORANGE),
-                ("Pre-LN", figures.BLUE),
-            )
-        ]
+    def frame(warm):
+        post, pre = (measured["final_loss"][f"{placement}{warm}"] for placement in ("post", "pre"))
+        words = "With warm-up" if warm else "Without warm-up"
+        medians = (", ".join(f"{np.median(losses):.1f}" for losses in found.T) for found in (post, pre))
+        return (
+            f"{words}, medians of five seeds: Post-LN {next(medians)}, Pre-LN "
+            f"{next(medians)} nats, from the smallest rate to the largest. "
+            f"Chance is {chance:.1f}.",
+            [post, pre],
+        )
 
-        def frame(warm):
-            post, pre = (measured["final_loss"][f"{placement}{warm}"] for placement in ("post", "pre"))
-            words = "With warm-up" if warm else "Without warm-up"
-            medians = (", ".join(f"{np.median(losses):.1f}" for losses in found.T) for found in (post, pre))
-            return (
-                f"{words}, medians of five seeds: Post-LN {next(medians)}, Pre-LN "
-                f"{next(medians)} nats, from the smallest rate to the largest. "
-                f"Chance is {chance:.1f}.",
-                [post, pre],
-            )
+    warm = live.choice("warm", "warm-up", {"off": "", "on": "_warmup"}, "")
+    live.chart(name, title, [warm], panels, frame, alt, side=2)
 
-        warm = live.choice("warm", "warm-up", {"off": "", "on": "_warmup"}, "")
-        live.chart(name, title, [warm], panels, frame, alt, side=2)
 
-    draw(
+def draw_map_of_copying():
+    draw_map(
         "copying",
         "Final loss of every recorded run of copying, 4 blocks: no colour at 0 nats, full colour at chance",
-        copying,
+        record()["maps"]["copy"],
         0,
         "Two grids of cells, five seeds by four learning rates, without warm-up. Post-LN is pale at the "
         "two small rates and "
         "strong at the two large ones. Pre-LN is pale everywhere.",
     )
-    print(f"measured {record['date']}, torch {record['versions']['torch']}, Adam")
-    return record, copying, by_arm, draw
+    print(f"measured {record()['date']}, torch {record()['versions']['torch']}, Adam")
 
 
-def prepare_post(by_arm, ARMS, copying):
-    post, warm, pre, pre_warm = (by_arm[arm] for arm in ARMS)  # (seeds, rates)
-    chance = copying["chance"]
-    return post, warm, pre, pre_warm, chance
-
-
-def prove_below_the_band(post, warm, chance, pre, pre_warm):
+def prove_below_the_band():
     """Prove claims 05b-below-the-band, 05b-band, 05b-above-the-band, 05b-pre-range."""
+    measured = record()["maps"]["copy"]
+    post, warm, pre, pre_warm = (measured["final_loss"][arm] for arm in ARMS)  # (seeds, rates)
+    chance = measured["chance"]
     assert post[:, 0].max() < 0.5
     assert warm[:, 0].min() > post[:, 0].max()
     assert max(post[:, 1].max(), warm[:, 1].max()) < 0.5
@@ -204,9 +212,8 @@ def prove_pre_band(beyond):
     assert max(beyond["pre_warmup"]) < 1
 
 
-def draw_twelve_blocks_slow_or_stuck(LOOKS):
-    longer = longer_runs.recorded()
-    runs_of = longer["parts"]  # each (seeds, steps)
+def draw_twelve_blocks():
+    runs_of = longer()["parts"]  # each (seeds, steps)
     WARM_UPS = {
         0: ("no warm-up", LOOKS["post"]),
         400: ("over 400 updates", LOOKS["post_warmup"]),
@@ -214,10 +221,10 @@ def draw_twelve_blocks_slow_or_stuck(LOOKS):
     fig, axes = plt.subplots(1, 3, figsize=(7.6, 3.2), sharey=True)
     for ax, rate in zip(axes, (0.001, 0.002, 0.005), strict=True):
         for updates, (name, look) in WARM_UPS.items():
-            losses, at = runs_of[f"12-post-{rate}-{updates}"], longer["steps"]
+            losses, at = runs_of[f"12-post-{rate}-{updates}"], longer()["steps"]
             ax.plot(at, losses.T, linewidth=0.7, alpha=0.5, **look)
             ax.plot(at, np.median(losses, 0), label=name, **look)
-        ax.axhline(longer["chance"], label="chance", **figures.LOOKS["theory"])
+        ax.axhline(longer()["chance"], label="chance", **figures.LOOKS["theory"])
         ax.set(title=f"learning rate {rate:g}", xlabel="training step")
     axes[0].set(ylabel="training loss (nats)", ylim=(1.6, 3.8))
     axes[2].legend(title="warm-up", loc="lower left")
@@ -232,35 +239,34 @@ def draw_twelve_blocks_slow_or_stuck(LOOKS):
         "stays on that line, too. With warm-up it falls below chance in every seed; after step 400 it rises again in "
         "some.",
     )
-    return longer, runs_of
 
 
-def prepare_deep(record, draw):
-    deep = record["maps"]["deep"]
-    draw(
+def draw_map_of_text():
+    draw_map(
         "deep-text",
         "Final loss of every recorded run on text, 12 blocks, 100 steps: no colour at 2.4 nats, full colour at chance",
-        deep,
+        record()["maps"]["deep"],
         2.4,
         "Two grids of cells, five seeds by four learning rates, without warm-up. Post-LN is strong "
         "everywhere, Pre-LN paler "
         "everywhere.",
     )
-    return deep
 
 
-def tabulate_the_map_after_100_steps(deep, ARMS, interval):
+def tabulate_map_of_text():
+    deep = record()["maps"]["deep"]
     table(
         [
             "text, 12 blocks, 100 steps",
             *(f"lr {rate}" for rate in deep["learning_rates"]),
         ],
-        [[ARMS[arm], *(interval(rates) for rates in losses.T)] for arm, losses in deep["final_loss"].items()],
+        [[ARMS[arm], *(interval(rates, ".1f") for rates in losses.T)] for arm, losses in deep["final_loss"].items()],
     )
 
 
-def prove_deep_100_steps(deep, ARMS):
+def prove_deep_100_steps():
     """Prove claims 05b-deep-100-steps, 05b-pre-learns."""
+    deep = record()["maps"]["deep"]
     deep_post, deep_warm, deep_pre, deep_pre_warm = (deep["final_loss"][arm] for arm in ARMS)  # (seeds, rates)
     for losses in (deep_post, deep_warm):
         assert losses.min() > deep["chance"] - 0.05
@@ -268,12 +274,12 @@ def prove_deep_100_steps(deep, ARMS):
         assert losses.max() < deep["chance"] - 0.1
 
 
-def prepare_settled(runs_of):
-    settled = {part: losses[:, -1] for part, losses in runs_of.items()}
-    return settled
+def settled():
+    """The final loss of the longer runs, {part: (seeds,)}."""
+    return {part: losses[:, -1] for part, losses in longer()["parts"].items()}
 
 
-def tabulate_depth_moves_the_band_and_the_records_hold(interval, settled):
+def tabulate_longer_runs():
     table(
         ["5 seeds", "final loss"],
         [
@@ -281,27 +287,27 @@ def tabulate_depth_moves_the_band_and_the_records_hold(interval, settled):
                 "{1}-LN, {0} blocks, rate {2}, warm-up over {3} of {4} steps".format(
                     *part.title().split("-")[:4], longer_runs.steps_of(part)[-1]
                 ),
-                interval(losses, ".2f"),
+                interval(losses),
             ]
-            for part, losses in settled.items()
+            for part, losses in settled().items()
         ],
     )
 
 
-def prove_more_steps(longer, runs_of, settled):
+def prove_more_steps():
     """Prove claims 05b-more-steps, 05b-deep-learns, 05b-deep-stuck, 05b-deep-pre, 05b-deep-band,
     05b-deep-falls-back.
     """
-    chance = longer["chance"]
-    after_100 = longer["steps"].index(100)
-    after_400 = longer["steps"].index(400)
+    chance, runs_of, at_end = longer()["chance"], longer()["parts"], settled()
+    after_100 = longer()["steps"].index(100)
+    after_400 = longer()["steps"].index(400)
     for stuck in ("4-post-0.015-0", "12-post-0.002-0", "12-post-0.005-0"):
         assert np.abs(runs_of[stuck][:, after_100:] - chance).max() < 0.1
     for slow in ("12-post-0.001-0", "12-post-0.001-400"):
         assert runs_of[slow][:, after_100].min() > chance - 0.05
-        assert settled[slow].max() < chance - 0.5
-    assert settled["12-pre-0.001-0"].max() < settled["12-post-0.001-0"].min()
-    assert settled["12-post-0.002-400"].max() < chance - 0.5
+        assert at_end[slow].max() < chance - 0.5
+    assert at_end["12-pre-0.001-0"].max() < at_end["12-post-0.001-0"].min()
+    assert at_end["12-post-0.002-400"].max() < chance - 0.5
     rescued = runs_of["12-post-0.005-400"]
     assert rescued[:, after_400].max() < chance - 0.3
     onward = runs_of["12-post-0.005-400-3200"]
@@ -309,19 +315,19 @@ def prove_more_steps(longer, runs_of, settled):
     assert np.abs(onward[:, -1] - chance).max() < 0.2
 
 
-def prove_four_learn(four, text):
+def prove_four_learn(four):
     """Prove claim 05b-four-learn."""
-    assert four.max() < text.task.chance - 0.1
+    assert four.max() < FOUR_BLOCKS.task.chance - 0.1
 
 
 def again(name, arm, lr):
     return warmup.final_loss(warmup.MAPS[name], arm, lr, seed=0)
 
 
-def show_depth_moves_the_band_and_the_records_hold(record, ARMS, runs_of, longer):
+def repeat_recorded_runs():
     assert again("copy", "post_warmup", 1e-2) < 1 < 2 < again("copy", "post", 1e-2)
     for name, arm, lr in (("copy", "post_warmup", 5e-3), ("deep", "pre", 5e-3)):
-        measured = record["maps"][name]
+        measured = record()["maps"][name]
         rate = measured["learning_rates"].index(lr)
         kept = measured["final_loss"][arm][0, rate]
         assert abs(again(name, arm, lr) - kept) < 1e-3
@@ -330,6 +336,6 @@ def show_depth_moves_the_band_and_the_records_hold(record, ARMS, runs_of, longer
     part = "12-post-0.005-400"
     first_200 = longer_runs.run(part, seed=4, steps=200)
     for step in (100, 200):
-        kept = runs_of[part][4, longer["steps"].index(step)]
+        kept = longer()["parts"][part][4, longer()["steps"].index(step)]
         assert abs(warmup.settled(first_200[:step]) - kept) < 1e-3
     print(f"{part}, after 200 steps: {kept:.2f} nats, as on record")

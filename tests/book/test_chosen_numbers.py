@@ -31,8 +31,6 @@ SETTINGS = {
     ("03", "18"): "6 * 3",  # rows and columns of the paper's table
     ("04a", "12"): "len(stories.texts())",
     ("05b", "800"): "longer_runs.STEPS",
-    ("05b", "32"): "language_model.untrained",
-    ("05", "200"): "warmup.MAPS['copy'].steps",
     ("05b", "3200"): "[int(part.split('-')[4]) for part in longer_runs.PARTS if part.count('-') == 4]",
     ("05b", "15"): "warmup.MAPS['copy'].task.symbols",
     ("05b", "20"): "warmup.settled",
@@ -52,7 +50,6 @@ SETTINGS = {
     ("ex06", "eleven"): "2 * 5 + 1",
     ("ex06", "forty"): "5 * 8",
     ("models", "fifty"): "10 * (len(json.loads((checkout.ROOT / 'book/models.json').read_text('utf-8'))) // 10)",
-    ("myths", "twelve"): "warmup.MAPS['deep'].blocks",
     ("teaching", "twelve"): "sum(bool(ex.variants) for sheet in checks.SETS.values() for ex in sheet)",
     ("teaching", "20"): "sandbox.Limits.cell",
     ("teaching", "10"): "sandbox.Limits.question",

@@ -5,6 +5,8 @@ import re
 import numpy as np
 from helpers.turns import turned
 
+from subnorm_lab.experiments import warmup
+
 
 def numbers(line):
     return [float(number) for number in re.findall(r"-?\d+\.?\d*(?:e-\d+)?", line)]
@@ -85,3 +87,55 @@ def test_the_whole_gradient_does_not_follow_the_skip_path_down():
         assert 0.3 < post < 3
         assert pre_skip == 1
         assert 0.8 < pre / np.sqrt(int(depth) + 1) < 1.2
+
+
+# 05b, Warm-up
+
+
+def test_a_large_eps_makes_adam_follow_the_gradient():
+    gradient = np.array([1e-3, -1e-2, 1.0, 50.0])
+    for eps, run in turned("05b-warm-up", "eps").items():
+        share = np.array(run.weights.tolist()) / -0.015
+        np.testing.assert_allclose(share, gradient / (abs(gradient) + float(eps)), rtol=1e-4)
+        full = abs(share) > 0.98
+        assert (
+            full.tolist()
+            == {
+                "1e-8": [True, True, True, True],
+                "0.001": [False, False, True, True],
+                "1.0": [False, False, False, True],
+            }[eps]
+        )
+
+
+def test_a_quarter_of_the_run_is_warm_up_enough_and_a_twentieth_is_not():
+    chance = warmup.MAPS["deep"].task.chance
+    below = {length: chance - np.array(run.ends) for length, run in turned("05b-warm-up", "length").items()}
+    assert min(below["50"].min(), below["25"].min()) > 0.2
+    assert abs(below["5"]).max() < 0.1
+
+
+# 05c, Rank collapse
+
+
+def test_opposite_tokens_differ_most():
+    at = {multiple: numbers(run.printed)[-1] for multiple, run in turned("05c-rank-collapse", "multiple").items()}
+    assert at == {"0.5": 0.316, "1.0": 0, "0.0": 0.707, "-1.0": 1}
+
+
+def test_a_tenth_of_a_skip_path_stops_the_cube():
+    at = {
+        keep: [numbers(line)[-1] for line in run.printed.splitlines()]
+        for keep, run in turned("05c-rank-collapse", "keep").items()
+    }
+    assert at["0.0"][3:] == [1e-15] * 3
+    falls = np.divide(at["0.1"][2:], at["0.1"][1:-1])
+    assert ((falls > 0.03) & (falls < 0.3)).all()  # about a tenth of r is left each time: no cube
+    assert at["1.0"][-1] > 0.1
+    assert at["3.0"][-1] > 0.8
+
+
+def test_the_softmax_ignores_a_shift_until_it_rounds_the_scores():
+    for shift, run in turned("05c-rank-collapse", "shift").items():
+        plain, shifted = run.printed.splitlines()
+        assert (plain == shifted) == (shift != "1e+17")
