@@ -1,7 +1,8 @@
 """Every page of the book on a phone, from a server. One visit to each tells all that is asked here.
 
-A page opens in the dark, with an empty cache and fonts that come late, and is read to its end. The reader then turns to
-the light, chooses large letters, and zooms in on a desk. Axe looks at the page where it has the least room.
+A page opens in the dark, with an empty cache and fonts that come late, and is read to its end. The reader then goes to
+a desk and turns to the light, chooses large letters on the phone, and zooms in on the desk. Axe looks at the page where
+it has the least room.
 """
 
 import json
@@ -87,6 +88,7 @@ def visits(browser, server, pages):
             fonts, early, shift = page.evaluate(MOVED)
             assert (fonts > 0, early) == (True, 0), name  # the measurement is what it says
             seen, received = read(page), wire.received()
+            page.set_viewport_size(PHONE)
             large = enlarged(page, letters) if name in KINDS else []
             zoomed = zoom(page)
             page.set_viewport_size(PHONE)
@@ -95,7 +97,7 @@ def visits(browser, server, pages):
     return found
 
 
-def test_every_page_on_a_phone(visits):
+def test_every_page_on_a_phone_and_on_a_desk(visits):
     assert {name: visit.seen for name, visit in visits.items() if visit.seen} == {}
 
 

@@ -4,7 +4,7 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
-from helpers.visit import ZOOMED
+from helpers.visit import DESK, ZOOMED
 
 LOOK = Path(__file__).with_name("look.js").read_text("utf-8")
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
@@ -130,8 +130,10 @@ def accessible(page, *schemes):
 
 
 def read(page):
-    """What is wrong with the page that has opened in the dark: read to its end, and then in the light."""
-    return [*look(page, "dark"), *look(page, "light", first=False)]
+    """What is wrong with the page that has opened in the dark: read to its end, and then in the light, on a desk."""
+    faults = look(page, "dark")
+    page.set_viewport_size(DESK)
+    return [*faults, *look(page, "light", first=False)]
 
 
 def zoom(page):
