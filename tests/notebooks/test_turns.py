@@ -8,7 +8,7 @@ from helpers import turns
 
 from tools.checkout import ROOT, chapters
 
-CHAPTER, DEEP_DIVE = 0, 0  # turns, at least
+CHAPTER, DEEP_DIVE = 5, 2  # turns, at least
 TESTED = {
     tuple(one.value for one in call.args)
     for path in (ROOT / "tests" / "notebooks" / "turns").glob("*.py")
