@@ -1,4 +1,4 @@
-"""Leave the answers of a class as Python files, for a program that looks for copies; the teacher's page says which."""
+"""Leave the answers of a class as Python files, for a program that looks for copies; the page on grading says which."""
 
 import contextlib
 from collections.abc import Sequence

@@ -16,6 +16,7 @@ from tools import checkout
 
 STUDENT = (checkout.ROOT / "book/exercises.md").read_text("utf-8")
 TEACHER = (checkout.ROOT / "book/teaching.md").read_text("utf-8")
+GRADING = (checkout.ROOT / "book/grading.md").read_text("utf-8")
 LESSON = 90  # minutes
 COMPUTED = {  # numbers in answers, and how to compute them
     "about 1024": lambda: f"about {2**10}",
@@ -93,7 +94,7 @@ ANSWER = re.compile(r"^   :::\{dropdown\} Answer\n   \S.*?^   :::$", flags=re.MU
 
 def lessons(page):
     """{set: {heading: text}} of the teacher's page."""
-    found = re.findall(r"^## (ex\d\d) · .*?\n(.*?)(?=^## )", page, flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^## (ex\d\d) · .*?\n(.*?)(?=^## |\Z)", page, flags=re.MULTILINE | re.DOTALL)
     return {
         name: dict(re.findall(r"^### (.*?)\n(.*?)(?=^### |\Z)", text, re.M | re.S)) | {"": text} for name, text in found
     }
@@ -161,7 +162,7 @@ def test_every_set_has_its_lesson():
 
 
 def test_every_link_is_safe():
-    for page in (STUDENT, TEACHER):
+    for page in (STUDENT, TEACHER, GRADING):
         assert re.findall(r"\]\((?!https://|[\w-]+\)|\.\./notebooks/)[^)]*\)", page) == []
 
 
@@ -223,7 +224,7 @@ def test_the_commands_are_those_of_the_package(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(handback, "hand_back", lambda *given: calls.append(("handback", *given)) or 0)
     monkeypatch.setattr(overview, "overview", lambda *given: calls.append(("overview", *given)) or 0)
     short = (checkout.ROOT / "book/grade-a-class.md").read_text("utf-8")
-    lines = re.findall(r"-m subnorm_classroom ([^\n`]+)", TEACHER) + re.findall(r"_classroom (\w[^\n`]+)", short)
+    lines = re.findall(r"-m subnorm_classroom ([^\n`]+)", GRADING) + re.findall(r"_classroom (\w[^\n`]+)", short)
     assert {line.split()[0] for line in lines} == {"release", "grade", "mark", "overview", "handback"}
     for line in lines:
         assert __main__.main(shlex.split(line)) == 0
@@ -236,13 +237,13 @@ def test_the_limits_are_those_of_the_grader():
     said = (
         f"A cell has {{given}}`{Limits().cell:g}` seconds, a call for one exercise {{given}}`{Limits().question:g}`, "
     )
-    assert said + f"a student {{given}}`{Limits().total:g}` in all." in TEACHER
+    assert said + f"a student {{given}}`{Limits().total:g}` in all." in GRADING
 
 
 def test_the_diagnoses_are_those_of_the_grader():
     from subnorm_classroom.grading.verdict import SAYS
 
-    table = TEACHER.split("| Diagnosis | What to do |\n")[1].split("\n\n")[0]
+    table = GRADING.split("| Diagnosis | What to do |\n")[1].split("\n\n")[0]
     named = {tag for row in table.splitlines()[1:] for tag in re.findall(r"`(\w+)`", row.split("|")[1])}
     of_checks = {"error", "cell_error", "needs_library", "no_reference"}
     assert named - {*SAYS} == of_checks
@@ -259,7 +260,7 @@ def test_the_diagnoses_are_those_of_the_grader():
 
 def test_what_grade_writes_is_named():
     for name in ("`grades.csv`", "`totals.csv`", "`feedback/`", "`log.json`"):
-        assert f"\n{name}\n: " in TEACHER
+        assert f"\n{name}\n: " in GRADING
 
 
 def test_the_options_that_the_page_names_are_options_of_grade(capsys):
@@ -270,7 +271,7 @@ def test_the_options_that_the_page_names_are_options_of_grade(capsys):
     options = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     named = {"--seed", "--no-sandbox", "--student", "--accept", "--deadline", "--scheduler"}
     assert named <= options
-    assert all(f"`{option}`" in TEACHER for option in named)
+    assert all(f"`{option}`" in GRADING for option in named)
 
 
 def test_the_random_inputs_of_class_are_drawn_by_numpy():
