@@ -25,8 +25,16 @@ LOOKS = {
     "pre": figures.LOOKS["pre"],
 }
 FOUR_BLOCKS = replace(warmup.MAPS["deep"], blocks=4)
-record = cache(warmup.recorded)
-longer = cache(longer_runs.recorded)
+
+
+@cache
+def record():
+    return warmup.recorded()
+
+
+@cache
+def longer():
+    return longer_runs.recorded()
 
 
 def begin():
