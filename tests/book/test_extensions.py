@@ -158,7 +158,7 @@ def test_slim_fixes_pages_and_may_run_twice(tmp_path):
         '<script async src="y.js"></script><img alt="a" src="a.png" /><img src="b.svg"><img width="5" src="a.png">',
         tmp_path / "a.html",
     )
-    assert "<script>const DOCUMENTATION_OPTIONS = {};\nif (location.protocol" in once
+    assert "<script>const DOCUMENTATION_OPTIONS = {};</script>" in once
     assert '<script defer src="x.js">' in once
     assert '<script async src="y.js">' in once
     assert '<img width="640" height="480" decoding="async" alt="a" src="a.png" />' in once

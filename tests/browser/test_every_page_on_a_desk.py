@@ -15,7 +15,6 @@ from tools import checkout
 # Together they have all scripts of the book, and all attributes that a script may read.
 PAGES = KINDS | {
     "notebooks/05-pre-ln-or-post-ln.html",
-    "notebooks/09d-when-something-breaks.html",
     "book/models.html",
     "book/playground.html",
     "search.html",

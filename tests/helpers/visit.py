@@ -8,7 +8,7 @@ ZOOMED = {"width": 320, "height": 225}  # what a window of 1280 x 900 has at 400
 KINDS = {
     "book/intro.html",
     "notebooks/03-layer-normalization.html",
-    "notebooks/05a-gradients-by-placement.html",
+    "notebooks/09d-when-something-breaks.html",  # long code in its quick checks
     "notebooks/exercises/ex02-layer-norm.html",
     "book/claims.html",
     "book/api/torch.html",
