@@ -6,7 +6,7 @@
   card.id = "hover-card";
   card.setAttribute("role", "tooltip");
   card.hidden = true;
-  document.body.append(card);
+  (document.querySelector("main") ?? document.body).append(card); // within a landmark
   let [from, timer] = [null, null]; // the link whose card is shown, and what will show or hide one
   const CLAIM = "sup.claim a";
   const LINKS = `.bd-article a:is([title][href*="glossary.html#term-"], [title][href*="references.html#"], [href^="#equation-"], ${CLAIM}):not(.headerlink)`;

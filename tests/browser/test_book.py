@@ -185,10 +185,12 @@ def test_the_words_that_fold_code_are_where_those_were_that_unfold_it(browser, s
     left = "d => [...d.querySelectorAll('summary p')].find((p) => p.checkVisibility()).getBoundingClientRect().left"
     with opened(browser, server, [], viewport=DESK) as page:
         page.goto(server + "notebooks/04-rmsnorm.html")
+        page.get_by_label("Read with code").press("Space")
         folded = page.locator("details.hide:visible").first
         before = folded.evaluate(left)
-        folded.locator("summary").click()
         assert folded.evaluate("d => d.open")
+        folded.locator("summary").click()
+        assert not folded.evaluate("d => d.open")
         assert folded.evaluate(left) == before
 
 

@@ -4,7 +4,8 @@ import re
 
 from docutils import nodes
 from sphinx import addnodes
-from subnorm_book import AFTER_SUBNORM_JS, page_data
+from subnorm_book import page_data
+from subnorm_book.html_nodes import add_script
 
 
 def collect(app, doctree):
@@ -47,5 +48,5 @@ def setup(app):
     app.connect("doctree-read", collect)
     app.connect("env-updated", pages_to_write)
     app.connect("doctree-resolved", explain)
-    app.add_js_file("hover-cards.js", loading_method="defer", priority=AFTER_SUBNORM_JS)
+    add_script(app, "hover-cards.js", lambda doctree: True)  # on pages with text, and not on the search page
     return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}
