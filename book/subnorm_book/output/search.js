@@ -130,15 +130,15 @@
       const key = docnames[at] + anchor;
       if (at >= 0 && !(found.get(key)?.[4] >= score)) found.set(key, [docnames[at], title, anchor, null, score, filenames[at]]);
     };
-    const sought = runs(query);
-    const explained = [...sought].filter(([term]) => pages.has(term));
+    const queried = runs(query);
+    const explained = [...queried].filter(([term]) => pages.has(term));
     for (const [term, length] of explained) // "RMS norm" is not about "norm"
       if (!explained.some(([longer]) => longer !== term && longer.includes(term))) add(docnames.indexOf(pages.get(term)), "", FIRST + length);
     const [symptoms, questions] = [SYMPTOMS, QUESTIONS].map((page) => docnames.indexOf(page));
     for (const [title, anchor, common, own, typed] of headings(query, SYMPTOMS)) // a message may be pasted in part, or with more around it
       if (common >= 4 && common >= ALIKE * Math.min(own, typed)) add(symptoms, anchor, 2 * FIRST + common, `${titles[symptoms]} > ${title}`);
     for (const [entry, places] of Object.entries(indexentries)) // then the glossary
-      for (const [at, id, main] of places) if (main && sought.has(plain(words(entry)))) add(at, `#${id}`, FIRST / 2);
+      for (const [at, id, main] of places) if (main && queried.has(plain(words(entry)))) add(at, `#${id}`, FIRST / 2);
     if (!pages.has(plain(words(query)))) // a term alone is no question
       for (const [title, anchor, common, own, typed] of headings(query, QUESTIONS))
         if (typed > 1 && common >= ALIKE * typed) add(questions, anchor, 2 * FIRST + common + common / own, title);

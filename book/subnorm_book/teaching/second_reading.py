@@ -28,7 +28,7 @@ class second_reading(nodes.General, nodes.Element):
 
 
 class fold_label(nodes.General, nodes.TextElement):
-    """What is seen of it while it is folded."""
+    """The label of a folded section: what shows of it while it is closed."""
 
 
 def fold(app, doctree, docname):
