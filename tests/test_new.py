@@ -53,8 +53,7 @@ def test_a_placement_is_a_class_a_row_a_formula_and_an_entry(copy):
     new.begin_placement("MyPlacement")
     build = module(copy / "subnorm/torch/placements.py").STACK_PLACEMENTS["my_placement"]
     assert build(8, 2).__class__.__name__ == "MyPlacement"
-    tests = module(copy / "tests/package/test_placements.py")
-    assert tests.FORMULAS["my_placement"] is tests.my_placement
+    assert callable(module(copy / "tests/package/test_placements.py").FORMULAS["my_placement"])
     assert ".. autoclass:: MyPlacement\n" in (copy / "book/api/torch.md").read_text("utf-8")
 
 

@@ -54,14 +54,7 @@ class {name}(Placement):
 
 
 '''
-FORMULA = """\
-def {key}(p, x, fs):
-    for k, f in enumerate(fs):
-        x = x + f(ln(x, p.norms[k]))
-    return ln(x, p.final_norm)
-
-
-"""
+FORMULA = '    "{key}": steps(lambda p, x, f, k: x + f(ln(x, p.norms[k]))),\n'
 
 
 def begin_chapter(name: str) -> list[Path]:
@@ -111,8 +104,7 @@ def begin_placement(name: str) -> list[Path]:
     page = checkout.ROOT / "book" / "api" / "torch.md"
     insert(code, "class DynamicTanh(", PLACEMENT.format(name=name))
     insert(code, '    "scale_norm": partial(', f'    "{key}": {name},\n')
-    insert(tests, "FORMULAS = {", FORMULA.format(key=key))
-    insert(tests, '    "scale_norm": ', f'    "{key}": {key},\n')
+    insert(tests, '    "scale_norm": ', FORMULA.format(key=key))
     insert(page, "```\n\n## In the place of a norm\n", f".. autoclass:: {name}\n")
     return [code, tests, page]
 
