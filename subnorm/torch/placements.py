@@ -179,7 +179,7 @@ class PostLN(Placement):
         self.final_norm = nn.Identity()
 
     def step(self, x: Tensor, branch: Branch, k: int) -> Tensor:
-        return self.norms[k](x + 2 * branch(x))
+        return self.norms[k](x + branch(x))
 
 
 class Sandwich(Placement):
