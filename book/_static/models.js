@@ -1,9 +1,10 @@
-// The table of models: sort it by a column.
+// The table of models: sort it by a column. On a phone each row is a card, which names the columns (subnorm.css).
 {
   const table = document.querySelector("table.models");
   const body = table.tBodies[0];
   const rows = [...body.rows].map((row, at) => ({ row, at }));
   const heads = [...table.tHead.rows[0].cells];
+  for (const { row } of rows) heads.forEach((head, column) => { row.cells[column].dataset.label = head.textContent; }); // of a card
 
   const value = (row, column) => row.cells[column].textContent.trim();
 

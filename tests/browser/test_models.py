@@ -1,6 +1,6 @@
 """The table of models: its filter and its sorting, by keyboard, and the plain table without a script."""
 
-from helpers.visit import DESK, opened
+from helpers.visit import DESK, PHONE, opened
 
 PAGE = "book/models.html"
 
@@ -49,6 +49,31 @@ def test_a_heading_sorts_by_its_column_and_back(browser, server):
         page.get_by_role("button", name="model").click()
         assert column(page, 1) == sorted(stored, key=str.lower)
         assert page.locator("th[aria-sort]").count() == 1
+    assert faults == []
+
+
+def test_on_a_phone_each_model_is_a_card(browser, server):
+    """A card has its name, and below it a line for each column; the words and the sorting work as in the table."""
+    faults = []
+    with opened(browser, server, faults, viewport=PHONE) as page:
+        page.goto(server + PAGE)
+        card = rows(page).first
+        places = card.locator("td").evaluate_all(
+            """cells => cells.map((cell) => {
+              const [label, box] = [getComputedStyle(cell, "::before").content, cell.getBoundingClientRect()];
+              return [label, box.left >= 0 && box.right <= innerWidth, Math.round(box.top)];
+            })"""
+        )
+        heads = [head.split(" \N{UP DOWN ARROW}")[0] for head in page.locator("table.models th").all_inner_texts()]
+        assert [label.strip('"') for label, _, _ in places] == ["none", *heads[1:]]
+        assert all(whole for _, whole, _ in places)
+        assert [top for _, _, top in places] == sorted({top for _, _, top in places})
+        page.get_by_label("Find", exact=True).fill("glm rms")
+        page.get_by_label("both sides").check()
+        assert column(page, 1) == ["GLM-4-0414"]
+        page.get_by_label("Find", exact=True).fill("")
+        page.get_by_role("button", name="model").click()
+        assert column(page, 1) == sorted(column(page, 1), key=str.lower)
     assert faults == []
 
 
