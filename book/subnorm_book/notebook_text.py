@@ -17,7 +17,6 @@ roles and directives in place of these forms:
     $$ … \\tag{2.3} $$                          and its number: of the notebook, and within it
 
     <!-- second-reading -->                    folds the section of the heading below it
-    <!-- label: trained-model -->              a name for the heading below it, that outlives its words
     <!-- symptoms -->                          the filter of the page of symptoms
 
     > **Often said**                           a box
@@ -98,7 +97,6 @@ COMMENT = re.compile(r"<!-- .*? -->")
 EQUATION = re.compile(r"( *)<!-- (eq-[\w-]+) -->")
 TAG = re.compile(r" *\\tag\{([\w.]+)\}")
 SECOND_READING = re.compile(r"<!-- (second-reading[\w -]*) -->")
-LABEL = re.compile(r"<!-- label: ([\w-]+) -->")
 TITLE = re.compile(r"\*\*([^*]+)\*\*(?: <!-- (.*) -->)?")
 FOLD = re.compile(r"( *)<details><summary>(.*?)</summary>(.*)")
 ITEM = re.compile(r"(\d+)\. +(.*)")
@@ -188,9 +186,6 @@ class Reader:
                 k = end + 1
             elif SECOND_READING.fullmatch(line):
                 yield "{" + " ".join(f".{name}" for name in SECOND_READING.fullmatch(line)[1].split()) + "}"
-                k += 1
-            elif LABEL.fullmatch(line):
-                yield f"({LABEL.fullmatch(line)[1]})="
                 k += 1
             elif line == "<!-- symptoms -->":
                 yield from ("```{symptoms}", "```")

@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 
 from subnorm_classroom.errors import Refusal
 from subnorm_classroom.grading.archives import NOTEBOOK, File, clean, files_of_zip, kept_open
+from subnorm_classroom.sheets import chapters
 
 MOODLE = re.compile(r"(?P<who>.+?_\d+)_assignsubmission_(?:file|onlinetext)(?:_.*)?$", re.DOTALL)
 CANVAS = re.compile(r"(?P<who>[^_]+)(?P<late>_LATE)?_(?P<id>\d+)_(?P<file>\d+)_.+$", re.DOTALL)
@@ -116,6 +117,7 @@ def inner_class(top: str, own: list[File], stem: str, notes: list[str], level: i
     found = hand_ins(inside, name, more, level + 1) if inside else []
     students = {student_of(file.path) for file in found if file.is_notebook or file.is_archive}
     students = {who for who in students if not SHEET.match(who)}  # nbgrader makes a folder for each sheet
+    students.discard(chapters.FOLDER)
     of_moodle = any(MOODLE.match(file.path.parts[0]) for file in found)
     if not usual and not of_moodle and len(students) < 2:
         return []

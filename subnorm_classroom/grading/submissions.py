@@ -34,6 +34,7 @@ from subnorm_classroom.grading.cells import MOST_BRACKETS, MOST_CODE, without_ou
 from subnorm_classroom.grading.layouts import DAMAGED, NoSubmissions, hand_ins, ignored, student_of
 from subnorm_classroom.reports.marks import find_student, read_rows
 from subnorm_classroom.reports.tables import from_cell
+from subnorm_classroom.sheets import chapters
 
 MOST_BYTES = 2 * LARGEST  # of all notebooks of one student, which are compared
 MOST_OF_ONE = 1_000  # notebooks of one student
@@ -73,8 +74,12 @@ class Submission:
         return ""
 
     def notebooks(self, set_name: str) -> list[File]:
-        """The files that may be the notebook of a sheet: by their own names, or those of their folders, or all."""
+        """The files that may be the notebook of a sheet: by their own names, or those of their folders, or all.
+
+        The chapters that were handed out with the sheet count only if there is nothing else.
+        """
         found = [file for file in self.files if file.is_notebook]
+        found = [file for file in found if chapters.FOLDER not in file.path.parts[:-1]] or found
         found = found or [file for file in self.files if file.may_be_notebook and code_in(file)]
         of_set = re.compile(rf"(?<![A-Za-z0-9]){re.escape(set_name)}(?![A-Za-z0-9])")
         named = [file for file in found if of_set.search(file.shown.name)]

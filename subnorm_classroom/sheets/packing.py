@@ -5,7 +5,7 @@ import hashlib
 import io
 import tomllib
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from subnorm_lab import _files
@@ -23,6 +23,9 @@ HOW_TO = """\
    `checks.progress()` in a cell of your own lists which exercises are right and which are left.
 4. At the end: Kernel > Restart Kernel and Run All Cells. A cell that needs another one must come after it.
 5. Save, and hand in {notebook}, under this name, in the way your teacher told you.
+
+The sheet links to chapters of the course, which are in the folder `chapters` for you to read. To run them as well, add
+`"./{wheel}[torch,figures]"` to the command that installs the sheet's requirements.
 
 Your teacher's grader runs your functions on other inputs than the checks do. It looks only at your functions: extra
 cells do no harm, and changing or deleting a check makes no difference. {credit}
@@ -55,34 +58,35 @@ c.OverwriteCells.add_missing_cells = True  # otherwise a deleted check needs man
 '''
 
 
-def write(root: Path, name: str, notebook: str, text: str, exercises: Sequence[Exercise]) -> Path:
+def write(root: Path, name: str, notebook: str, sheet: Mapping[str, bytes], exercises: Sequence[Exercise]) -> Path:
     """Make dist/SET.zip in a checkout, or dist/SET-install.zip without a sheet, and return its path.
 
     Args:
         root: the checkout.
         name: the set.
         notebook: the file name of the sheet.
-        text: the content of the sheet; empty if each student gets their own.
+        sheet: the sheet and its chapters, by their paths; only the chapters if each student gets their own sheet.
         exercises: the exercises of the set.
     """
     wheel, content = wheel_of(root)
     extras = sorted({EXTRAS[e.way][0] for e in exercises if e.way in EXTRAS})
     torch = WITH_TORCH if "torch" in extras else WITHOUT_TORCH
     files = {
-        **({notebook: text.encode()} if text else {}),
+        **sheet,
         "HOW-TO.md": HOW_TO.format(
             name=name,
             notebook=notebook,
             totals=totals(exercises),
             torch=torch,
             credit=credit(exercises),
-            own="" if text else "Put your own sheet into this folder. ",
+            wheel=wheel,
+            own="" if notebook in sheet else "Put your own sheet into this folder. ",
         ).encode(),
         "requirements.txt": REQUIREMENTS.format(wheel=wheel, extras=f"[{','.join(extras)}]" if extras else "").encode(),
         "constraints.txt": (root / "constraints.txt").read_bytes(),
         wheel: content,
     }
-    path = root / "dist" / f"{name}{'' if text else '-install'}.zip"
+    path = root / "dist" / f"{name}{'' if notebook in sheet else '-install'}.zip"
     path.parent.mkdir(exist_ok=True)
     _files.write(path, zipped({f"{name}/{file}": files[file] for file in files}))
     return path

@@ -8,6 +8,7 @@ from pathlib import Path
 from subnorm_classroom.arguments import set_name
 from subnorm_classroom.errors import Refusal
 from subnorm_classroom.sheets import class_sheets, packing
+from subnorm_classroom.sheets.chapters import beside_chapters, chapters_of
 from subnorm_classroom.sheets.student_sheet import (
     ROOT,
     SheetError,
@@ -60,7 +61,8 @@ def release(names: Sequence[str], check: bool = False, nbgrader: Path | None = N
             continue
         target.parent.mkdir(exist_ok=True)
         _files.write(target, text)
-        made = [target, packing.write(ROOT, name, path.name, text, checks.SETS[name])]
+        sheet = {path.name: beside_chapters(text), **chapters_of(ROOT, text)}
+        made = [target, packing.write(ROOT, name, path.name, sheet, checks.SETS[name])]
         if nbgrader:
             made += packing.write_nbgrader(nbgrader, name, path.name, as_notebook(for_nbgrader(source, name)))
         print(f"{name}: written to {', '.join(map(shown, made))}")

@@ -152,12 +152,12 @@ def trimmed(cell: Cell) -> dict[str, Any]:
 
 
 def for_nbgrader(source: Notebook, name: str) -> Notebook:
-    """The source for nbgrader, which clears the solutions itself but would hand out everything else."""
+    """The source for nbgrader, which clears the solutions itself, and hands out no other notebook."""
     book = copy.deepcopy(source)
     book["cells"] = [cell for cell in book["cells"] if "solution-only" not in tags(cell)]
     for cell in book["cells"]:
         if cell["cell_type"] == "markdown":
-            cell["source"] = plain(cell["source"])
+            cell["source"] = plain(cell["source"], chapters=False)
         else:
             cell.update(execution_count=None, outputs=[])
     book["cells"][0]["source"] += f"\n\n{packing.needs(checks.SETS[name])}"

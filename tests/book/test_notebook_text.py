@@ -40,7 +40,6 @@ FORMS = {
     "another link to a paper": ("[code](https://arxiv.org/abs/1512.03385)", "[code](https://arxiv.org/abs/1512.03385)"),
     "an equation": ("<!-- eq-a -->\n$$\nx \\tag{2.1}\n$$", "$$\nx\n$$ (eq-a)"),
     "a second reading": ("<!-- second-reading symptom nan -->\n## A", "{.second-reading .symptom .nan}\n## A"),
-    "a label": ("<!-- label: a-b -->\n## A", "(a-b)=\n## A"),
     "a box": ("> **Note well**\n>\n> Text.", ":::{admonition} Note well\nText.\n:::"),
     "a warning": ("> **Often said**\n>\n> Text.", ":::{admonition} Often said\n:class: warning\nText.\n:::"),
     "a quotation": ("> Text.\n> More.", "> Text.\n> More."),

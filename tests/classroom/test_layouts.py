@@ -53,6 +53,21 @@ def two(found):
     return sorted(found.values()) == [b"1", b"2"]
 
 
+# The chapters that a sheet was handed out with are no hand-ins
+
+
+@pytest.mark.parametrize("name", ["ex02.ipynb", "homework.ipynb"])
+@pytest.mark.parametrize("folder", ["submitted/ada/ex02", "Ada"])
+def test_a_hand_in_with_the_chapters_is_one_notebook(tmp_path, folder, name):
+    save(tmp_path, [(f"{folder}/{name}", notebook(cell("1"))), (f"{folder}/chapters/a.ipynb", notebook(cell("2")))])
+    assert list(graded(tmp_path).values()) == [notebook(cell("1"))]
+
+
+def test_a_hand_in_in_the_folder_of_the_chapters_counts(tmp_path):
+    save(tmp_path, [("Ada/chapters/ex02.ipynb", notebook(cell("1"))), ("Ada/chapters/a.ipynb", notebook(cell("2")))])
+    assert graded(tmp_path) == {"Ada": notebook(cell("1"))}
+
+
 # A download is opened as what it is, wherever it lies
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -67,8 +68,8 @@ def test_nbgrader_releases_the_same_sheet(course):
     sheet = course[0]
     ours = student_sheet.student(student_sheet.read(student_sheet.source_of(SET)), SET)
     assert [(cell["id"], cell["source"]) for cell in sheet["cells"]] == [
-        (cell["id"], cell["source"]) for cell in ours["cells"]
-    ]
+        (cell["id"], re.sub(r"\[([^]]+)\]\(\.\./[^)]+\)", r"*\1*", cell["source"])) for cell in ours["cells"]
+    ]  # nbgrader hands out no other notebook
 
 
 def test_nbgrader_validates_what_is_right(course):

@@ -69,7 +69,9 @@ def files(name, folder):
     """The files of a zip, made in a folder with all its inputs."""
     for file in ("pyproject.toml", "constraints.txt", "LICENSE", "LICENSE-text"):
         (folder / file).write_bytes((ROOT / file).read_bytes())
-    with zipfile.ZipFile(packing.write(folder, name, "sheet.ipynb", "{}", checks.SETS[name])) as found:
+    with zipfile.ZipFile(
+        packing.write(folder, name, "sheet.ipynb", {"sheet.ipynb": b"{}"}, checks.SETS[name])
+    ) as found:
         return {
             path.split("/")[-1]: found.read(path).decode() for path in found.namelist() if path[-3:] in (".md", "txt")
         }

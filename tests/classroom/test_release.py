@@ -131,7 +131,7 @@ def test_the_sheet_reads_without_the_book(source):
         text
         == """## 1 · Write double
 
-Level 1 · 10 minutes · goes with *Layer normalization*: write double.
+Level 1 · 10 minutes · goes with [Layer normalization](../../03-layer-normalization.ipynb): write double.
 
 The LayerNorm of x, with eps = 0.5.
 
@@ -304,8 +304,9 @@ def test_the_zip_holds_what_a_student_needs(checkout):
         assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
     wheel = next(name for name in files if name.endswith(".whl"))
     names = ("ex90-small.ipynb", "HOW-TO.md", "requirements.txt", "constraints.txt")
-    assert set(files) == {*(f"ex90/{name}" for name in names), wheel}
-    assert files["ex90/ex90-small.ipynb"] == (checkout / "notebooks/exercises/student/ex90-small.ipynb").read_bytes()
+    assert set(files) == {*(f"ex90/{name}" for name in names), wheel, "ex90/chapters/03-layer-normalization.ipynb"}
+    sheet = (checkout / "notebooks/exercises/student/ex90-small.ipynb").read_bytes()
+    assert files["ex90/ex90-small.ipynb"] == sheet.replace(b"](../../", b"](chapters/")
     assert b"2 exercises, 20 minutes, 3 points" in files["ex90/HOW-TO.md"]
     assert f"./{wheel.removeprefix('ex90/')}\n" in files["ex90/requirements.txt"].decode()
 
@@ -420,7 +421,10 @@ def test_cells_with_another_number_are_not_doubled(checkout, monkeypatch, capsys
 
 PLAIN = {
     "a note for the book": ("x<!-- chosen -->, y <!-- claim: a b -->.", "x, y."),
-    "a link into the course": ("See [chapter 03](../03-layer-normalization.ipynb#a-b).", "See *chapter 03*."),
+    "a link to a chapter": ("See [chapter 03](../03-a.ipynb#a-b).", "See [chapter 03](../../03-a.ipynb#a-b)."),
+    "a link to another page": ("See [the myths](../../book/myths.md#a-b).", "See *the myths*."),
+    "a link in the sheet": ("See [exercise 2](#2--b).", "See [exercise 2](#2--b)."),
+    "code that looks like a link": ("`norms[0](x)`", "`norms[0](x)`"),
     "a link out of it": ("[He et al. (2016)](https://a.b/c)", "[He et al. (2016)](https://a.b/c)"),
 }
 

@@ -17,7 +17,8 @@ from subnorm_classroom.errors import Refusal
 from subnorm_classroom.files import as_json
 from subnorm_classroom.grading import grade
 from subnorm_classroom.sheets import class_sheets, packing, variants
-from subnorm_classroom.sheets.student_sheet import check_line, read, source_of, student
+from subnorm_classroom.sheets.chapters import beside_chapters
+from subnorm_classroom.sheets.student_sheet import ROOT, check_line, read, source_of, student
 from subnorm_classroom.sheets.variants import Release
 from subnorm_lab import checks
 from subnorm_lab.checks.edited import text_of
@@ -43,6 +44,7 @@ def root(tmp_path, monkeypatch):
     """An empty checkout to write into, and a class list."""
     (tmp_path / "constraints.txt").write_text("numpy==2.0.2\n")
     (tmp_path / "class.txt").write_text("\ufeff" + "\r\n".join([*CLASS, ""]), "utf-8")
+    (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
     monkeypatch.setattr(class_sheets, "ROOT", tmp_path)
     monkeypatch.setattr(packing, "wheel_of", lambda root: ("subnorm.whl", b"the package"))
     return tmp_path
@@ -75,13 +77,13 @@ def test_every_student_gets_a_sheet_that_shows_only_their_own(root):
                 assert old in new or old not in text
         (first, *_) = cells.values()
         assert f"#variant={class_sheets.code(exercises)}" in first
-        assert first.startswith(plain[0]["source"] + "\n\n**This sheet belongs to ")
+        assert first.startswith(beside_chapters(plain[0]["source"]).decode() + "\n\n**This sheet belongs to ")
         assert f"belongs to {who}".replace("_", "\\_") in first
         assert not any(other.split()[0] in data.decode() for other in CLASS if other != who)
         assert str(release.seed).encode() not in data
     with zipfile.ZipFile(root / "dist/ex01-install.zip") as archive:
         assert {name.split("/")[1] for name in archive.namelist()} == {
-            "HOW-TO.md", "requirements.txt", "constraints.txt", "subnorm.whl",
+            "HOW-TO.md", "requirements.txt", "constraints.txt", "subnorm.whl", "chapters",
         }  # fmt: skip
         assert "Put your own sheet into this folder." in archive.read("ex01/HOW-TO.md").decode()
 
