@@ -5,6 +5,9 @@ import re
 import pytest
 from bs4 import BeautifulSoup
 from helpers import small_book
+from helpers.built import up_to_date
+
+from tools.checkout import PAGES
 
 WORDS = "word " * 250
 
@@ -76,3 +79,21 @@ def test_the_contents_mark_a_second_reading(tmp_path):
     html = built(tmp_path, "## One\n\nx\n\n{.second-reading}\n## Two\n\nx\n")
     entries = re.findall(r'<li(?: class="([^"]*)")?><a class="[^"]*" href="#(one|two)"', html)
     assert [("second-reading" in classes, name) for classes, name in entries] == [(False, "one"), (True, "two")]
+
+
+def without_gist(page):
+    """The headings of the second readings whose label says nothing of what they hold."""
+    for section in BeautifulSoup(page, "html.parser").select("section.second-reading:not(.symptom)"):
+        if not section.select_one(":scope > details > summary > .gist"):
+            yield section.find(re.compile("^h[1-6]$")).find(string=True, recursive=False)
+
+
+def test_every_second_reading_says_its_gist():
+    assert up_to_date()
+    pages = [path.read_text("utf-8") for path in PAGES.glob("notebooks/**/*.html")]
+    assert [heading for page in pages for heading in without_gist(page)] == []
+
+
+def test_a_second_reading_without_gist_is_found(tmp_path):
+    html = built(tmp_path, "{.second-reading}\n## One\n\nIn short: a gist.\n\n{.second-reading}\n## Two\n\nx\n")
+    assert list(without_gist(html)) == ["Two"]
