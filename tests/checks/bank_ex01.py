@@ -22,10 +22,6 @@ def torch_only(*arrays):
 # Right answers
 
 
-def residual_torch(x, sublayer):
-    return torch.add(sublayer(x), x)
-
-
 def residual_copied(x, sublayer):
     y = x.copy()
     y += sublayer(x)
@@ -136,10 +132,6 @@ def stream_torch_alone(x, sublayers):
     return states
 
 
-def projected_torch_alone(x, sublayer, weight):
-    return sublayer(x) + (x if weight is None else torch.matmul(x, weight))
-
-
 def residual_into_zeros(x, sublayer):
     y = np.zeros_like(x)
     for part in (x, sublayer(x)):
@@ -189,13 +181,18 @@ def paths_by_halves(x, weights):
 RIGHT = {
     "residual": [
         sn.residual,
-        residual_torch,
+        lambda x, sublayer: torch.add(sublayer(x), x),
         residual_copied,
         residual_into_zeros,
         lambda x, f: np.sum([f(x), x], axis=0),
     ],
     "stream": [stream_torch, stream_torch_alone, stream_from_edits, stream_accumulated, stream_in_one_array],
-    "projected_residual": [projected_torch, projected_torch_alone, projected_identity, projected_by_einsum],
+    "projected_residual": [
+        projected_torch,
+        lambda x, sublayer, weight: sublayer(x) + (x if weight is None else torch.matmul(x, weight)),
+        projected_identity,
+        projected_by_einsum,
+    ],
     "scaled_stream": [scaled_torch, scaled_in_dtype, scaled_recursively, scaled_into_a_copy],
     "residual_backward": [backward_autograd, backward_by_jacobian, backward_in_place],
     "paths": [paths_torch, paths_by_bits, paths_by_halves],
@@ -264,14 +261,9 @@ COMBINED = {
         lambda x, f: x + x + f(normed(x)),
         lambda x, f: normed(f(x)),
     ],
-    "stream": [
-        both("stream", "no_first", "no_last"),
-        both("stream", "reads_first", "no_first"),
-        both("stream", "backwards", "skips_from_first"),
-    ],
+    "stream": both("stream", "no_first no_last, reads_first no_first, backwards skips_from_first"),
     "projected_residual": [
-        both("projected_residual", "none_is_no_skip", "sum_projected"),
-        both("projected_residual", "none_is_no_skip", "transposed"),
+        *both("projected_residual", "none_is_no_skip sum_projected, none_is_no_skip transposed"),
         lambda x, f, w: x + f(x) if w is None else relu(x @ w) + x @ w + f(x),
     ],
     "scaled_stream": [
@@ -279,19 +271,13 @@ COMBINED = {
         Edited(checks.scaled_stream.reference, "x + factor * -> 2**-0.5 * x +"),
         Edited(checks.scaled_stream.reference, "x + ->"),
     ],
-    "residual_backward": [
-        both("residual_backward", "no_mask", "no_transpose"),
-        both("residual_backward", "no_identity", "no_transpose"),
-        both("residual_backward", "no_mask", "one_for_dy"),
-    ],
-    "paths": [
-        both("paths", "transposed", "complement"),
-        both("paths", "transposed", "bits_reversed", "last_block_first"),
-        both("paths", "no_straight_path", "bits_reversed", "last_block_first"),
-    ],
-    "logit_shares": [
-        both("logit_shares", "ddof1", "no_centre"),
-        both("logit_shares", "ddof1", "no_input_share"),
-        both("logit_shares", "no_centre", "no_input_share"),
-    ],
+    "residual_backward": both(
+        "residual_backward", "no_mask no_transpose, no_identity no_transpose, no_mask one_for_dy"
+    ),
+    "paths": both(
+        "paths",
+        "transposed complement, transposed bits_reversed last_block_first, "
+        "no_straight_path bits_reversed last_block_first",
+    ),
+    "logit_shares": both("logit_shares", "ddof1 no_centre, ddof1 no_input_share, no_centre no_input_share"),
 }

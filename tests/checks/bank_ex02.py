@@ -271,37 +271,19 @@ def by_one_probe(norm, x):
 UNDESERVED = {"invariances": [by_attributes, by_one_probe]}
 
 COMBINED = {
-    "layer_norm": [
-        both("layer_norm", "ddof1", "eps_outside"),
-        both("layer_norm", "ddof1", "no_eps"),
-        both("layer_norm", "axis0", "no_gamma"),
-        both("layer_norm", "no_mean", "no_beta"),
-        both("layer_norm", "ddof1", "float16", "no_beta"),
-    ],
-    "invariances": [
-        both("invariances", "negative_scale", "permuted_tokens"),
-        both("invariances", "whole_batch", "watched_itself"),
-        both("invariances", "shifted_feature", "not_permuted"),
-    ],
-    "fold": [
-        both("fold", "rows", "bias_lost"),
-        both("fold", "divided", "beta_unseen"),
-        both("fold", "gamma_twice", "bias_lost"),
-    ],
-    "group_norm": [
-        both("group_norm", "strided", "ddof1"),
-        both("group_norm", "each_channel", "eps_outside"),
-        both("group_norm", "group_size", "no_gamma"),
-    ],
-    "make_layer_norm": [
-        both("make_layer_norm", "unbiased", "eps_outside"),
-        both("make_layer_norm", "names", "one_row"),
-        both("make_layer_norm", "eps_ignored", "no_mean"),
-    ],
-    "layer_norm_backward": [
-        both("layer_norm_backward", "no_gamma", "no_shift"),
-        both("layer_norm_backward", "no_stretch", "swapped"),
-        both("layer_norm_backward", "axis0", "sum_of_features"),
-        both("layer_norm_backward", "no_eps", "ddof1"),
-    ],
+    "layer_norm": both(
+        "layer_norm",
+        "ddof1 eps_outside, ddof1 no_eps, axis0 no_gamma, no_mean no_beta, ddof1 float16 no_beta",
+    ),
+    "invariances": both(
+        "invariances",
+        "negative_scale permuted_tokens, whole_batch watched_itself, shifted_feature not_permuted",
+    ),
+    "fold": both("fold", "rows bias_lost, divided beta_unseen, gamma_twice bias_lost"),
+    "group_norm": both("group_norm", "strided ddof1, each_channel eps_outside, group_size no_gamma"),
+    "make_layer_norm": both("make_layer_norm", "unbiased eps_outside, names one_row, eps_ignored no_mean"),
+    "layer_norm_backward": both(
+        "layer_norm_backward",
+        "no_gamma no_shift, no_stretch swapped, axis0 sum_of_features, no_eps ddof1",
+    ),
 }

@@ -46,10 +46,6 @@ def composed_by_matrix(x, norm, gamma, beta):
     return beta + norm(x @ (np.eye(d) - 1 / d)) * gamma
 
 
-def composed_in_torch(x, norm, gamma, beta):
-    return torch.addcmul(beta, gamma, norm(x.sub(x.mean(dim=-1, keepdim=True))))
-
-
 # add_rms_norm
 
 
@@ -64,10 +60,6 @@ def added_in_torch(x, branch, gamma, eps):
 
 
 # Llama's order and Gemma's
-
-
-def llama_by_length(x, gamma, eps):
-    return np.multiply(rms_by_length(x, 1, eps), gamma)
 
 
 def llama_in_torch(x, gamma, eps):
@@ -93,14 +85,6 @@ def centred_by_matrix(weight, bias):
     d = len(bias)
     centre = np.eye(d) - np.ones((d, d)) / d
     return weight @ centre, centre @ bias
-
-
-def centred_by_sum(weight, bias):
-    return (weight.T - weight.sum(1) / weight.shape[1]).T, bias - sum(bias) / len(bias)
-
-
-def centred_in_torch(weight, bias):
-    return weight.sub(weight.mean(dim=1, keepdim=True)), bias.sub(bias.mean())
 
 
 # rms_norm_backward
@@ -193,11 +177,23 @@ RIGHT = {
         as_llama_does,
         rms_widened_where_needed,
     ],
-    "layer_norm_from_rms": [composed_of_flat_rows, composed_by_matrix, composed_in_torch],
+    "layer_norm_from_rms": [
+        composed_of_flat_rows,
+        composed_by_matrix,
+        lambda x, norm, gamma, beta: torch.addcmul(beta, gamma, norm(x.sub(x.mean(dim=-1, keepdim=True)))),
+    ],
     "add_rms_norm": [added_in_float64, added_in_torch, added_as_llama_does],
-    "llama_rms_norm": [llama_by_length, llama_in_torch, as_llama_does],
+    "llama_rms_norm": [
+        lambda x, gamma, eps: np.multiply(rms_by_length(x, 1, eps), gamma),
+        llama_in_torch,
+        as_llama_does,
+    ],
     "gemma_rms_norm": [gemma_spread_out, gemma_in_torch, as_gemma_does, gemma_through_float64],
-    "centre_writer": [centred_by_matrix, centred_by_sum, centred_in_torch],
+    "centre_writer": [
+        centred_by_matrix,
+        lambda weight, bias: ((weight.T - weight.sum(1) / weight.shape[1]).T, bias - sum(bias) / len(bias)),
+        lambda weight, bias: (weight.sub(weight.mean(dim=1, keepdim=True)), bias.sub(bias.mean())),
+    ],
     "rms_norm_backward": [sn.rms_norm_backward, backward_by_jacobian, backward_by_autograd],
     "safe_rms_norm": [safe_by_hypot, safe_by_power_of_two, safe_in_torch],
 }
@@ -230,47 +226,20 @@ UNDESERVED = {
 }
 
 COMBINED = {
-    "rms_norm": [
-        both("rms_norm", "variance", "eps_outside"),
-        both("rms_norm", "axis0", "no_gamma"),
-        both("rms_norm", "sum", "no_eps"),
-        both("rms_norm", "variance", "two_roots"),  # https://github.com/stanford-cs336/assignment1-basics/issues/93
-    ],
+    # https://github.com/stanford-cs336/assignment1-basics/issues/93
+    "rms_norm": both("rms_norm", "variance eps_outside, axis0 no_gamma, sum no_eps, variance two_roots"),
     "layer_norm_from_rms": [
-        both("layer_norm_from_rms", "no_centre", "no_beta"),
-        both("layer_norm_from_rms", "axis0", "no_gamma"),
+        *both("layer_norm_from_rms", "no_centre no_beta, axis0 no_gamma"),
         lambda x, norm, gamma, beta: (y := gamma * (norm(x) + beta)) - y.mean(-1, keepdims=True),
         lambda x, norm, gamma, beta: sn.layer_norm(x, gamma),
     ],
-    "add_rms_norm": [
-        both("add_rms_norm", "old_stream", "eps_outside"),
-        both("add_rms_norm", "norm_of_branch", "normed_stream"),
-        both("add_rms_norm", "no_gamma", "swapped"),
-    ],
-    "llama_rms_norm": [
-        both("llama_rms_norm", "one_more", "eps_outside"),
-        both("llama_rms_norm", "layer_norm", "no_gamma"),
-        both("llama_rms_norm", "sum", "one_more"),
-    ],
-    "gemma_rms_norm": [
-        both("gemma_rms_norm", "gamma_alone", "eps_outside"),
-        both("gemma_rms_norm", "layer_norm", "no_eps"),
-        both("gemma_rms_norm", "two_more", "sum"),
-    ],
-    "centre_writer": [
-        both("centre_writer", "inputs", "weight_alone"),
-        both("centre_writer", "one_mean", "bias_lost"),
-        both("centre_writer", "inputs", "sums"),
-    ],
-    "rms_norm_backward": [
-        both("rms_norm_backward", "root_constant", "no_gamma"),
-        both("rms_norm_backward", "layer_norm", "dgamma_mean"),
-        both("rms_norm_backward", "gamma_twice", "no_eps"),
-        both("rms_norm_backward", "sign", "dgamma_of_x"),
-    ],
-    "safe_rms_norm": [
-        both("safe_rms_norm", "eps_grown", "no_gamma"),
-        both("safe_rms_norm", "sum", "one_maximum"),
-        both("safe_rms_norm", "zero_row", "eps_grown"),
-    ],
+    "add_rms_norm": both("add_rms_norm", "old_stream eps_outside, norm_of_branch normed_stream, no_gamma swapped"),
+    "llama_rms_norm": both("llama_rms_norm", "one_more eps_outside, layer_norm no_gamma, sum one_more"),
+    "gemma_rms_norm": both("gemma_rms_norm", "gamma_alone eps_outside, layer_norm no_eps, two_more sum"),
+    "centre_writer": both("centre_writer", "inputs weight_alone, one_mean bias_lost, inputs sums"),
+    "rms_norm_backward": both(
+        "rms_norm_backward",
+        "root_constant no_gamma, layer_norm dgamma_mean, gamma_twice no_eps, sign dgamma_of_x",
+    ),
+    "safe_rms_norm": both("safe_rms_norm", "eps_grown no_gamma, sum one_maximum, zero_row eps_grown"),
 }

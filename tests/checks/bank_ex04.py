@@ -10,14 +10,6 @@ from checks.combined import both
 from subnorm.numpy import post_ln, pre_ln, rms_norm
 
 
-def pre_ln_torch(x, sublayer, norm):
-    return torch.add(x, sublayer(norm(x)))
-
-
-def post_ln_torch(x, sublayer, norm):
-    return norm(torch.add(sublayer(x), x))
-
-
 def pre_ln_in_steps(x, sublayer, norm):
     skip = x
     x = norm(x)
@@ -65,10 +57,6 @@ def warm_up_in_cases(step, d_model, steps):
 def warm_up_torch(step, d_model, steps):
     step, d_model, steps = (torch.tensor(value, dtype=torch.float64) for value in (step, d_model, steps))
     return torch.rsqrt(d_model) * torch.minimum(torch.rsqrt(step), step / steps**1.5)
-
-
-def deep_norm_torch(x, sublayer, norm, blocks):
-    return norm(torch.add(sublayer(x), x, alpha=(2 * blocks) ** 0.25))
 
 
 def deep_norm_by_roots(x, sublayer, norm, blocks):
@@ -175,12 +163,16 @@ def block_with_an_error_of_two_parts(x, attention, feed_forward, norms, placemen
 
 
 RIGHT = {
-    "pre_ln": [pre_ln, pre_ln_torch, pre_ln_in_steps],
-    "post_ln": [post_ln, post_ln_torch, post_ln_in_place_on_the_branch],
+    "pre_ln": [pre_ln, lambda x, sublayer, norm: torch.add(x, sublayer(norm(x))), pre_ln_in_steps],
+    "post_ln": [post_ln, lambda x, sublayer, norm: norm(torch.add(sublayer(x), x)), post_ln_in_place_on_the_branch],
     "pre_ln_block": [block_torch, block_in_steps],
     "pre_ln_stack": [stack_torch, stack_recursive],
     "warm_up": [warm_up_torch, warm_up_in_cases, warm_up_in_float32, warm_up_as_an_array],
-    "deep_norm": [deep_norm_torch, deep_norm_by_roots, deep_norm_into_a_copy],
+    "deep_norm": [
+        lambda x, sublayer, norm, blocks: norm(torch.add(sublayer(x), x, alpha=(2 * blocks) ** 0.25)),
+        deep_norm_by_roots,
+        deep_norm_into_a_copy,
+    ],
     "block": [
         any_block_torch,
         block_by_steps,
@@ -288,9 +280,5 @@ COMBINED = {
         lambda x, f, norm, blocks: (2 * blocks) ** 0.25 * norm(x) + (8 * blocks) ** -0.25 * f(norm(x)),
     ],
     "block": [swapped_and_one_norm, two_placements_wrong],
-    "qk_norm": [
-        both("qk_norm", "all_heads", "no_scale"),
-        both("qk_norm", "layer_norm", "eps_outside"),
-        both("qk_norm", "no_transpose", "one_gain"),
-    ],
+    "qk_norm": both("qk_norm", "all_heads no_scale, layer_norm eps_outside, no_transpose one_gain"),
 }

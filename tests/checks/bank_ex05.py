@@ -81,16 +81,8 @@ def share_by_loop(seconds, moved, copy_seconds, size):
     return statistics.median(norm / copy for norm, copy in rates)
 
 
-def share_by_times(seconds, moved, copy_seconds, size):
-    return np.quantile(copy_seconds / seconds, 0.5) * moved / (2 * size)
-
-
 def share_by_torch(seconds, moved, copy_seconds, size):
     return torch.quantile(copy_seconds.div(seconds), 0.5) * moved / size / 2
-
-
-def overflow_by_limit(x):
-    return (x.astype(np.float64) ** 2).sum(-1) > np.finfo(np.float16).max
 
 
 def overflow_step_by_step(x):
@@ -98,14 +90,6 @@ def overflow_step_by_step(x):
     for k in range(x.shape[-1]):
         total = total + x[..., k] * x[..., k]
     return ~np.isfinite(total)
-
-
-def overflow_by_torch(x):
-    return x.float().square().sum(dim=-1) > torch.finfo(torch.float16).max
-
-
-def overflow_in_half(x):
-    return torch.isinf((x * x).sum(-1, dtype=torch.float16))
 
 
 def overflow_by_mean(x):
@@ -185,12 +169,17 @@ RIGHT = {
     "median_and_spread": [by_percentile, by_standard_library, by_sorting, by_torch_quantile, in_float32],
     "time_rounds": [rounds_as_list, rounds_as_differences],
     "bytes_moved": [bytes_by_array, bytes_by_torch],
-    "share_of_copy": [share_by_loop, share_by_times, share_by_torch, share_in_float32],
+    "share_of_copy": [
+        share_by_loop,
+        lambda seconds, moved, copy_seconds, size: np.quantile(copy_seconds / seconds, 0.5) * moved / (2 * size),
+        share_by_torch,
+        share_in_float32,
+    ],
     "overflows": [
-        overflow_by_limit,
+        lambda x: (x.astype(np.float64) ** 2).sum(-1) > np.finfo(np.float16).max,
         overflow_step_by_step,
-        overflow_by_torch,
-        overflow_in_half,
+        lambda x: x.float().square().sum(dim=-1) > torch.finfo(torch.float16).max,
+        lambda x: torch.isinf((x * x).sum(-1, dtype=torch.float16)),
         overflow_by_mean,
     ],
     "merge_moments": [merged_by_deviations, merged_from_the_other_side, merged_by_torch, merged_in_float32],
@@ -269,26 +258,17 @@ UNDESERVED = {
 
 SYNC_ONCE = "device.synchronize()  # the round is done -> if not seconds: device.synchronize()"
 COMBINED = {
-    "median_and_spread": [
-        both("median_and_spread", "mean", "deviation"),
-        both("median_and_spread", "swapped", "full_range"),
-        both("median_and_spread", "unsorted", "percent"),
-    ],
+    "median_and_spread": both("median_and_spread", "mean deviation, swapped full_range, unsorted percent"),
     "time_rounds": [
+        *both("time_rounds", "milliseconds warm_up_counted, mean no_warm_up"),
         Edited(checks.time_rounds.reference, "range(warm_up) -> range(0)", SYNC_ONCE),
-        both("time_rounds", "milliseconds", "warm_up_counted"),
-        both("time_rounds", "mean", "no_warm_up"),
     ],
-    "bytes_moved": [both("bytes_moved", "elements", "no_parameters"), both("bytes_moved", "two_reads", "beta_in_rms")],
+    "bytes_moved": both("bytes_moved", "elements no_parameters, two_reads beta_in_rms"),
     "share_of_copy": [
-        both("share_of_copy", "inverted", "copy_once"),
-        both("share_of_copy", "percent", "mean_of_shares"),
+        *both("share_of_copy", "inverted copy_once, percent mean_of_shares"),
         Edited(checks.share_of_copy.reference, "np.median(rate / copy_rate) -> min(copy_seconds) / min(seconds)"),
     ],
-    "overflows": [both("overflows", "entries", "turned_round"), both("overflows", "mean", "axis0")],
-    "merge_moments": [
-        both("merge_moments", "mean_of_means", "sum_alone"),
-        both("merge_moments", "weights_swapped", "undivided"),
-    ],
-    "faults": [both("faults", "mean", "deviation"), both("faults", "cpu_too", "five_too_few")],
+    "overflows": both("overflows", "entries turned_round, mean axis0"),
+    "merge_moments": both("merge_moments", "mean_of_means sum_alone, weights_swapped undivided"),
+    "faults": both("faults", "mean deviation, cpu_too five_too_few"),
 }

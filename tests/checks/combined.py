@@ -4,8 +4,11 @@ from subnorm_lab import checks
 from subnorm_lab.checks.edited import Edited
 
 
-def both(name, *tags):
-    """The right answer to an exercise with the changes of all these mistakes."""
+def both(name, mistakes):
+    """The right answer to an exercise with the changes of two or more of its mistakes: "one other, one third"."""
     exercise = getattr(checks, name)
-    answers = {mistake.tag: mistake.answer for mistake in exercise.mistakes}
-    return Edited(exercise.reference, *(change for tag in tags for change in answers[tag].changes))
+    changes = {
+        mistake.tag: mistake.answer.changes for mistake in exercise.mistakes if isinstance(mistake.answer, Edited)
+    }
+    groups = [tags.split() for tags in mistakes.split(",")]
+    return [Edited(exercise.reference, *(change for tag in tags for change in changes[tag])) for tags in groups]
