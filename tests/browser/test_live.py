@@ -88,6 +88,44 @@ def opened(*arguments, **settings):
         yield page
 
 
+@pytest.fixture(scope="module")
+def windows(browser, server):
+    """A page on a desk, one on a phone, and one without a script; a test opens in it what it needs."""
+    faults = []
+    with (
+        opened(browser, server, faults, viewport=DESK) as desk,
+        opened(browser, server, faults, viewport=PHONE, has_touch=True) as phone,
+        opened(browser, server, faults, viewport=DESK, java_script_enabled=False) as plain,
+    ):
+        yield desk, phone, plain
+    assert faults == []
+
+
+def cleared(page, window):
+    page.goto("about:blank")
+    page.set_viewport_size(window)
+    page.emulate_media(reduced_motion="no-preference")
+    return page
+
+
+@pytest.fixture
+def desk(windows):
+    return cleared(windows[0], DESK)
+
+
+@pytest.fixture
+def phone(windows):
+    return cleared(windows[1], PHONE)
+
+
+@pytest.fixture
+def clocked(browser, server):
+    """A page on a desk with a clock that a test can stop."""
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.clock.install()
+        yield page
+
+
 SPECS = {path.stem: [json.loads(table) for table in tables.values()] for path in chapters() if (tables := stored(path))}
 SPECS["examples"] = [json.loads(table) for table in EXAMPLES]
 
@@ -99,38 +137,21 @@ def name(request):
 
 
 @pytest.fixture(scope="module")
-def on_a_desk(browser, server, name):
-    """The page, for all tests that leave it as it was."""
-    faults = []
-    with opened(browser, server, faults, viewport=DESK) as page:
-        yield page
-    assert faults == []
-
-
-@pytest.fixture(scope="module")
-def on_a_phone(browser, server, name):
-    faults = []
-    with opened(browser, server, faults, viewport=PHONE, has_touch=True) as page:
-        yield page
-    assert faults == []
-
-
-@pytest.fixture(scope="module")
-def heights(browser, server, name):
+def heights(windows, server, name):
     """What a page without a script leaves for each picture, by window and name; there no control is dead."""
-    with opened(browser, server, [], java_script_enabled=False) as page:
-        page.goto(f"{server}notebooks/{name}.html")
-        for fold in page.locator("section.second-reading > details > summary").all():
-            fold.click()
-        figures = {spec["name"]: page.locator(f"#live-{spec['name']}") for spec in SPECS[name]}
-        found = []
-        for window in (DESK, PHONE):
-            page.set_viewport_size(window)
-            for figure in figures.values():
-                assert figure.locator(".live-say").inner_text().strip()
-                assert not figure.locator(".live-controls").is_visible()
-            found.append({key: figure.locator("svg").bounding_box()["height"] for key, figure in figures.items()})
-        return found
+    page = windows[2]
+    page.goto(f"{server}notebooks/{name}.html")
+    for fold in page.locator("section.second-reading > details > summary").all():
+        fold.click()
+    figures = {spec["name"]: page.locator(f"#live-{spec['name']}") for spec in SPECS[name]}
+    found = []
+    for window in (DESK, PHONE):
+        page.set_viewport_size(window)
+        for figure in figures.values():
+            assert figure.locator(".live-say").inner_text().strip()
+            assert not figure.locator(".live-controls").is_visible()
+        found.append({key: figure.locator("svg").bounding_box()["height"] for key, figure in figures.items()})
+    return found
 
 
 def height(figure):
@@ -152,6 +173,11 @@ def shown(figure):
     return json.loads(figure.get_attribute("data-state"))
 
 
+# The state of a figure, its sentence, and the alternative text of its picture.
+SAID = """figure => [figure.dataset.state, figure.querySelector(".live-say").innerText,
+  figure.querySelector("svg[role=img]").getAttribute("aria-label")]"""
+
+
 def row(spec, state):
     """The row of the table for a state; the last control varies fastest."""
     positions = list(itertools.product(*(range(len(control["values"])) for control in spec["controls"])))
@@ -164,13 +190,13 @@ def close(page, package):
 
 def agree(spec, figure):
     """The page shows the right row of the table, or computes the same as the package; the alt text fits the state."""
-    state, numbers = shown(figure).values()
+    state, say, label = figure.evaluate(SAID)
+    state, numbers = json.loads(state).values()
     first = state == {control["name"]: control["start"] for control in spec["controls"]}
-    text = spec["alt"] if first else f"{spec['title']}. {figure.locator('.live-say').inner_text()}"
-    assert figure.locator("svg[role=img]").get_attribute("aria-label") == text
+    assert label == (spec["alt"] if first else f"{spec['title']}. {say}")
     if spec["kind"] == "chart":
         assert numbers == row(spec, state)["panels"]
-        assert figure.locator(".live-say").inner_text() == row(spec, state)["say"]
+        assert say == row(spec, state)["say"]
         return
     if spec["kind"] == "sketch":
         assert numbers["truth"] == spec["truth"]
@@ -206,9 +232,9 @@ CROWDED_AT_THE_ENDS = f"""figure => {{
 }}"""
 
 
-def test_by_keyboard_every_control_changes_what_is_seen(on_a_desk, server, name, heights):
-    page, faults = on_a_desk, []
-    for spec, figure in figures_on(page, server, name):
+def test_by_keyboard_every_control_changes_what_is_seen(desk, server, name, heights):
+    faults = []
+    for spec, figure in figures_on(desk, server, name):
         assert height(figure) == heights[0][spec["name"]]
         first, texts = shown(figure), figure.locator(".live-controls").inner_text()
         agree(spec, figure)
@@ -220,13 +246,14 @@ def test_by_keyboard_every_control_changes_what_is_seen(on_a_desk, server, name,
             said = box.inner_text()
             box.locator("input:checked" if control["kind"] == "choice" else "input").focus()
             last = len(control["values"]) - 1 if "values" in control else control["range"][1]
-            page.keyboard.press("ArrowLeft" if before == last else "ArrowRight")
+            desk.keyboard.press("ArrowLeft" if before == last else "ArrowRight")
             assert shown(figure)["state"][control["name"]] != before
             if control["kind"] == "slider":
                 assert box.inner_text() != said
                 assert box.locator("input").get_attribute("aria-valuetext") == box.locator("output").inner_text()
             agree(spec, figure)
         assert figure.locator("[role=status]").inner_text() == figure.locator(".live-say").inner_text()
+        assert all(handle.is_visible() for handle in figure.locator(".grip, .handle").all())
         faults += figure.evaluate(CROWDED_AT_THE_ENDS)
         figure.get_by_role("button", name="Start again").press("Enter")
         assert shown(figure) == first
@@ -234,14 +261,14 @@ def test_by_keyboard_every_control_changes_what_is_seen(on_a_desk, server, name,
     assert faults == []
 
 
-def test_on_a_phone_nothing_is_crowded_and_features_follow_the_finger(on_a_phone, server, name, heights):
+def test_on_a_phone_nothing_is_crowded_and_features_follow_the_finger(phone, server, name, heights):
     faults = []
-    for spec, figure in figures_on(on_a_phone, server, name):
+    for spec, figure in figures_on(phone, server, name):
         assert height(figure) == heights[1][spec["name"]]
         faults += figure.evaluate(CROWDED_AT_THE_ENDS)
         figure.get_by_role("button", name="Start again").click()
         if spec["kind"] == "norms":
-            drag(on_a_phone, figure)
+            drag(phone, figure)
             figure.get_by_role("button", name="Start again").click()
     assert faults == []
 
@@ -271,13 +298,13 @@ HIDDEN = """async () => {
 }"""
 
 
-def test_on_a_phone_picture_controls_and_sentence_are_seen_together(on_a_phone, server, name):
+def test_on_a_phone_picture_controls_and_sentence_are_seen_together(phone, server, name):
     """Even on a low one."""
-    list(figures_on(on_a_phone, server, name))
+    list(figures_on(phone, server, name))
     for window in (PHONE, LOW):
-        on_a_phone.set_viewport_size(window)
-        assert on_a_phone.evaluate(HIDDEN) == []
-    on_a_phone.set_viewport_size(PHONE)
+        phone.set_viewport_size(window)
+        assert phone.evaluate(HIDDEN) == []
+    phone.set_viewport_size(PHONE)
 
 
 PLANTED = {
@@ -287,12 +314,13 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize("fault", PLANTED)
-def test_what_is_not_seen_on_a_phone_is_found(browser, server, fault):
-    with opened(browser, server, [], viewport=PHONE, reduced_motion="reduce") as page:
-        page.goto(f"{server}notebooks/04-rmsnorm.html")
-        page.add_style_tag(content=PLANTED[fault])
-        assert any(fault in found for found in page.evaluate(HIDDEN))
+def test_what_is_not_seen_phone_is_found(phone, server):
+    phone.emulate_media(reduced_motion="reduce")
+    phone.goto(f"{server}notebooks/04-rmsnorm.html")
+    for fault, style in PLANTED.items():
+        planted = phone.add_style_tag(content=style)
+        assert any(fault in found for found in phone.evaluate(HIDDEN))
+        planted.evaluate("style => style.remove()")
 
 
 # The smallest gap in px between two numbers below neighbouring bars, as all sliders go to one end, then to the other.
@@ -316,16 +344,15 @@ DRAWN = (
 )
 
 
-def test_the_numbers_below_bars_do_not_touch(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
-        _, figure = next(figures_on(page, server, "03-layer-normalization"))
-        for width in (320, 530, 608, 633, 640, 1280):
-            page.set_viewport_size({"width": width, "height": 800})
-            page.wait_for_function(DRAWN, arg=figure.element_handle())
-            figure.get_by_role("button", name="Start again").click()
-            assert figure.evaluate(GAP) >= 3, width
-            drawn = figure.locator("svg").evaluate("svg => svg.viewBox.baseVal.height")
-            assert figure.locator("svg").bounding_box()["height"] == drawn  # the place that the style keeps
+def test_a_figure_follows_its_window_and_the_numbers_below_bars_do_not_touch(desk, server):
+    _, figure = next(figures_on(desk, server, "03-layer-normalization"))
+    for width in (320, 530, 608, 633, 640, 1280):
+        desk.set_viewport_size({"width": width, "height": 800})
+        desk.wait_for_function(DRAWN, arg=figure.element_handle())
+        figure.get_by_role("button", name="Start again").click()
+        assert figure.evaluate(GAP) >= 3, width
+        drawn = figure.locator("svg").evaluate("svg => svg.viewBox.baseVal.height")
+        assert figure.locator("svg").bounding_box()["height"] == drawn  # the place that the style keeps
 
 
 def drag(page, figure):
@@ -408,47 +435,43 @@ HEIGHTS = """figure => {
 }"""
 
 
-def test_a_picture_glides_to_the_next_state_unless_motion_is_to_be_reduced(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
-        page.clock.install()
-        figure = example(page, server, "march", "no-preference")
-        first = figure.evaluate(HEIGHTS)
-        with still(page) as clock:
-            figure.locator("input[type=range]").press("End")
-            assert shown(figure)["state"]["step"] == 3
-            assert figure.locator(".live-say").inner_text() == "Step 3 of 3, 1."
-            assert figure.evaluate(HEIGHTS) == first
-            clock.run_for(100)
-            halfway = figure.evaluate(HEIGHTS)
-            clock.run_for(150)
-            last = figure.evaluate(HEIGHTS)
-            assert 0.3 < (first[1] - halfway[1]) / (first[1] - last[1]) < 0.7  # a frame takes 16 ms
-            figure.get_by_role("button", name="Start again").click()
-            clock.run_for(100)
-            page.emulate_media(reduced_motion="reduce")
-            figure.locator("input[type=range]").press("End")
-            assert figure.evaluate(HEIGHTS) == last
-            clock.run_for(250)
-            assert figure.evaluate(HEIGHTS) == last  # the glide before has ended
+def test_a_picture_glides_to_the_next_state_unless_motion_is_to_be_reduced(clocked, server):
+    figure = example(clocked, server, "march", "no-preference")
+    first = figure.evaluate(HEIGHTS)
+    with still(clocked) as clock:
+        figure.locator("input[type=range]").press("End")
+        assert shown(figure)["state"]["step"] == 3
+        assert figure.locator(".live-say").inner_text() == "Step 3 of 3, 1."
+        assert figure.evaluate(HEIGHTS) == first
+        clock.run_for(100)
+        halfway = figure.evaluate(HEIGHTS)
+        clock.run_for(150)
+        last = figure.evaluate(HEIGHTS)
+        assert 0.3 < (first[1] - halfway[1]) / (first[1] - last[1]) < 0.7  # a frame takes 16 ms
+        figure.get_by_role("button", name="Start again").click()
+        clock.run_for(100)
+        clocked.emulate_media(reduced_motion="reduce")
+        figure.locator("input[type=range]").press("End")
+        assert figure.evaluate(HEIGHTS) == last
+        clock.run_for(250)
+        assert figure.evaluate(HEIGHTS) == last  # the glide before has ended
 
 
 @pytest.mark.parametrize("motion", ["no-preference", "reduce"])
-def test_a_norm_glides_unless_motion_is_to_be_reduced(browser, server, motion):
-    with opened(browser, server, [], viewport=DESK) as page:
-        page.clock.install()
-        figure = example(page, server, "block", motion)
-        first = middle(figure.locator(".handle"))
-        with still(page) as clock:
-            figure.locator("input").nth(1).check()
-            last = pytest.approx(at_place(figure, 1), abs=1)
-            assert middle(figure.locator(".handle")) == (first if motion == "no-preference" else last)
-            clock.run_for(250)
-            assert middle(figure.locator(".handle")) == last
-            figure.locator("input").nth(0).check()
-            page.set_viewport_size(PHONE)
-            narrow = "figure => figure.querySelector('svg').viewBox.baseVal.width < 400"
-            page.wait_for_function(narrow, arg=figure.element_handle())
-            assert middle(figure.locator(".handle")) == pytest.approx(at_place(figure, 0), abs=1)  # at once
+def test_a_norm_glides_unless_motion_is_to_be_reduced(clocked, server, motion):
+    figure = example(clocked, server, "block", motion)
+    first = middle(figure.locator(".handle"))
+    with still(clocked) as clock:
+        figure.locator("input").nth(1).check()
+        last = pytest.approx(at_place(figure, 1), abs=1)
+        assert middle(figure.locator(".handle")) == (first if motion == "no-preference" else last)
+        clock.run_for(250)
+        assert middle(figure.locator(".handle")) == last
+        figure.locator("input").nth(0).check()
+        clocked.set_viewport_size(PHONE)
+        narrow = "figure => figure.querySelector('svg').viewBox.baseVal.width < 400"
+        clocked.wait_for_function(narrow, arg=figure.element_handle())
+        assert middle(figure.locator(".handle")) == pytest.approx(at_place(figure, 0), abs=1)  # at once
 
 
 def swipe(page, start, by):
@@ -460,125 +483,118 @@ def swipe(page, start, by):
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
-def test_a_finger_moves_a_feature_and_not_the_page(browser, server):
-    with opened(browser, server, [], viewport=PHONE, has_touch=True) as page:
-        _, figure = next(figures_on(page, server, "03-layer-normalization"))
-        area = figure.locator(".drag").first
-        area.scroll_into_view_if_needed()
-        box, top, handle = area.bounding_box(), page.evaluate("scrollY"), middle(figure.locator("circle.grip").nth(1))
-        middle_of_area = box["y"] + box["height"] / 2
-        swipe(page, handle, (0, middle_of_area - box["height"] / 4 - handle[1]))
-        state = shown(figure)["state"]
-        assert state["scale"] * state["x2"] + state["shift"] == pytest.approx(7, abs=0.5 * state["scale"])
-        assert page.evaluate("scrollY") == top
+def test_a_finger_moves_a_feature_and_not_the_page(phone, server):
+    _, figure = next(figures_on(phone, server, "03-layer-normalization"))
+    area = figure.locator(".drag").first
+    area.scroll_into_view_if_needed()
+    box, top, handle = area.bounding_box(), phone.evaluate("scrollY"), middle(figure.locator("circle.grip").nth(1))
+    middle_of_area = box["y"] + box["height"] / 2
+    swipe(phone, handle, (0, middle_of_area - box["height"] / 4 - handle[1]))
+    state = shown(figure)["state"]
+    assert state["scale"] * state["x2"] + state["shift"] == pytest.approx(7, abs=0.5 * state["scale"])
+    assert phone.evaluate("scrollY") == top
 
 
 DRAGGED = {"norms": "03-layer-normalization", "sketch": "02-residual-connections"}
 
 
 @pytest.mark.parametrize("kind", DRAGGED)
-def test_a_finger_that_begins_away_from_the_handles_scrolls_the_page(browser, server, kind):
-    with opened(browser, server, [], viewport=PHONE, has_touch=True) as page:
-        figure = next(figure for spec, figure in figures_on(page, server, DRAGGED[kind]) if spec["kind"] == kind)
-        area = figure.locator(".drag").first
-        area.scroll_into_view_if_needed()
-        before, top, box = shown(figure)["state"], page.evaluate("scrollY"), area.bounding_box()
-        handles = [middle(handle) for handle in figure.locator("circle.grip").all()]
-        steps = [
-            (box["x"] + box["width"] * k / 40, box["y"] + box["height"] * j / 40) for k in range(41) for j in range(41)
-        ]
-        start = max(steps, key=lambda at: min(math.dist(at, handle) for handle in handles))
-        swipe(page, start, (0, -120))
-        page.wait_for_function(f"scrollY > {top}")
-        assert shown(figure)["state"] == before
+def test_a_finger_that_begins_away_from_the_handles_scrolls_the_page(phone, server, kind):
+    figure = next(figure for spec, figure in figures_on(phone, server, DRAGGED[kind]) if spec["kind"] == kind)
+    area = figure.locator(".drag").first
+    area.scroll_into_view_if_needed()
+    before, top, box = shown(figure)["state"], phone.evaluate("scrollY"), area.bounding_box()
+    handles = [middle(handle) for handle in figure.locator("circle.grip").all()]
+    steps = [
+        (box["x"] + box["width"] * k / 40, box["y"] + box["height"] * j / 40) for k in range(41) for j in range(41)
+    ]
+    start = max(steps, key=lambda at: min(math.dist(at, handle) for handle in handles))
+    swipe(phone, start, (0, -120))
+    phone.wait_for_function(f"scrollY > {top}")
+    assert shown(figure)["state"] == before
 
 
-def test_a_finger_moves_the_norm_and_turns_the_cloud_but_can_scroll_past_it(browser, server):
-    with opened(browser, server, [], viewport=PHONE, has_touch=True) as page:
-        figure = example(page, server, "block")
-        start, end = middle(figure.locator(".handle")), at_place(figure, 1)
-        swipe(page, start, (end[0] - start[0], end[1] - start[1]))
-        assert shown(figure)["state"] == {"norm": 1}
-        figure = example(page, server, "cloud")
-        first, top = shown(figure)["state"], page.evaluate("scrollY")
-        swipe(page, middle(figure.locator("svg")), (80, 0))
-        assert shown(figure)["state"]["turn"] == pytest.approx(first["turn"] + 40, abs=8)  # Chromium waits for 15 px
-        turned = shown(figure)["state"]
-        swipe(page, middle(figure.locator("svg")), (0, -120))
-        page.wait_for_function(f"scrollY > {top}")
-        assert shown(figure)["state"]["turn"] == turned["turn"]
+def test_a_finger_moves_the_norm_and_turns_the_cloud_but_can_scroll_past_it(phone, server):
+    figure = example(phone, server, "block")
+    start, end = middle(figure.locator(".handle")), at_place(figure, 1)
+    swipe(phone, start, (end[0] - start[0], end[1] - start[1]))
+    assert shown(figure)["state"] == {"norm": 1}
+    figure = example(phone, server, "cloud")
+    first, top = shown(figure)["state"], phone.evaluate("scrollY")
+    swipe(phone, middle(figure.locator("svg")), (80, 0))
+    assert shown(figure)["state"]["turn"] == pytest.approx(first["turn"] + 40, abs=8)  # Chromium waits for 15 px
+    turned = shown(figure)["state"]
+    swipe(phone, middle(figure.locator("svg")), (0, -120))
+    phone.wait_for_function(f"scrollY > {top}")
+    assert shown(figure)["state"]["turn"] == turned["turn"]
 
 
-def test_a_cloud_turns_with_the_pointer_and_with_sliders(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
-        figure = example(page, server, "cloud")
-        first = shown(figure)
-        x, y = middle(figure.locator("svg"))
-        page.mouse.move(x, y)
-        page.mouse.down()
-        assert shown(figure) == first
-        page.mouse.move(x + 100, y + 40, steps=3)
-        page.mouse.up()
-        state = shown(figure)["state"]
-        assert (state["turn"], state["tilt"]) == (first["state"]["turn"] + 50, first["state"]["tilt"] + 20)
-        assert shown(figure)["numbers"] == first["numbers"]
-        page.mouse.move(x, y)
-        page.mouse.down()
-        page.mouse.move(x + 300, y + 1000, steps=3)
-        page.mouse.up()
-        state = shown(figure)["state"]
-        assert (state["turn"], state["tilt"]) == (first["state"]["turn"] + 200 - 360, 90)  # on and on; up to the pole
-        points = figure.locator("svg").inner_html()
-        figure.locator("[data-control=turn] input").press("ArrowRight")
-        assert shown(figure)["state"]["turn"] == state["turn"] + 2
-        assert figure.locator("svg").inner_html() != points
+def test_a_cloud_turns_with_the_pointer_and_with_sliders(desk, server):
+    figure = example(desk, server, "cloud")
+    first = shown(figure)
+    x, y = middle(figure.locator("svg"))
+    desk.mouse.move(x, y)
+    desk.mouse.down()
+    assert shown(figure) == first
+    desk.mouse.move(x + 100, y + 40, steps=3)
+    desk.mouse.up()
+    state = shown(figure)["state"]
+    assert (state["turn"], state["tilt"]) == (first["state"]["turn"] + 50, first["state"]["tilt"] + 20)
+    assert shown(figure)["numbers"] == first["numbers"]
+    desk.mouse.move(x, y)
+    desk.mouse.down()
+    desk.mouse.move(x + 300, y + 1000, steps=3)
+    desk.mouse.up()
+    state = shown(figure)["state"]
+    assert (state["turn"], state["tilt"]) == (first["state"]["turn"] + 200 - 360, 90)  # on and on; up to the pole
+    points = figure.locator("svg").inner_html()
+    figure.locator("[data-control=turn] input").press("ArrowRight")
+    assert shown(figure)["state"]["turn"] == state["turn"] + 2
+    assert figure.locator("svg").inner_html() != points
 
 
-def test_a_cloud_projects_only_for_layer_norm(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
-        figure = example(page, server, "cloud")
-        project, rescale = (figure.locator(f"[data-control={name}] input") for name in ("project", "rescale"))
-        project.press("End")
-        rescale.press("End")
-        assert "one circle" in figure.locator(".live-say").inner_text()
-        agree(json.loads(EXAMPLES[0]), figure)
-        figure.get_by_label("RMSNorm").check()
-        assert project.is_disabled()
-        assert "one sphere" in figure.locator(".live-say").inner_text()
-        agree(json.loads(EXAMPLES[0]), figure)
-        figure.get_by_role("button", name="Start again").click()
-        assert project.is_enabled()
+def test_a_cloud_projects_only_for_layer_norm(desk, server):
+    figure = example(desk, server, "cloud")
+    project, rescale = (figure.locator(f"[data-control={name}] input") for name in ("project", "rescale"))
+    project.press("End")
+    rescale.press("End")
+    assert "one circle" in figure.locator(".live-say").inner_text()
+    agree(json.loads(EXAMPLES[0]), figure)
+    figure.get_by_label("RMSNorm").check()
+    assert project.is_disabled()
+    assert "one sphere" in figure.locator(".live-say").inner_text()
+    agree(json.loads(EXAMPLES[0]), figure)
+    figure.get_by_role("button", name="Start again").click()
+    assert project.is_enabled()
 
 
 BEAT = 700  # ms between two steps
 
 
-def test_play_goes_step_by_step_to_the_end_and_begins_anew(browser, server):
+def test_play_goes_step_by_step_to_the_end_and_begins_anew(clocked, server):
     """By the page's own clock, which stands still between two lines."""
-    with opened(browser, server, [], viewport=DESK) as page:
-        page.clock.install()
-        figure = example(page, server, "march")
-        heard, play = figure.locator("[role=status]"), figure.locator(".live-play")
-        assert play.inner_text() == "Play"
-        with still(page) as clock:
-            play.press("Enter")  # from step 1
-            assert play.inner_text() == "Pause"
-            assert shown(figure)["state"] == {"step": 2, "sign": 0}
-            clock.run_for(BEAT - 1)
-            assert shown(figure)["state"]["step"] == 2
-            assert heard.inner_text() == ""
-            clock.run_for(1)
-            assert shown(figure)["state"]["step"] == 3
-            assert figure.locator("input[type=range]").input_value() == "3"
-            assert heard.inner_text() == "Step 3 of 3, 1."
-            assert play.inner_text() == "Play again"
-            clock.run_for(5 * BEAT)
-            assert shown(figure)["state"]["step"] == 3
-            play.press("Space")
-            assert shown(figure)["state"]["step"] == 0
-            clock.run_for(3 * BEAT)
-            assert shown(figure)["state"]["step"] == 3
-            agree(json.loads(EXAMPLES[2]), figure)
+    figure = example(clocked, server, "march")
+    heard, play = figure.locator("[role=status]"), figure.locator(".live-play")
+    assert play.inner_text() == "Play"
+    with still(clocked) as clock:
+        play.press("Enter")  # from step 1
+        assert play.inner_text() == "Pause"
+        assert shown(figure)["state"] == {"step": 2, "sign": 0}
+        clock.run_for(BEAT - 1)
+        assert shown(figure)["state"]["step"] == 2
+        assert heard.inner_text() == ""
+        clock.run_for(1)
+        assert shown(figure)["state"]["step"] == 3
+        assert figure.locator("input[type=range]").input_value() == "3"
+        assert heard.inner_text() == "Step 3 of 3, 1."
+        assert play.inner_text() == "Play again"
+        clock.run_for(5 * BEAT)
+        assert shown(figure)["state"]["step"] == 3
+        play.press("Space")
+        assert shown(figure)["state"]["step"] == 0
+        clock.run_for(3 * BEAT)
+        assert shown(figure)["state"]["step"] == 3
+        agree(json.loads(EXAMPLES[2]), figure)
 
 
 STOPS = {
@@ -590,125 +606,108 @@ STOPS = {
 
 
 @pytest.mark.parametrize("how", STOPS)
-def test_any_input_stops_the_play(browser, server, how):
-    with opened(browser, server, [], viewport=DESK) as page:
-        page.clock.install()
-        figure = example(page, server, "march")
-        act, step = STOPS[how]
-        with still(page) as clock:
-            figure.get_by_role("button", name="Play").click()
-            act(figure)
-            clock.run_for(5 * BEAT)
-        assert shown(figure)["state"]["step"] == step
-        assert figure.locator(".live-play").inner_text() == "Play"
-        assert figure.locator("[role=status]").inner_text() == figure.locator(".live-say").inner_text()
+def test_any_input_stops_the_play(clocked, server, how):
+    figure = example(clocked, server, "march")
+    act, step = STOPS[how]
+    with still(clocked) as clock:
+        figure.get_by_role("button", name="Play").click()
+        act(figure)
+        clock.run_for(5 * BEAT)
+    assert shown(figure)["state"]["step"] == step
+    assert figure.locator(".live-play").inner_text() == "Play"
+    assert figure.locator("[role=status]").inner_text() == figure.locator(".live-say").inner_text()
 
 
-def test_a_pointer_near_a_point_sees_its_value(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
-        figure = example(page, server, "march")
-        corner, value = figure.locator("svg").bounding_box(), figure.locator(".live-value")
-        x, y = map(float, (figure.locator("svg circle").nth(1).get_attribute(name) for name in ("cx", "cy")))
-        page.mouse.move(corner["x"] + x + 9, corner["y"] + y + 9)
-        assert value.inner_text() == "the line, blocks passed 12: 1"
-        assert middle(value) == pytest.approx((corner["x"] + x, corner["y"] + y), abs=1)
-        page.mouse.move(corner["x"] + x - 60, corner["y"] + y + 60)
-        assert value.count() == 0
-        page.mouse.move(corner["x"] + x, corner["y"] + y)
-        figure.locator("input[type=range]").press("End")
-        assert value.count() == 0  # it was the value of another state
-        page.mouse.move(corner["x"] + x, 5)
-        assert value.count() == 0
+def test_a_pointer_near_a_point_sees_its_value(desk, server):
+    figure = example(desk, server, "march")
+    corner, value = figure.locator("svg").bounding_box(), figure.locator(".live-value")
+    x, y = map(float, (figure.locator("svg circle").nth(1).get_attribute(name) for name in ("cx", "cy")))
+    desk.mouse.move(corner["x"] + x + 9, corner["y"] + y + 9)
+    assert value.inner_text() == "the line, blocks passed 12: 1"
+    assert middle(value) == pytest.approx((corner["x"] + x, corner["y"] + y), abs=1)
+    desk.mouse.move(corner["x"] + x - 60, corner["y"] + y + 60)
+    assert value.count() == 0
+    desk.mouse.move(corner["x"] + x, corner["y"] + y)
+    figure.locator("input[type=range]").press("End")
+    assert value.count() == 0  # it was the value of another state
+    desk.mouse.move(corner["x"] + x, 5)
+    assert value.count() == 0
 
 
-def test_the_arrow_keys_read_the_values_aloud(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
-        figure = example(page, server, "march")
-        heard, value = figure.locator("[role=status]"), figure.locator(".live-value")
-        values = [f"the line, blocks passed {x}: {y}" for x, y in ((0, 0), (12, 1))]
-        for key, k in zip(["ArrowRight"] * 3 + ["ArrowLeft"] * 2, (0, 1, 0, 1, 0), strict=True):
-            figure.locator(".live-read").press(key)
-            assert heard.inner_text() == value.inner_text() == values[k]
-        page.keyboard.press("Tab")
-        assert value.count() == 0
+def test_the_arrow_keys_read_the_values_aloud(desk, server):
+    figure = example(desk, server, "march")
+    heard, value = figure.locator("[role=status]"), figure.locator(".live-value")
+    values = [f"the line, blocks passed {x}: {y}" for x, y in ((0, 0), (12, 1))]
+    for key, k in zip(["ArrowRight"] * 3 + ["ArrowLeft"] * 2, (0, 1, 0, 1, 0), strict=True):
+        figure.locator(".live-read").press(key)
+        assert heard.inner_text() == value.inner_text() == values[k]
+    desk.keyboard.press("Tab")
+    assert value.count() == 0
 
 
-def test_a_value_has_its_unit_and_its_range_and_the_name_of_its_tick(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
-        page.emulate_media(reduced_motion="reduce")
-        page.goto(f"{server}notebooks/05-pre-ln-or-post-ln.html#live-loss-curves")
-        figure = page.locator("#live-loss-curves.live-on")
-        figure.locator(".live-read").press("ArrowRight")
-        rate = next(spec for spec in SPECS["05-pre-ln-or-post-ln"] if spec["name"] == "loss-curves")
-        first = shown(figure)["numbers"][0]["post"]
-        low, y, high = (f"{first[key][0]:.3g}" for key in ("low", "y", "high"))
-        assert rate["panels"][0]["y"]["label"] == "loss (nats)"
-        words = f"Post-LN, training step {first['x'][0]}: {y} nats ({low} to {high})"
-        assert figure.locator("[role=status]").inner_text() == words
-        page.goto(f"{server}notebooks/02-residual-connections.html#live-lens")
-        figure = page.locator("#live-lens.live-on")
-        figure.locator(".live-read").press("ArrowRight")
-        label, word, share, _ = shown(figure)["numbers"][0][0]
-        assert figure.locator("[role=status]").inner_text() == f"{label} {word}: {share:.3g}"
+def test_a_value_has_its_unit_and_its_range_and_the_name_of_its_tick(desk, server):
+    desk.emulate_media(reduced_motion="reduce")
+    desk.goto(f"{server}notebooks/05-pre-ln-or-post-ln.html#live-loss-curves")
+    figure = desk.locator("#live-loss-curves.live-on")
+    figure.locator(".live-read").press("ArrowRight")
+    rate = next(spec for spec in SPECS["05-pre-ln-or-post-ln"] if spec["name"] == "loss-curves")
+    first = shown(figure)["numbers"][0]["post"]
+    low, y, high = (f"{first[key][0]:.3g}" for key in ("low", "y", "high"))
+    assert rate["panels"][0]["y"]["label"] == "loss (nats)"
+    words = f"Post-LN, training step {first['x'][0]}: {y} nats ({low} to {high})"
+    assert figure.locator("[role=status]").inner_text() == words
+    desk.goto(f"{server}notebooks/02-residual-connections.html#live-lens")
+    figure = desk.locator("#live-lens.live-on")
+    figure.locator(".live-read").press("ArrowRight")
+    label, word, share, _ = shown(figure)["numbers"][0][0]
+    assert figure.locator("[role=status]").inner_text() == f"{label} {word}: {share:.3g}"
 
 
-def test_what_can_be_dragged_has_a_handle_where_the_script_runs(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
-        grips = {}
-        for name in ("examples", "03-layer-normalization", "05-pre-ln-or-post-ln"):
-            for spec, figure in figures_on(page, server, name):
-                handles = figure.locator(".grip, .handle")
-                grips[spec["kind"]] = handles.count()
-                for handle in handles.all():
-                    assert handle.is_visible()
-        assert grips.keys() == {"chart", "cloud", "norms", "sketch"}
-        _, figure = next(figures_on(page, server, "03-layer-normalization"))
-        tops = figure.locator(".bar").first.bounding_box(), middle(figure.locator(".grip").first)
-        assert tops[0]["y"] == pytest.approx(tops[1][1], abs=1)
-    with opened(browser, server, [], viewport=DESK, java_script_enabled=False) as page:
-        page.goto(f"{server}notebooks/03-layer-normalization.html")
-        grips = page.locator(".grip")
-        assert grips.count() > 0
-        assert not any(grip.is_visible() for grip in grips.all())
+def test_the_handle_of_a_bar_is_at_its_end(desk, server):
+    _, figure = next(figures_on(desk, server, "03-layer-normalization"))
+    tops = figure.locator(".bar").first.bounding_box(), middle(figure.locator(".grip").first)
+    assert tops[0]["y"] == pytest.approx(tops[1][1], abs=1)
 
 
-def test_a_phrase_in_the_text_sets_its_figure_and_brings_it_into_view(browser, server):
-    with opened(browser, server, [], viewport=DESK, reduced_motion="reduce") as page:
-        page.goto(f"{server}notebooks/03-layer-normalization.html")
-        figure = page.locator("#live-layer-norm.live-on")
-        first = shown(figure)
-        figure.locator("[data-control=x1] input").press("End")
-        figure.locator("[data-control=scale] input").press("End")
-        phrase = page.get_by_role("button", name="at half the volume and moved up by 5")
-        phrase.evaluate("phrase => document.querySelector('article').append(phrase)")  # far away
-        phrase.press("Space")
-        page.wait_for_function("""() => {
-          const { top, bottom } = document.querySelector("#live-layer-norm .live-picture").getBoundingClientRect();
-          return top >= 0 && bottom <= innerHeight;
-        }""")
-        assert shown(figure)["state"] == {**first["state"], "x1": 14}
-        figure.locator("[data-control=scale] input").press("End")
-        phrase.press("Enter")
-        assert figure.locator("[data-control=scale] input").input_value() == "0.5"
-        assert figure.locator("[role=status]").inner_text() == figure.locator(".live-say").inner_text()
+def test_a_phrase_in_the_text_sets_its_figure_and_brings_it_into_view(desk, server):
+    desk.emulate_media(reduced_motion="reduce")
+    desk.goto(f"{server}notebooks/03-layer-normalization.html")
+    figure = desk.locator("#live-layer-norm.live-on")
+    first = shown(figure)
+    figure.locator("[data-control=x1] input").press("End")
+    figure.locator("[data-control=scale] input").press("End")
+    phrase = desk.get_by_role("button", name="at half the volume and moved up by 5")
+    phrase.evaluate("phrase => document.querySelector('article').append(phrase)")  # far away
+    phrase.press("Space")
+    desk.wait_for_function("""() => {
+      const { top, bottom } = document.querySelector("#live-layer-norm .live-picture").getBoundingClientRect();
+      return top >= 0 && bottom <= innerHeight;
+    }""")
+    assert shown(figure)["state"] == {**first["state"], "x1": 14}
+    figure.locator("[data-control=scale] input").press("End")
+    phrase.press("Enter")
+    assert figure.locator("[data-control=scale] input").input_value() == "0.5"
+    assert figure.locator("[role=status]").inner_text() == figure.locator(".live-say").inner_text()
 
 
-def test_without_a_script_a_phrase_is_text(browser, server):
-    with opened(browser, server, [], viewport=DESK, java_script_enabled=False) as page:
-        page.goto(f"{server}notebooks/03-layer-normalization.html")
-        assert page.locator("span.live-set").inner_text() == "at half the volume and moved up by 5"
-        assert page.locator("a.live-set").count() == 0
+def test_without_a_script_a_phrase_is_text_and_nothing_has_a_handle(windows, server):
+    page = windows[2]
+    page.goto(f"{server}notebooks/03-layer-normalization.html")
+    assert page.locator("span.live-set").inner_text() == "at half the volume and moved up by 5"
+    assert page.locator("a.live-set").count() == 0
+    grips = page.locator(".grip")
+    assert grips.count() > 0
+    assert not any(grip.is_visible() for grip in grips.all())
 
 
-def test_the_keys_of_a_figure_are_its_own(browser, server):
+def test_the_keys_of_a_figure_are_its_own(desk, server):
     """Otherwise JupyterLab would take the arrow keys."""
-    with opened(browser, server, [], viewport=DESK) as page:
-        _, figure = next(figures_on(page, server, "03-layer-normalization"))
-        page.evaluate("document.body.addEventListener('keydown', ({ key }) => (document.title = key))")
-        figure.locator("input").first.press("ArrowLeft")
-        assert page.title() != "ArrowLeft"
-        page.locator("#all-answers").press("ArrowRight")
-        assert page.title() == "ArrowRight"
+    _, figure = next(figures_on(desk, server, "03-layer-normalization"))
+    desk.evaluate("document.body.addEventListener('keydown', ({ key }) => (document.title = key))")
+    figure.locator("input").first.press("ArrowLeft")
+    assert desk.title() != "ArrowLeft"
+    desk.locator("#all-answers").press("ArrowRight")
+    assert desk.title() == "ArrowRight"
 
 
 # The mean colour strength of column `at` in each panel.
@@ -732,37 +731,24 @@ def size(words):
     return float(digits) * 10.0 ** int(power.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")) or 0)
 
 
-def test_the_picture_of_a_token_shows_what_its_sentence_says(browser, server):
+def test_the_picture_of_a_token_shows_what_its_sentence_says(desk, server):
     """In every state, the shade of the last block passed is that of the size; what comes after is empty."""
-    with opened(browser, server, [], viewport=DESK, reduced_motion="reduce") as page:
-        page.goto(server + "book/intro.html")
-        figure = page.locator("#live-token.live-on")
-        blocks, gain = (figure.locator(f"[data-control={name}] input") for name in ("blocks", "gain"))
-        gain.press("Home")
-        for _ in range(int(gain.get_attribute("max")) + 1):
-            blocks.press("Home")
-            for _ in range(int(blocks.get_attribute("max")) + 1):
-                said = figure.locator(".live-say").inner_text()
-                passed = int(re.match(r"After (\d+) of 24 blocks", said)[1])
-                sizes = re.findall(r"(\d[\d.]*(?:\u00a0×\u00a010[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?) (?:in|with)", said)
-                strengths = figure.evaluate(COLUMN, passed)
-                for words, strength in zip(sizes, strengths, strict=True):
-                    expected = np.clip(0.5 + np.log10(size(words)) / 6, 0.05, 1)
-                    assert strength == pytest.approx(expected, abs=0.13), (said, strengths)
-                if passed < 24:
-                    assert max(figure.evaluate(COLUMN, passed + 1)) == 0
-                blocks.press("ArrowRight")
-            gain.press("ArrowRight")
-
-
-def test_a_figure_follows_its_window(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
-        _, figure = next(figures_on(page, server, "03-layer-normalization"))
-        page.set_viewport_size(PHONE)
-        page.wait_for_function(
-            "figure => figure.querySelector('svg').viewBox.baseVal.width < 400", arg=figure.element_handle()
-        )
-        page.set_viewport_size(DESK)
-        page.wait_for_function(
-            "figure => figure.querySelector('svg').viewBox.baseVal.width > 500", arg=figure.element_handle()
-        )
+    desk.emulate_media(reduced_motion="reduce")
+    desk.goto(server + "book/intro.html")
+    figure = desk.locator("#live-token.live-on")
+    blocks, gain = (figure.locator(f"[data-control={name}] input") for name in ("blocks", "gain"))
+    gain.press("Home")
+    for _ in range(int(gain.get_attribute("max")) + 1):
+        blocks.press("Home")
+        for _ in range(int(blocks.get_attribute("max")) + 1):
+            said = figure.locator(".live-say").inner_text()
+            passed = int(re.match(r"After (\d+) of 24 blocks", said)[1])
+            sizes = re.findall(r"(\d[\d.]*(?:\u00a0×\u00a010[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?) (?:in|with)", said)
+            strengths = figure.evaluate(COLUMN, passed)
+            for words, strength in zip(sizes, strengths, strict=True):
+                expected = np.clip(0.5 + np.log10(size(words)) / 6, 0.05, 1)
+                assert strength == pytest.approx(expected, abs=0.13), (said, strengths)
+            if passed < 24:
+                assert max(figure.evaluate(COLUMN, passed + 1)) == 0
+            blocks.press("ArrowRight")
+        gain.press("ArrowRight")
