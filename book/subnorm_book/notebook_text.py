@@ -104,10 +104,12 @@ CLASSES = {"Often said": "warning", "Predict": "predict"}
 RIGHT = "**Right.** "
 TURN = re.compile(r"(?:^|\n\n)\*\*Try:\*\* (?:(?!\n\n)[\s\S])*\Z")
 
-# Terms are looked up in prose: not in headings, formulas, code, roles, titles of boxes, addresses, quotations and
-# comments, the generated line of an exercise, or the options of a quick check, which are labels.
+# Terms are looked up in prose: not in headings, formulas, code, roles, titles of boxes, the box of objectives,
+# addresses, quotations and comments, the generated line of an exercise, or the options of a quick check, which are
+# labels.
 NOT_PROSE = re.compile(
-    r"^#+ .*$|^ *:{3,}.*$|^ *:\w+:.*$"
+    r"^(:{3,})\{admonition\} This .*$[\s\S]*?^\1$"
+    r"|^#+ .*$|^ *:{3,}.*$|^ *:\w+:.*$"
     r"|^```(?:python|text|\{(?:code|raw|math|figure|toctree|bibliography|claims))[\s\S]*?^```"
     r"|^`{3,}.*$|^Level \d · .*$|^- \[[ x]\] .*$"
     r"|\$\$[\s\S]*?\$\$|\$[^$\n]+\$|\{[\w:-]+\}`[^`]*`|`[^`]+`|\[[^][]*\]\([^)]*\)|\"[^\"]*\"|<!--[\s\S]*?-->",
