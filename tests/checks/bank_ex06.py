@@ -16,6 +16,10 @@ def norm_by_length(x, gamma, eps):
     return x * (math.sqrt(d) / length)[..., None] * gamma
 
 
+def norm_torch(x, gamma, eps):
+    return F.rms_norm(x, gamma.shape, gamma, eps)
+
+
 def norm_in_float32(x, gamma, eps):
     wide = np.asarray(x, np.float32)
     return (gamma * wide / np.sqrt((wide**2).mean(-1, keepdims=True) + eps)).astype(x.dtype)
@@ -30,6 +34,10 @@ def head_token_by_token(q, k, v):
     return np.array(rows)
 
 
+def head_torch(q, k, v):
+    return F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
+
+
 def head_by_addition(q, k, v):
     scores = (q / np.sqrt(q.shape[1])) @ k.T + np.triu(np.full((len(q), len(k)), -np.inf), 1)
     scores -= np.max(scores, axis=1, keepdims=True)
@@ -39,6 +47,10 @@ def head_by_addition(q, k, v):
 def swiglu_by_tanh(h, gate, up, down):
     a = np.einsum("td,hd->th", h, gate)
     return np.einsum("th,dh->td", a * (1 + np.tanh(a / 2)) / 2 * (h @ up.T), down)
+
+
+def swiglu_torch(h, gate, up, down):
+    return F.linear(F.silu(F.linear(h, gate)) * F.linear(h, up), down)
 
 
 def swiglu_token_by_token(h, gate, up, down):
@@ -62,6 +74,10 @@ def block_with_gains_by_hand(x, attention, feed_forward, norm, gains):
     x = attention(first * norm(x)) + skip
     skip = x
     return feed_forward(second * norm(x)) + skip
+
+
+def scores_torch(x, norm, gamma, embedding):
+    return torch.mv(embedding, norm(x[-1:], gamma)[0])
 
 
 def tell_by_pairs(next_scores, tokens, count, end):
@@ -101,21 +117,13 @@ def tell_in_a_copy(next_scores, tokens, count, end):
 
 
 RIGHT = {
-    "norm": [norm_by_length, lambda x, gamma, eps: F.rms_norm(x, gamma.shape, gamma, eps), norm_in_float32],
-    "head": [
-        head_token_by_token,
-        lambda q, k, v: F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0],
-        head_by_addition,
-    ],
-    "swiglu": [
-        swiglu_by_tanh,
-        lambda h, gate, up, down: F.linear(F.silu(F.linear(h, gate)) * F.linear(h, up), down),
-        swiglu_token_by_token,
-    ],
+    "norm": [norm_by_length, norm_torch, norm_in_float32],
+    "head": [head_token_by_token, head_torch, head_by_addition],
+    "swiglu": [swiglu_by_tanh, swiglu_torch, swiglu_token_by_token],
     "story_block": [block_in_a_loop, block_torch, block_with_gains_by_hand],
     "next_scores": [
         lambda x, norm, gamma, embedding: (norm(x, gamma) @ embedding.T)[-1],
-        lambda x, norm, gamma, embedding: torch.mv(embedding, norm(x[-1:], gamma)[0]),
+        scores_torch,
     ],
     "tell": [tell_by_pairs, tell_recursively, tell_torch, tell_in_a_copy],
 }
