@@ -193,6 +193,13 @@ def test_two_mistakes_that_look_alike_are_not_named():
     assert (result.tag, result.hint) == ("value", "")
 
 
+@pytest.mark.parametrize(("off", "tag"), [(1e-6, "no_gain"), (5e-5, "value")])
+def test_a_name_needs_more_agreement_than_a_right_answer(off, tag):
+    """A right answer may be as far off as either of them."""
+    assert check(lambda x, gain: (scaled(x, gain) * (1 + off)).astype(x.dtype))
+    assert check(lambda x, gain: (scaled(x, 1) * (1 + off)).astype(x.dtype)).tag == tag
+
+
 def test_without_a_name_the_facts_are_told():
     facts = [
         ("signs are kept", lambda y, x, gain: np.array_equal(np.sign(y), np.sign(x))),

@@ -99,6 +99,16 @@ def test_a_process_that_begins_late_is_waited_for_and_the_teacher_reads_what_hel
     clock, passed = time.monotonic, [0.0]
     monkeypatch.setattr(sandbox.time, "monotonic", lambda: clock() + passed[0])
 
+    left = [100]
+
+    def look(*_):
+        """How the process does, while it waits for the message: without one it would never end."""
+        left[0] -= not passed[0]
+        assert left[0], "the teacher is not told"
+        return ""
+
+    monkeypatch.setattr(sandbox, "excess", look)
+
     class Stderr(io.StringIO):
         def write(self, text):
             passed[0] = 2 * PATIENT.total
@@ -135,7 +145,12 @@ def test_the_first_program_in_the_sandbox_is_waited_for(capsys):
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
     ) as process:
         keyboard, process.stdin = process.stdin, None
-        real, told = box.tell_that_it_waits, []
+        real, wait, told, left = box.tell_that_it_waits, process.communicate, [], [100]
+
+        def communicate(timeout):
+            left[0] -= not told
+            assert left[0], "the teacher is not told"
+            return wait(timeout=timeout)
 
         def tell():
             real()
@@ -143,7 +158,7 @@ def test_the_first_program_in_the_sandbox_is_waited_for(capsys):
                 keyboard.write(b"!")
             told.append(1)
 
-        box.tell_that_it_waits = tell
-        assert box.patiently(process) == b"x"
-        keyboard.close()
+        box.tell_that_it_waits, process.communicate = tell, communicate
+        with keyboard:  # it ends with its last line
+            assert box.patiently(process) == b"x"
     assert "this machine is busy" in capsys.readouterr().err
