@@ -20,7 +20,8 @@ from subnorm_lab.checks.sentences import DIFFERENCES, SENTENCES
 
 #: The sentence of each diagnosis other than "right", "error" and the named mistakes, without a full stop.
 SAYS = SENTENCES | {
-    "no_notebook": "no notebook was handed in; hand in the file whose name ends in .ipynb",
+    "no_notebook": "no notebook was handed in; hand in the file whose name ends in .ipynb (a copy of it in a folder "
+    "`.ipynb_checkpoints` does not count)",
     "two_files": "two different notebooks were handed in; hand in one",
     "empty": "the notebook is empty",
     "broken_notebook": "the file is not a readable notebook; save it again in Jupyter, and hand that in",

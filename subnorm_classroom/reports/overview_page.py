@@ -170,8 +170,9 @@ def said(topic: Topic) -> Iterator[str]:
             yield f"<p><code>{ex}</code>: {as_html(says)}</p>"
         return
     (_, says), _ = topic.said.most_common(1)[0]
+    says = "" if topic.tag == "not_done" else f"{as_html(says)} "  # the headline says it
     where = ", ".join(f"<code>{ex}</code> {many}" for (ex, _), many in topic.said.most_common())
-    yield f"<p>{as_html(says)} Students, by exercise: {where}.</p>"
+    yield f"<p>{says}Students, by exercise: {where}.</p>"
 
 
 def of_each(topic: Topic, sheets: Sequence[Sheet]) -> Iterator[tuple[int, int, str]]:

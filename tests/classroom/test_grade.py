@@ -106,7 +106,7 @@ def test_a_hand_in_without_a_notebook_is_named_once(quick_set, tmp_path, capsys)
     assert "1 without a notebook to grade: Al (no_notebook)" in capsys.readouterr().out
     assert (tmp_path / "grades/feedback/Al.md").read_text(encoding="utf-8") == (
         "# Al: quick\n\n0 of 3 points.\n\n`no_notebook`: no notebook was handed in; hand in the file whose name ends "
-        "in .ipynb.\n\nHanded in: Al/my\\_sheet.html\n"
+        "in .ipynb (a copy of it in a folder `.ipynb_checkpoints` does not count).\n\nHanded in: Al/my\\_sheet.html\n"
     )
     assert (tmp_path / "grades/totals.csv").read_text(encoding="utf-8").endswith("\nAl,0,3,no_notebook,,,\n")
 
