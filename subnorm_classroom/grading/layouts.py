@@ -78,15 +78,15 @@ def hand_ins(files: Iterable[File], stem: str, notes: list[str], level: int = 0)
     Raises:
         NoSubmissions: everything is in one zip, and that is damaged.
     """
-    tops: dict[str, list[File]] = {}
+    tops: dict[tuple[str, bool], list[File]] = {}  # a zip may have a file and a folder of one name
     for file in files:
         if file.path.parts and not belongs_to_nobody(file.path):
-            tops.setdefault(file.path.parts[0], []).append(file)
-    aside = {top for top, own in tops.items() if is_table(own[0])}
+            tops.setdefault((file.path.parts[0], is_loose(file)), []).append(file)
+    aside = {top for (top, _), own in tops.items() if is_table(own[0])}
+    kept = [(top, own) for (top, _), own in tops.items() if not is_table(own[0])]
     found: list[File] = []
-    for top, own in tops.items():
-        if top not in aside:
-            found += inner_class(top, own, stem, notes, level, len(tops) - len(aside) == 1) or own
+    for top, own in kept:
+        found += inner_class(top, own, stem, notes, level, len(kept) == 1) or own
     if any(of_platform(file.path.parts[0]) for file in found):
         aside |= {str(file.path) for file in found if is_strange(file)}
         found = [file for file in found if not is_strange(file)]

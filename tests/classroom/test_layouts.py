@@ -20,6 +20,7 @@ FLAT = [("Ada Lovelace_12_assignsubmission_file_ex02.ipynb", b"1"), ("Bo Li_13_a
 CANVAS = [("lovelaceada_12_99_ex02.ipynb", b"1"), ("libo_LATE_13_98_b-1.ipynb", b"2")]
 NBGRADER = [("submitted/ada/ex02/ex02.ipynb", b"1"), ("submitted/bo/ex02/b.ipynb", b"2")]
 PLAIN = [("Ada.ipynb", b"1"), ("Bo.ipynb", b"2")]
+MOODLE_IN_A = [(f"a/{name}", data) for name, data in MOODLE]
 PLATFORMS = {"Moodle": MOODLE, "Moodle, flat": FLAT, "Canvas": CANVAS, "nbgrader": NBGRADER, "plain": PLAIN}
 WORKSHEET = (
     "\ufeffIdentifier,Full name,Email address,Status,Grade,Maximum grade,Grade can be changed,"
@@ -66,6 +67,12 @@ def test_a_hand_in_with_the_chapters_is_one_notebook(tmp_path, folder, name):
 def test_a_hand_in_in_the_folder_of_the_chapters_counts(tmp_path):
     save(tmp_path, [("Ada/chapters/ex02.ipynb", notebook(cell("1"))), ("Ada/chapters/a.ipynb", notebook(cell("2")))])
     assert graded(tmp_path) == {"Ada": notebook(cell("1"))}
+
+
+@pytest.mark.parametrize("members", [[*MOODLE_IN_A, ("a", b"")], [("a", b""), *MOODLE_IN_A]], ids=["last", "first"])
+def test_a_file_with_the_name_of_a_folder_hides_no_class(tmp_path, members):
+    (tmp_path / "class.zip").write_bytes(zipped(members))
+    assert two(graded(tmp_path / "class.zip"))
 
 
 # A download is opened as what it is, wherever it lies
