@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 import subnorm.torch as st
 from subnorm.torch import STACK_PLACEMENTS, placements
-from subnorm_lab.experiments import after_pre_ln
+from subnorm_lab.experiments import after_pre_ln, published_blocks
 from subnorm_lab.experiments.after_pre_ln import at_start, untrained
 from subnorm_lab.experiments.stack import mean_square
 from subnorm_lab.report import say, table
@@ -310,3 +310,48 @@ def tabulate_added(TokenGate):
 def check_added(TokenGate):
     added = at_start(TokenGate, DEPTHS, SEEDS)
     assert (added["stream"] < start()["pre"]["stream"]).all()  # gates of a half
+
+
+TO_KNOW = {
+    "BERT": "no final norm; `eps` of 1e-12; GELU",
+    "GPT-2": "matrices are stored transposed; GELU's tanh form",
+    "GPT-J": "one norm a block; positions turn neighbouring features",
+    "LLaMA": "positions turn feature i with i + d/2 of a head; gated feed-forward; `eps` of 1e-6",
+    "OLMo 2": "as LLaMA, and QK-norm over the full width; `eps` of 1e-5 in the class, 1e-6 in training",
+    "Gemma 2": "as LLaMA, and gains stored less 1; scores capped at 50; heads share keys and values",
+}
+
+
+def published_distances():
+    """How far the course's blocks are from the library's, by family."""
+    found = {}
+    for name in published_blocks.FAMILIES:
+        model = published_blocks.recorded(name)
+        placed, branches = published_blocks.blocks(name, model.weights)
+        found[name] = published_blocks.distance(placed(model.x, branches), model.y)
+    return found
+
+
+def tabulate_published():
+    placed = {name: family.placement for name, family in published_blocks.FAMILIES.items()}
+    table(
+        ["family", "placement", "what a loader has to know", "difference"],
+        [
+            [name, f"`{placed[name]}`", TO_KNOW[name], "below 1e-14" if gap < 1e-14 else f"{gap:.0e}"]
+            for name, gap in published_distances().items()
+        ],
+    )
+
+
+def prove_published():
+    """Prove claim 07a-published."""
+    epsilon = {name: torch.finfo(torch.float32).eps for name in published_blocks.FAMILIES}
+    for name in ("BERT", "GPT-2"):  # nothing in them is computed in float32
+        epsilon[name] = torch.finfo(torch.float64).eps
+    for name, gap in published_distances().items():
+        assert gap < 8 * epsilon[name], name
+    for name, others in {"LLaMA": ("post", "after_branch", "layernorm_scaling"), "BERT": ("b2t", "deepnorm")}.items():
+        model = published_blocks.recorded(name)
+        for other in others:
+            placed, branches = published_blocks.blocks(name, model.weights, other)
+            assert published_blocks.distance(placed(model.x, branches), model.y) > 0.1

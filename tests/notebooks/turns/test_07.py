@@ -107,3 +107,17 @@ def test_dyt_gives_large_inputs_size_1_and_leaves_small_ones_small():
         assert like_a_norm == pytest.approx(1, abs=0.02)
     assert max(at["0.01"][1:]) < 0.02
     assert max(at["1.0"][1:]) < 0.6
+
+
+def test_a_published_family_loads_into_its_placement():
+    at = {run.name: run.gap for run in turned("07a-placements-one-by-one", "name").values()}
+    assert len(at) == 6
+    assert max(at.values()) < 1e-6
+    assert {name for name, gap in at.items() if gap < 1e-14} == {"BERT", "GPT-2"}
+
+
+def test_the_same_weights_fit_another_placement_and_are_wrong_there():
+    at = {run.placed: run.wrong for run in turned("07a-placements-one-by-one", "placed").values()}
+    assert at.pop("pre") < 1e-6
+    assert min(at, key=at.get) == "layernorm_scaling"
+    assert all(wrong > 0.05 for wrong in at.values())
