@@ -30,6 +30,7 @@ FORMATS = {
 SETTINGS = {
     ("03", "18"): "6 * 3",  # rows and columns of the paper's table
     ("04a", "12"): "len(stories.texts())",
+    ("04a", "130"): "parity.LENGTHS",
     ("05b", "800"): "longer_runs.STEPS",
     ("05b", "3200"): "[int(part.split('-')[4]) for part in longer_runs.PARTS if part.count('-') == 4]",
     ("05b", "15"): "warmup.MAPS['copy'].task.symbols",
