@@ -57,32 +57,42 @@ MASKS = {
 }
 
 
-@pytest.mark.parametrize("mask_name", MASKS)
-def test_numpy_torch_and_builtin_agree(mask_name: str, rng: np.random.Generator) -> None:
-    x, dy, mask = rng.normal(size=(B, T, D)), rng.normal(size=(B, T, D)), MASKS[mask_name](rng)
+# Cross-attention has its queries from x, keys and values from a memory of S tokens.
+S = 7
+MEMORY_MASKS = {
+    "none": lambda rng: None,
+    "any": lambda rng: (rng.random((T, S)) < 0.5) | (np.arange(S) == 0),
+    "padding": lambda rng: np.arange(S)[None, None, None, :] < np.array([4, S])[:, None, None, None],
+}
+READS = [("itself", name) for name in MASKS] + [("a memory", name) for name in MEMORY_MASKS]
+
+
+@pytest.mark.parametrize(("reads", "mask_name"), READS)
+def test_numpy_torch_and_builtin_agree(reads: str, mask_name: str, rng: np.random.Generator) -> None:
+    (x, dy), memory = rng.normal(size=(2, B, T, D)), rng.normal(size=(B, S, D))
+    given, masks = {"itself": ([x], MASKS), "a memory": ([x, memory], MEMORY_MASKS)}[reads]
+    mask = masks[mask_name](rng)
     theirs = builtin()
     module = ours(theirs)
+    allowed = blocked = None
+    if mask is not None:  # torch's convention is the opposite one, and its mask has one axis for batch and heads
+        allowed, keys = torch.from_numpy(mask), mask.shape[-1]
+        blocked = ~allowed.expand(B, HEADS, T, keys).reshape(B * HEADS, T, keys)
 
-    def theirs_on(x: torch.Tensor) -> torch.Tensor:
-        # torch's convention is the opposite one, and its mask has one axis for batch and heads.
-        blocked = None
-        if mask is not None:
-            blocked = ~torch.from_numpy(mask).expand(B, HEADS, T, T).reshape(B * HEADS, T, T)
-        return theirs(x, x, x, attn_mask=blocked, need_weights=False)[0]
+    def theirs_on(x: torch.Tensor, memory: torch.Tensor | None = None) -> torch.Tensor:
+        source = x if memory is None else memory
+        return theirs(x, source, source, attn_mask=blocked, need_weights=False)[0]
 
     results = []
-    for m, f in (
-        (theirs, theirs_on),
-        (module, lambda x: module(x, None if mask is None else torch.from_numpy(mask))),
-    ):
-        x_in = torch.tensor(x, requires_grad=True)
-        y = f(x_in)
+    for m, f in ((theirs, theirs_on), (module, lambda x, *memory: module(x, allowed, *memory))):
+        inputs = [torch.tensor(a, requires_grad=True) for a in given]
+        y = f(*inputs)
         names, parameters = zip(*sorted(m.named_parameters()), strict=True)
-        results.append([y.detach(), *torch.autograd.grad(y, [x_in, *parameters], torch.from_numpy(dy))])
+        results.append([y.detach(), *torch.autograd.grad(y, [*inputs, *parameters], torch.from_numpy(dy))])
     assert names == tuple(sorted(ATTENTION_PARAMS))
     for expected, got in zip(*results, strict=True):
         close(got.numpy(), expected.numpy())
-    close(sn.multi_head_attention(x, arrays_of(theirs), HEADS, mask), results[0][0].numpy())
+    close(sn.multi_head_attention(x, arrays_of(theirs), HEADS, mask, *given[1:]), results[0][0].numpy())
 
 
 @pytest.mark.parametrize("num_heads", [1, 2, 3, 12])
@@ -108,43 +118,6 @@ def test_the_module_starts_as_torch_nn_does() -> None:
     assert not module.out_proj.bias.any()
     limit = (6 / (D + 3 * D)) ** 0.5  # Xavier: uniform within this
     assert 0.9 * limit < module.in_proj_weight.abs().max() <= limit
-
-
-# Cross-attention: queries from x, keys and values from a memory of S tokens
-
-S = 7
-MEMORY_MASKS = {
-    "none": lambda rng: None,
-    "any": lambda rng: (rng.random((T, S)) < 0.5) | (np.arange(S) == 0),
-    "padding": lambda rng: np.arange(S)[None, None, None, :] < np.array([4, S])[:, None, None, None],
-}
-
-
-@pytest.mark.parametrize("mask_name", MEMORY_MASKS)
-def test_cross_attention_agrees_with_the_builtin(mask_name: str, rng: np.random.Generator) -> None:
-    x, dy, memory = rng.normal(size=(B, T, D)), rng.normal(size=(B, T, D)), rng.normal(size=(B, S, D))
-    mask = MEMORY_MASKS[mask_name](rng)
-    theirs = builtin()
-    module = ours(theirs)
-
-    def theirs_on(x: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
-        blocked = None
-        if mask is not None:
-            blocked = ~torch.from_numpy(mask).expand(B, HEADS, T, S).reshape(B * HEADS, T, S)
-        return theirs(x, memory, memory, attn_mask=blocked, need_weights=False)[0]
-
-    results = []
-    for m, f in (
-        (theirs, theirs_on),
-        (module, lambda x, memory: module(x, None if mask is None else torch.from_numpy(mask), memory)),
-    ):
-        inputs = [torch.tensor(a, requires_grad=True) for a in (x, memory)]
-        y = f(*inputs)
-        parameters = [p for _, p in sorted(m.named_parameters())]
-        results.append([y.detach(), *torch.autograd.grad(y, [*inputs, *parameters], torch.from_numpy(dy))])
-    for expected, got in zip(*results, strict=True):
-        close(got.numpy(), expected.numpy())
-    close(sn.multi_head_attention(x, arrays_of(theirs), HEADS, mask, memory), results[0][0].numpy())
 
 
 def test_self_attention_is_cross_attention_to_oneself(rng: np.random.Generator) -> None:

@@ -134,13 +134,15 @@ def test_numpy_block_keeps_the_dtype_of_x(placement: str, norm: str, dtype: type
 @pytest.mark.parametrize("dtype", TORCH_DTYPES, ids=str)
 @pytest.mark.parametrize("norm", ["layer", "rms"])
 @pytest.mark.parametrize("placement", ["pre", "post"])
-def test_torch_block_keeps_the_dtype_of_x(placement: str, norm: str, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("kind", [st.TransformerBlock, st.DecoderBlock])
+def test_torch_block_keeps_the_dtype_of_x(kind: type, placement: str, norm: str, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
-    block = st.TransformerBlock(8, 2, 12, placement, norm).to(dtype)
-    x = torch.randn(2, 5, 8).to(dtype)
-    y = block(x)
+    block = kind(8, 2, 12, placement, norm).to(dtype)
+    given = [torch.randn(2, 5, 8).to(dtype), torch.randn(2, 3, 8).to(dtype)][: 1 + (kind is st.DecoderBlock)]
+    y = block(*given)
     assert y.dtype == dtype
-    assert (y.double() - block.double()(x.double())).abs().max() < 10 * torch.finfo(dtype).eps
+    exact = block.double()(*(tensor.double() for tensor in given))
+    assert (y.double() - exact).abs().max() < 10 * torch.finfo(dtype).eps
 
 
 @pytest.mark.parametrize("dtype", NUMPY_DTYPES)
@@ -152,14 +154,3 @@ def test_numpy_decoder_keeps_the_dtype_of_x(dtype: type, rng: np.random.Generato
     exact = sn.decoder_block(x.astype(np.float64), memory, params, 2, "post")
     assert y.dtype == dtype
     assert np.abs(y - exact).max() < 10 * float(np.finfo(dtype).eps)
-
-
-@pytest.mark.parametrize("dtype", TORCH_DTYPES, ids=str)
-def test_torch_decoder_keeps_the_dtype_of_x(dtype: torch.dtype) -> None:
-    torch.manual_seed(0)
-    block = st.DecoderBlock(8, 2, 12, "post").to(dtype)
-    x, memory = torch.randn(2, 5, 8).to(dtype), torch.randn(2, 3, 8).to(dtype)
-    y = block(x, memory)
-    assert y.dtype == dtype
-    exact = block.double()(x.double(), memory.double())
-    assert (y.double() - exact).abs().max() < 10 * torch.finfo(dtype).eps
