@@ -55,10 +55,10 @@ def drawn(fig: Figure, dpi: int) -> str:
     svg = re.sub(r"; font-family: [^\";]*", "", svg)
     svg = re.sub(r"\^(\S+)</text>", r'<tspan dy="-0.45em" font-size="70%">\1</tspan></text>', svg)
     svg = re.sub(r"(?<=>)\n\s+(?=<)", "\n", svg)
-    return re.sub(r'(?<= d=")[^"]*|(?<= [xy]=")[^"]*', short, svg)
+    return re.sub(r'(?<= d=")[^"]*|(?<= [xy]=")[^"]*', compact, svg)
 
 
-def short(found: re.Match[str]) -> str:
+def compact(found: re.Match[str]) -> str:
     """Coordinates in one line, to a hundredth of a point."""
     numbers = " ".join(found[0].split())
     return re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), numbers)

@@ -333,7 +333,7 @@ def test_colab_gets_copies_that_install_the_package_of_their_commit(cloned):
         publish(clone)
     git("fetch", "--quiet", "origin", "colab")
     names = git("-c", "core.quotepath=off", "ls-tree", "-r", "--name-only", "FETCH_HEAD").split("\n")
-    assert names == [path.relative_to(checkout.ROOT).as_posix() for path in colab.notebooks(checkout.ROOT)]
+    assert names == [path.relative_to(checkout.ROOT).as_posix() for path in colab.notebooks_to_copy(checkout.ROOT)]
     assert git("rev-list", "--count", "FETCH_HEAD") == "1"
     assert git("status", "--porcelain") == ""
     commit = git("rev-parse", "HEAD")
@@ -353,7 +353,7 @@ def test_colab_gets_copies_that_install_the_package_of_their_commit(cloned):
 
 
 def test_every_link_to_colab_leads_to_a_copy():
-    known = {path.relative_to(checkout.ROOT).as_posix() for path in colab.notebooks(checkout.ROOT)}
+    known = {path.relative_to(checkout.ROOT).as_posix() for path in colab.notebooks_to_copy(checkout.ROOT)}
     pages = [page for entry in paper.contents(checkout.ROOT / "_toc.yml") for page in entry.pages()]
     wanted = {repository_links.notebook(page) for page in pages if page.startswith("notebooks/")}
     assert wanted == known

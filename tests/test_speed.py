@@ -48,7 +48,7 @@ def test_the_time_of_an_error_is_not_taken(tmp_path):
 
 
 def test_a_row_holds_every_round():
-    assert speed.row([(1.23456, 0.5), (2, 1)])["seconds"] == [1.23, 2]
+    assert speed.as_row([(1.23456, 0.5), (2, 1)])["seconds"] == [1.23, 2]
 
 
 def test_one_word_of_a_notebook_is_changed(tmp_path):

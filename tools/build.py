@@ -79,7 +79,7 @@ def input_hashes() -> dict:
     for path in files:
         if not caches.search(path.relative_to(checkout.ROOT).as_posix()):
             kinds["pages" if path.suffix in (".md", ".ipynb", ".css") else "shape"].append(path)
-    return {kind: checkout.digest(paths) for kind, paths in kinds.items()}
+    return {kind: checkout.digest_of_files(paths) for kind, paths in kinds.items()}
 
 
 def last_build() -> dict:

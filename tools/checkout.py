@@ -32,7 +32,7 @@ def call(command: list, **options) -> int:
     return subprocess.run([str(word) for word in command], **{"cwd": ROOT, **options}).returncode
 
 
-def digest(paths: list) -> str:
+def digest_of_files(paths: list) -> str:
     """One hash of the names and contents of files."""
     result = hashlib.sha256()
     for path in paths:

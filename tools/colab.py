@@ -22,7 +22,7 @@ CELL = """\
 %pip install --quiet --no-deps "subnorm @ git+{address}@{commit}" {drawing}"""
 
 
-def notebooks(root: Path) -> list[Path]:
+def notebooks_to_copy(root: Path) -> list[Path]:
     """The chapters, and the sheets as students get them."""
     return sorted([*root.glob("notebooks/*.ipynb"), *root.glob("notebooks/exercises/student/*.ipynb")])
 
@@ -61,7 +61,7 @@ def main(root: Path, folder: Path) -> bool:
     if not address:
         return False
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, check=True, capture_output=True, text=True).stdout
-    for path in notebooks(root):
+    for path in notebooks_to_copy(root):
         new = folder / path.relative_to(root)
         new.parent.mkdir(parents=True, exist_ok=True)
         new.write_text(copy(path, address, commit.strip()), "utf-8", newline="\n")

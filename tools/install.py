@@ -105,7 +105,9 @@ def requirements(files: list) -> dict:
     needs = hashlib.sha256(package.encode()).hexdigest()
     return {
         "home": f"Python {sys.version_info[0]}.{sys.version_info[1]} in {checkout.VENV}",
-        **{n: f"{checkout.digest([root / n, root / 'constraints.txt'])} {needs}" for n in with_included(files)},
+        **{
+            n: f"{checkout.digest_of_files([root / n, root / 'constraints.txt'])} {needs}" for n in with_included(files)
+        },
     }
 
 

@@ -79,7 +79,7 @@ def clock(command: list, folder: pathlib.Path, show: bool = False) -> tuple:
     return wall, cpu, "".join(output)
 
 
-def row(rounds: list) -> dict:
+def as_row(rounds: list) -> dict:
     """What a measure found: every round, in seconds. Windows does not report the CPU time of child processes."""
     cpu = None if os.name == "nt" else [float(f"{cpu:.3g}") for _, cpu, *_ in rounds]
     return {"seconds": [float(f"{wall:.3g}") for wall, *_ in rounds], "cpu": cpu}
@@ -99,7 +99,7 @@ def time_install(copy: pathlib.Path) -> dict:
         more = clock(install.pip_command(python, files, index), copy)
         wall, cpu = wall + more[0], cpu + more[1]
         size = sum(path.lstat().st_size for path in venv.rglob("*") if path.is_file())
-        rows[name] = row([(wall, cpu)]) | {"bytes": size}
+        rows[name] = as_row([(wall, cpu)]) | {"bytes": size}
     shutil.rmtree(venv)
     return rows
 
@@ -114,7 +114,7 @@ def time_build(copy: pathlib.Path) -> dict:
             if found is rounds["one notebook changed"]:
                 change(copy / CHANGED, f"changed{k}")
             found.append(clock(command, copy))
-    return {name: row(found) for name, found in rounds.items()}
+    return {name: as_row(found) for name, found in rounds.items()}
 
 
 def change(notebook: pathlib.Path, word: str) -> None:
@@ -130,7 +130,7 @@ def time_notebooks(copy: pathlib.Path) -> dict:
     listed = clock([checkout.PYTHON, "-c", "from tools import refresh; print(*refresh.notebooks(), sep='\\n')"], copy)
     rows = {}
     for path in map(pathlib.Path, listed[2].splitlines()):  # a path may contain a space
-        rows[path.stem] = row([clock([checkout.PYTHON, "-P", "tools/refresh.py", path], copy)])
+        rows[path.stem] = as_row([clock([checkout.PYTHON, "-P", "tools/refresh.py", path], copy)])
     return rows
 
 
@@ -142,7 +142,7 @@ def time_imports(copy: pathlib.Path) -> dict:
             _, _, said = clock([checkout.PYTHON, "-c", IMPORT.format(name=name)], copy)
             if k >= 0:
                 found.append(tuple(map(float, said.split()[-2:])))
-    return {name: row(found) for name, found in rounds.items()}
+    return {name: as_row(found) for name, found in rounds.items()}
 
 
 def weigh_pages(copy: pathlib.Path) -> dict:
@@ -184,7 +184,7 @@ def time_tests(_copy: pathlib.Path) -> dict:
     stages = re.findall(r"^(\w+) +ok +([\d.]+) s  ", said, flags=re.MULTILINE)
     # a stage of less than a tenth of a second, such as an up-to-date build, has no time to report
     timed = {name: {"seconds": [float(s)], "cpu": None} for name, s in stages if float(s) > 0}
-    return {"all": row([(wall, cpu)])} | timed
+    return {"all": as_row([(wall, cpu)])} | timed
 
 
 MEASURES = {

@@ -293,7 +293,7 @@ def failures():
     return record["late"]["held_back"], record["held_back_other_rates"], final
 
 
-def row(words, values, spec=".2f"):
+def row_of_interval(words, values, spec=".2f"):
     return [words, interval(np.ravel(values), spec)]
 
 
@@ -303,17 +303,17 @@ def tabulate_what_the_failure_depends_on():
     table(
         ["held-back loss, 5 seeds", "lowest to highest"],
         [
-            row("scaled, no norm, 12 blocks", held["scaled"][:, column[12]]),
-            row("both, 12 blocks", held["both"][:, column[12]]),
-            row("neither, 2 blocks, 400 steps", late["neither"]),
-            row("norm only, 2 blocks, 400 steps", late["norm"]),
-            row(
+            row_of_interval("scaled, no norm, 12 blocks", held["scaled"][:, column[12]]),
+            row_of_interval("both, 12 blocks", held["both"][:, column[12]]),
+            row_of_interval("neither, 2 blocks, 400 steps", late["neither"]),
+            row_of_interval("norm only, 2 blocks, 400 steps", late["norm"]),
+            row_of_interval(
                 "residual only, 12 blocks, lr 0.001",
                 rates["residual"][:, 0],
                 ".0f",
             ),
-            row("neither, 12 blocks, both other lr", rates["neither"]),
-            row("residual and final norm, 8 and 12 blocks", final),
+            row_of_interval("neither, 12 blocks, both other lr", rates["neither"]),
+            row_of_interval("residual and final norm, 8 and 12 blocks", final),
         ],
     )
 

@@ -101,7 +101,7 @@ def prove_trace(y, trace, x, params, in_torch):
     assert np.abs(trace["norm"] - in_numpy).max() < 1e-10
 
 
-def count(module):
+def parameter_count(module):
     return sum(w.numel() for w in module.parameters())
 
 
@@ -119,12 +119,12 @@ def prove_count_512(module):
     assert module.self_attn.out_proj.weight.numel() == 512**2 == 262_144
     assert module.self_attn.out_proj.bias.numel() == 512
 
-    assert count(module.self_attn) == parameters.attention(512) == 1_050_624
-    assert count(module) == 4 * 512**2 + 6 * 512 == 1_051_648
+    assert parameter_count(module.self_attn) == parameters.attention(512) == 1_050_624
+    assert parameter_count(module) == 4 * 512**2 + 6 * 512 == 1_051_648
     small = st.AttentionSubLayer(256, 8)
-    assert count(small.self_attn) == parameters.attention(256) == 263_168
-    assert count(small.norm) == 2 * 256 == 512
-    assert count(small) == 263_168 + 512 == 263_680
+    assert parameter_count(small.self_attn) == parameters.attention(256) == 263_168
+    assert parameter_count(small.norm) == 2 * 256 == 512
+    assert parameter_count(small) == 263_168 + 512 == 263_680
     assert small(torch.randn(4, 30, 256)).shape == (4, 30, 256)
 
 
@@ -325,7 +325,7 @@ def prove_mha_has_no_norm(inside, builtin, d, y, arguments):
     """Prove claims 06a-mha-has-no-norm, 06a-encoder-layer-is-post."""
     assert len(inside) == 1
     assert "Linear" in inside[0]
-    assert count(builtin) == 4 * d**2 + 4 * d
+    assert parameter_count(builtin) == 4 * d**2 + 4 * d
     assert (y == 0).all()  # with a residual connection this would be x
     assert arguments["norm_first"].default is False
 

@@ -174,7 +174,7 @@ PUBLISHED = {  # the rounded figure, its last digit, and the exact count
 }
 
 
-def short(figure):
+def rounded_count(figure):
     if figure < 2e9:
         return f"{figure / 1e6:.0f}M"
     return f"{figure / 1e9:.1f}B".replace(".0B", "B")
@@ -194,7 +194,7 @@ def tabulate_published(MODELS):
             [
                 name,
                 f"{total[name]:,}",
-                short(figure),
+                rounded_count(figure),
                 verdict(total[name], exact),
                 f"<!-- claim: 06d-count-{name.lower().replace(' ', '-')} -->",
             ]

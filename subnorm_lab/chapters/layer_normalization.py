@@ -46,7 +46,7 @@ def four_lines():
     return mean, var, (TOKEN - mean) / np.sqrt(var)
 
 
-def row(step, values):
+def row_of_step(step, values):
     return [step, *(f"{v:.3g}".replace("-", "−") for v in values)]
 
 
@@ -55,10 +55,10 @@ def tabulate_four_lines():
     table(
         ["feature", "1", "2", "3", "4"],
         [
-            row("the token", TOKEN),
-            row("minus the mean", TOKEN - mean),
-            row("over the root of the variance", xhat),
-            row("times gamma, plus beta", GAMMA * xhat + BETA),
+            row_of_step("the token", TOKEN),
+            row_of_step("minus the mean", TOKEN - mean),
+            row_of_step("over the root of the variance", xhat),
+            row_of_step("times gamma, plus beta", GAMMA * xhat + BETA),
         ],
     )
 
@@ -189,7 +189,7 @@ def tabulate_ignored():
         "$7x$": 7 * TOKEN,
         "$-7x$": -7 * TOKEN,
     }
-    rows = [row(name, sn.layer_norm(v, eps=0)) for name, v in changed.items()]
+    rows = [row_of_step(name, sn.layer_norm(v, eps=0)) for name, v in changed.items()]
     table(["LayerNorm of", "1", "2", "3", "4"], rows)
 
 

@@ -31,7 +31,7 @@ def origin(command: str) -> Record:
     return {"date": today(), "command": command, "versions": versions()}
 
 
-def digest(record: Record) -> str:
+def checksum(record: Record) -> str:
     """A checksum of all entries, in whatever order they are."""
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -43,7 +43,7 @@ def read(path: Path) -> Record:
         ValueError: the record is not as its command wrote it.
     """
     record: Record = json.loads(path.read_text(encoding="utf-8"))
-    if record.pop("digest", None) != digest(record):
+    if record.pop("digest", None) != checksum(record):
         rule = f"{path.name} is not as its command wrote it"
         raise ValueError(f"{rule}. Do not edit a record: measure it again with `{record.get('command')}`.")
     return record
@@ -52,4 +52,4 @@ def read(path: Path) -> Record:
 def write(path: Path, record: Record) -> None:
     """Write a record atomically, with its digest: an interruption leaves the previous one."""
     record = json.loads(json.dumps(record))  # as it will be read: keys are texts, and tuples are lists
-    _files.write(path, json.dumps({**record, "digest": digest(record)}, indent=1) + "\n")
+    _files.write(path, json.dumps({**record, "digest": checksum(record)}, indent=1) + "\n")

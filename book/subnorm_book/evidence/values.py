@@ -61,7 +61,7 @@ class Val(SphinxRole):
         return numbers[name]
 
 
-def mark(app, doctree):
+def mark_lines(app, doctree):
     """Give the output lines of quoted numbers their own class; warn if a notebook uses a name twice."""
     path = Path(app.env.doc2path(app.env.docname))
     if path.suffix != ".ipynb":
@@ -78,7 +78,7 @@ def mark(app, doctree):
 
 
 def setup(app):
-    app.connect("doctree-read", mark)
+    app.connect("doctree-read", mark_lines)
     app.add_role("val", Val())
     app.add_generic_role("given", nodes.inline)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -157,14 +157,19 @@ def leave_out(app, pagename, templatename, context, doctree):
     for word, needed_by in LEFT_OUT.items():
         if needed_by and needed_by in context.get("body", ""):
             continue
-        found = [(kind, file) for kind in ("script_files", "css_files") for file in context[kind] if word in said(file)]
+        found = [
+            (kind, file)
+            for kind in ("script_files", "css_files")
+            for file in context[kind]
+            if word in name_or_text(file)
+        ]
         if not found:
             log.warning("%r is on no page; drop it from LEFT_OUT in slim.py", word)
         for kind, file in found:
             context[kind] = [other for other in context[kind] if other is not file]
 
 
-def said(file):
+def name_or_text(file):
     """The name of a script or a sheet, or the script itself."""
     return str(file.filename or file.attributes["body"])
 

@@ -147,7 +147,7 @@ def without_leftovers(rules, words):
         if re.match(r"@[-\w]*keyframes", head):
             return head.split()[-1] in spoken
         if head == "@font-face":
-            return plain(dict(body)["font-family"]) in plain(values)
+            return unquoted(dict(body)["font-family"]) in unquoted(values)
         return True
 
     def pruned(rules):
@@ -157,7 +157,7 @@ def without_leftovers(rules, words):
     return pruned(rules)
 
 
-def plain(family):
+def unquoted(family):
     """The name of a font without quotes and escapes."""
     return re.sub(r"[\\\"']", "", family)
 

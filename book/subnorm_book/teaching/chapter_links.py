@@ -18,7 +18,7 @@ def number(docname):
     return found.groups() if found else None
 
 
-def notebooks(env):
+def numbered_pages(env):
     """{document: (chapter, letter)} of chapters and deep dives, in order."""
     return {doc: number(doc) for doc in sorted(env.all_docs) if number(doc)}
 
@@ -26,7 +26,7 @@ def notebooks(env):
 def add(app, doctree, docname):
     if not number(docname) or app.builder.format != "html":
         return
-    every, (chapter, letter) = notebooks(app.env), number(docname)
+    every, (chapter, letter) = numbered_pages(app.env), number(docname)
     last = max(every.values())[0]
     place = f"Deep dive to chapter {int(chapter)}" if letter else f"Chapter {int(chapter)} of {int(last)}"
     next(doctree.findall(nodes.section)).insert(0, nodes.paragraph("", place, classes=["chapter-of"]))
@@ -51,7 +51,7 @@ def card(app, chapter, dive):
 
 def lead_on(app, pagename, templatename, context, doctree):
     """Previous and next page: over the deep dives, and from a deep dive back to its chapter."""
-    every = notebooks(app.env)
+    every = numbered_pages(app.env)
     spine = [doc for doc, (_, side_road) in every.items() if not side_road]
     if pagename in every:
         chapter, letter = every[pagename]

@@ -11,7 +11,7 @@ from subnorm_book.html_nodes import add_script
 def collect(app, doctree):
     """Remember {anchor: definition} of a glossary. A title cannot show a formula."""
     app.env.definitions[app.env.docname] = {
-        anchor: plain(item[-1])
+        anchor: without_citations(item[-1])
         for glossary in doctree.findall(addnodes.glossary)
         for item in glossary.findall(nodes.definition_list_item)
         if not item.next_node(nodes.math)
@@ -20,7 +20,7 @@ def collect(app, doctree):
     }
 
 
-def plain(definition):
+def without_citations(definition):
     """Its text without citations."""
     definition = definition.deepcopy()
     for link in list(definition.findall(addnodes.pending_xref)):

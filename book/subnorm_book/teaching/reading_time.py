@@ -14,11 +14,11 @@ NO_PROSE = nodes.math_block | nodes.Invisible | nodes.raw | nodes.literal_block 
 
 
 def minutes(*parts):
-    words, lines = count(*parts)
+    words, lines = words_and_lines(*parts)
     return math.ceil(words / WORDS + lines / LINES)
 
 
-def count(*parts):
+def words_and_lines(*parts):
     """Words of prose, and visible lines of code."""
     each = [count_one(part) for part in parts]
     return sum(words for words, _ in each), sum(lines for _, lines in each)
@@ -34,4 +34,4 @@ def count_one(node):
         return 0, 0
     if isinstance(node, nodes.Text):
         return len(node.astext().split()), 0
-    return count(*node.children)
+    return words_and_lines(*node.children)

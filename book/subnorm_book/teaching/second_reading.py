@@ -40,7 +40,7 @@ def fold(app, doctree, docname):
                 label = fold_label("", "Cause and fix")
             else:
                 label = fold_label("", f"Second reading, {reading_time.minutes(*rest)} min", *gist(section))
-                mark(app.env.tocs[docname], section["ids"])
+                mark_contents(app.env.tocs[docname], section["ids"])
             section.children = [title]
             section += second_reading("", label, *rest)
 
@@ -75,7 +75,7 @@ def stands_alone(sentence):
     return len(text.split()) > WORDS and text[0].isupper() and not POINTS_BACK.match(text)
 
 
-def mark(contents, ids):
+def mark_contents(contents, ids):
     for link in contents.findall(nodes.reference):
         if link["anchorname"].removeprefix("#") in ids:
             entry = claims.closest(link, nodes.list_item)

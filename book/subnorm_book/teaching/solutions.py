@@ -21,7 +21,7 @@ class Label(nodes.TextElement):
     """What is shown of a fold."""
 
 
-def mark(app, doctree):
+def mark_solutions(app, doctree):
     for box in list(doctree.findall(nodes.container)) + list(doctree.findall(nodes.admonition)):
         if box.get("nb_element") == "cell_code":
             if "tag_answer" in box["classes"]:
@@ -56,5 +56,5 @@ def tag(name, class_name):
 def setup(app):
     app.add_node(Fold, html=tag("details", "admonition"))
     app.add_node(Label, html=tag("summary", "admonition-title"))
-    app.connect("doctree-read", mark)
+    app.connect("doctree-read", mark_solutions)
     return {"env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}
