@@ -11,6 +11,7 @@ from classroom.test_variants import answer_to
 from helpers.look import accessible
 from helpers.parts import need
 from helpers.visit import DESK, KEEPS_NOTHING, PHONE, POLICY_HOLDS, opened, strictly
+from subnorm_book.in_page.session import Session
 
 from subnorm_classroom.files import as_json
 from subnorm_classroom.sheets import class_sheets, variants
@@ -139,14 +140,14 @@ def python(browser, server):
     """Run code in a Python that has what every sheet needs; what it prints."""
     with opened(browser, server, []) as page:
         page.goto(address(server, "ex06"))
-        assert page.evaluate(RUN, VERDICTS) == page.evaluate(RUN, JUDGED) == ""
+        assert page.evaluate(RUN, VERDICTS) == ""
         yield lambda code: page.evaluate(RUN, code)
 
 
-def judged(python, settings, messages):
-    """What the checks say if Python gets these messages from a page with these settings."""
-    about = settings["setup"], settings["exercises"]
-    return json.loads(python(f"print(json.dumps(judged({about!r}, {messages!r})))"))
+def judged(settings, messages):
+    """What the checks say in this Python to these messages of a page with these settings."""
+    session = Session(settings["setup"], settings["exercises"])
+    return [json.loads(session.run(m["cell"], m["code"], m["check"], print))["verdict"] for m in messages]
 
 
 # Keep what the page asks of Python, and answer nothing.
@@ -155,14 +156,6 @@ ASKED = """() => {
   SubnormPython.prototype.run = async (message) => asked.push(message) && { error: "", line: 0, verdict: "", tag: "" };
 }"""
 SETTINGS = "JSON.parse(document.querySelector('[data-in-page]').dataset.inPage)"
-JUDGED = """
-import json
-from subnorm_book.in_page.session import Session
-
-def judged(about, messages):
-    session = Session(*about)
-    return [json.loads(session.run(m["cell"], m["code"], m["check"], print))["verdict"] for m in messages]
-"""
 
 
 def test_all_answers_get_the_verdicts_of_the_notebook(python):
@@ -177,7 +170,7 @@ def test_all_answers_get_the_verdicts_of_the_notebook(python):
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_every_right_answer_of_a_sheet_is_right_in_its_page(browser, server, python, name):
-    """What the page gives to Python at the press of Check, for one Python that all sheets share."""
+    """Of what the page gives to Python at the press of Check; and the setup of the sheet runs in a page."""
     faults, here = [], list(answers(name))
     with opened(browser, server, faults, viewport=DESK) as page:
         page.goto(address(server, name))
@@ -187,7 +180,19 @@ def test_every_right_answer_of_a_sheet_is_right_in_its_page(browser, server, pyt
         settings, messages = page.evaluate(f"[{SETTINGS}, asked]")
     assert faults == []
     assert settings["packs"] == PACKS or name == "ex06"  # that sheet runs as a whole in test_playground.py
-    assert judged(python, settings, messages) == [said for _, _, said in here]
+    assert python(settings["setup"]) == ""
+    assert judged(settings, messages) == [said for _, _, said in here]
+
+
+def test_the_model_speaks_as_in_the_notebook(python, capsys):
+    code = "def swiglu(h, gate, up, down):\n    return np.maximum(h @ gate.T, 0) * (h @ up.T) @ down.T"
+    scope = {"np": checks.exercise.np}
+    exec(code, scope)
+    checks.swiglu(scope["swiglu"])
+    said = capsys.readouterr().out.strip()
+    assert "The model then says “" in said
+    setup = "import numpy as np\nfrom subnorm_lab import checks"
+    assert python(f"{setup}\n{code}\nchecks.swiglu(swiglu)").startswith(f"{said}\n")
 
 
 def test_a_mistake_is_told_as_in_the_notebook(used_sheet, capsys):
@@ -217,6 +222,69 @@ def test_what_a_run_says_is_brought_into_view(used_sheet, button, part):
     assert used_sheet.evaluate("scrollY") == before  # it is in view
 
 
+def test_names_are_completed(used_sheet):
+    bench = Bench(used_sheet, "layer_norm")
+    bench.does("run", "import numpy as np")
+    bench.editor.focus()
+    used_sheet.keyboard.press("ControlOrMeta+a")
+    used_sheet.keyboard.type("np.promote_t")
+    used_sheet.locator(".cm-tooltip-autocomplete li", has_text="promote_types").click()
+    used_sheet.wait_for_function(
+        "field => field.innerText.trim() === 'np.promote_types'", arg=bench.editor.element_handle()
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "ends", "marked"),
+    [
+        ("def f(x):\n    return y\nf(1)", "NameError: name 'y' is not defined", "    return y"),
+        ("a = 1\nb = = 2", "SyntaxError: invalid syntax", "b = = 2"),
+        ("input('Your name?')", "nobody can answer input() in a page", "input('Your name?')"),
+        ("def f(n): return f(n + 1)\nf(0)", "RecursionError: maximum recursion depth", "def f(n): return f(n + 1)"),
+        ("import torch", "Use the notebook for everything else", "import torch"),
+        (
+            "x = []\nx.append(fold)",
+            "fold is defined by another cell of this page",
+            "x.append(fold)",
+        ),
+        ("raise SystemExit('enough')", "SystemExit: enough", "raise SystemExit('enough')"),
+        ("import js\njs.fetch('https://example.org').then(print)", "", ""),
+    ],
+)
+def test_an_error_is_shown_with_its_line(workshop, code, ends, marked):
+    page, faults = workshop
+    faults.clear()
+    bench = Bench(page, "layer_norm").does("check", code)
+    last = bench.text("output").split("\n")[-2:] if ends else [ends]
+    assert ends in "\n".join(last)
+    assert bench.marked == ([marked] if marked else [])
+    assert "session.py" not in bench.text("output")
+    assert bench.editor.inner_text().rstrip("\n").replace("\n\n", "\n") == code
+    assert "2\n" in bench.does("run", "1 + 1").text("output")
+    assert [fault for fault in faults if "elsewhere" in fault] == []
+
+
+def test_a_line_that_a_check_names_is_marked(used_sheet):
+    bench = Bench(used_sheet, "layer_norm").does("check", "def layer_norm(*inputs):\n    a = 1\n    return a / 0")
+    assert "ZeroDivisionError in line 3 of your cell" in bench.verdict
+    assert bench.marked == ["    return a / 0"]
+
+
+def test_a_flood_of_output_is_cut(used_sheet):
+    bench = Bench(used_sheet, "layer_norm").does("run", "for k in range(100_000): print('a line')")
+    text = bench.text("output")
+    assert text.endswith("\n… cut after 20,000 characters")
+    assert len(text) < 21_000
+    assert bench.does("run", "'short'").text("output") == "'short'\n"
+
+
+def test_an_exercise_that_needs_pytorch_leads_to_the_notebook(used_sheet):
+    box = used_sheet.locator("[data-exercise=make_layer_norm]")
+    assert box.locator(".workbench").count() == 0
+    assert "PyTorch" in box.locator(".elsewhere").inner_text()
+    assert box.locator(".elsewhere a").get_attribute("href").endswith("ex02-layer-norm.ipynb")
+
+
 def test_the_contents_of_a_sheet_tick_what_a_check_accepts(used_sheet):
     bench = Bench(used_sheet, "layer_norm")
     link = used_sheet.locator(f".page-toc a[href='#{bench.box.evaluate('box => box.closest(`section`).id')}']")
@@ -233,22 +301,17 @@ def test_the_contents_of_a_sheet_tick_what_a_check_accepts(used_sheet):
     assert used_sheet.locator(".page-toc a.read").count() == others
 
 
-def test_the_model_speaks_as_in_the_notebook(python, capsys):
-    code = "def swiglu(h, gate, up, down):\n    return np.maximum(h @ gate.T, 0) * (h @ up.T) @ down.T"
-    scope = {"np": checks.exercise.np}
-    exec(code, scope)
-    checks.swiglu(scope["swiglu"])
-    said = capsys.readouterr().out.strip()
-    assert "The model then says “" in said
-    settings = {"setup": "import numpy as np\nfrom subnorm_lab import checks", "exercises": []}
-    assert judged(python, settings, [{"cell": "swiglu", "code": code, "check": "checks.swiglu(swiglu)"}]) == [said]
-
-
-def test_an_exercise_that_needs_pytorch_leads_to_the_notebook(used_sheet):
-    box = used_sheet.locator("[data-exercise=make_layer_norm]")
-    assert box.locator(".workbench").count() == 0
-    assert "PyTorch" in box.locator(".elsewhere").inner_text()
-    assert box.locator(".elsewhere a").get_attribute("href").endswith("ex02-layer-norm.ipynb")
+def test_a_sheet_at_work_serves_everybody_on_a_phone(used_sheet):
+    """Nothing is wider than the phone, and axe finds nothing, with an error, a verdict and a list of names."""
+    page = used_sheet
+    page.set_viewport_size(PHONE)
+    Bench(page, "layer_norm").does("check", DDOF1)
+    Bench(page, "invariances").does("run", f"np.ones(3) @ np.ones({10**6})  # {'long ' * 40}")
+    Bench(page, "fold").does("check", "def fold(*inputs):\n    print('x' * 500)\n    return 1 / 0")
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    page.evaluate("document.querySelectorAll('.cm-line').forEach((line) => { line.style.color = 'rgb(103, 48, 197)' })")
+    assert accessible(page, "dark", "light") == []  # Chromium keeps the colour of what was replaced on such a line
+    page.set_viewport_size(DESK)
 
 
 def test_nothing_loads_before_it_is_asked_for(browser, server):
@@ -293,18 +356,6 @@ def test_by_keyboard(sheet):
     sheet.keyboard.press("ControlOrMeta+Enter")
     bench.ended()
     assert (bench.text("output"), bench.verdict) == ("1\n", "")
-
-
-def test_names_are_completed(used_sheet):
-    bench = Bench(used_sheet, "layer_norm")
-    bench.does("run", "import numpy as np")
-    bench.editor.focus()
-    used_sheet.keyboard.press("ControlOrMeta+a")
-    used_sheet.keyboard.type("np.promote_t")
-    used_sheet.locator(".cm-tooltip-autocomplete li", has_text="promote_types").click()
-    used_sheet.wait_for_function(
-        "field => field.innerText.trim() === 'np.promote_types'", arg=bench.editor.element_handle()
-    )
 
 
 def test_stop_ends_a_loop_and_the_next_run_starts_anew(sheet):
@@ -376,30 +427,36 @@ def test_what_does_not_arrive_is_told_and_the_next_run_tries_again(new_sheet, wh
     assert bench.does("run").text("output") == "2\n"
 
 
-@pytest.mark.parametrize(
-    ("script", "said"),
-    [
-        ("delete globalThis.WebAssembly", "This browser cannot run Python"),
-        ("WebAssembly.compile = () => { throw new WebAssembly.CompileError('blocked') }", "work in the notebook"),
-        ("Worker.prototype.postMessage = () => { throw new DOMException('memory') }", "Python broke down"),
-    ],
-)
-def test_a_browser_that_cannot_says_so(browser, server, script, said):
-    with opened(browser, server, [], viewport=DESK) as page:
-        page.add_init_script(script)
-        page.goto(address(server, "ex02"))
-        bench = Bench(page, "layer_norm")
+LACKING = {
+    "delete globalThis.WebAssembly": "This browser cannot run Python",
+    "WebAssembly.compile = () => { throw new WebAssembly.CompileError('blocked') }": "work in the notebook",
+    "Worker.prototype.postMessage = () => { throw new DOMException('memory') }": "Python broke down",
+}
+
+
+def test_a_browser_that_cannot_says_so(new_sheet):
+    whole = "[globalThis.WebAssembly, WebAssembly.compile, Worker.prototype.postMessage]"
+    new_sheet.evaluate(f"void (globalThis.whole = {whole})")
+    bench = Bench(new_sheet, "layer_norm")
+    for script, said in LACKING.items():
+        new_sheet.evaluate(f"void ({script})")
         bench.does("run", "1 + 1")
         assert said in bench.text("state")
         assert bench.editor.inner_text().strip() == "1 + 1"
+        new_sheet.evaluate(f"void ({whole} = whole)")
 
 
-def test_without_the_editor_the_field_works(new_sheet):
-    new_sheet.route("**/editor.js*", lambda route: route.abort())
-    bench = Bench(new_sheet, "layer_norm")
-    bench.box.locator("textarea").fill(DDOF1)
-    bench.does("check")
-    assert "unbiased" in bench.verdict
+def test_a_browser_that_keeps_nothing_says_so_and_without_the_editor_the_field_works(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(address(server, "ex02"))
+        assert not page.locator("[data-unkept]").is_visible()
+        page.add_init_script(KEEPS_NOTHING)
+        page.route("**/editor.js*", lambda route: route.abort())
+        page.reload()
+        assert page.locator("[data-unkept]").is_visible()
+        bench = Bench(page, "layer_norm")
+        bench.box.locator("textarea").fill(DDOF1)
+        assert "unbiased" in bench.does("check").verdict
 
 
 def test_from_a_file_the_page_says_what_to_do(browser, pages):
@@ -419,56 +476,12 @@ def test_a_strict_policy_allows_it(new_sheet):
     assert new_sheet.evaluate(POLICY_HOLDS)
 
 
-@pytest.mark.parametrize(
-    ("code", "ends", "marked"),
-    [
-        ("def f(x):\n    return y\nf(1)", "NameError: name 'y' is not defined", "    return y"),
-        ("a = 1\nb = = 2", "SyntaxError: invalid syntax", "b = = 2"),
-        ("input('Your name?')", "nobody can answer input() in a page", "input('Your name?')"),
-        ("def f(n): return f(n + 1)\nf(0)", "RecursionError: maximum recursion depth", "def f(n): return f(n + 1)"),
-        ("import torch", "Use the notebook for everything else", "import torch"),
-        (
-            "x = []\nx.append(fold)",
-            "fold is defined by another cell of this page",
-            "x.append(fold)",
-        ),
-        ("raise SystemExit('enough')", "SystemExit: enough", "raise SystemExit('enough')"),
-        ("import js\njs.fetch('https://example.org').then(print)", "", ""),
-    ],
-)
-def test_an_error_is_shown_with_its_line(workshop, code, ends, marked):
-    page, faults = workshop
-    faults.clear()
-    bench = Bench(page, "layer_norm").does("check", code)
-    last = bench.text("output").split("\n")[-2:] if ends else [ends]
-    assert ends in "\n".join(last)
-    assert bench.marked == ([marked] if marked else [])
-    assert "session.py" not in bench.text("output")
-    assert bench.editor.inner_text().rstrip("\n").replace("\n\n", "\n") == code
-    assert "2\n" in bench.does("run", "1 + 1").text("output")
-    assert [fault for fault in faults if "elsewhere" in fault] == []
-
-
-def test_a_line_that_a_check_names_is_marked(used_sheet):
-    bench = Bench(used_sheet, "layer_norm").does("check", "def layer_norm(*inputs):\n    a = 1\n    return a / 0")
-    assert "ZeroDivisionError in line 3 of your cell" in bench.verdict
-    assert bench.marked == ["    return a / 0"]
-
-
 def test_a_full_memory_is_emptied(sheet):
     bench = Bench(sheet, "layer_norm")
     bench.does("run", "hoard = []\nwhile True:\n    hoard.append(np.empty(10_000_000))")
     assert "MemoryError" in bench.text("output")
     assert "The memory was full" in bench.text("state")
     assert bench.does("run", "np.ones(10_000_000).sum()").text("output") == "np.float64(10000000.0)\n"
-
-
-def test_a_flood_of_output_is_cut(used_sheet):
-    bench = Bench(used_sheet, "layer_norm").does("run", "for k in range(100_000): print('a line')")
-    text = bench.text("output")
-    assert text.endswith("\n… cut after 20,000 characters")
-    assert len(text) < 21_000
-    assert bench.does("run", "'short'").text("output") == "'short'\n"
 
 
 def test_what_is_written_is_kept_reset_and_brought_back(sheet):
@@ -489,16 +502,6 @@ def test_what_is_written_is_kept_reset_and_brought_back(sheet):
     sheet.reload()
     assert bench.field.input_value() == stub
     assert sheet.evaluate("localStorage.getItem('subnorm.answer.layer_norm')") is None
-
-
-def test_a_browser_that_keeps_nothing_says_so(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
-        page.goto(address(server, "ex02"))
-        assert not page.locator("[data-unkept]").is_visible()
-        page.add_init_script(KEEPS_NOTHING)
-        page.reload()
-        assert page.locator("[data-unkept]").is_visible()
-        assert "unbiased" in Bench(page, "layer_norm").does("check", DDOF1).verdict
 
 
 def downloaded(page, folder, place=".in-page-head"):
@@ -582,19 +585,6 @@ def test_the_code_of_an_own_sheet_makes_the_page_ask_for_its_variants(browser, s
     with (tmp_path / "grades/grades.csv").open(encoding="utf-8", newline="") as file:
         found = {row["exercise"]: (row["diagnosis"], row["variant"]) for row in csv.DictReader(file)}
     assert {name: found[name] for name in own} == {name: ("right", ex.chosen.label) for name, ex in own.items()}
-
-
-def test_a_sheet_at_work_serves_everybody_on_a_phone(used_sheet):
-    """Nothing is wider than the phone, and axe finds nothing, with an error, a verdict and a list of names."""
-    page = used_sheet
-    page.set_viewport_size(PHONE)
-    Bench(page, "layer_norm").does("check", DDOF1)
-    Bench(page, "invariances").does("run", f"np.ones(3) @ np.ones({10**6})  # {'long ' * 40}")
-    Bench(page, "fold").does("check", "def fold(*inputs):\n    print('x' * 500)\n    return 1 / 0")
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    page.evaluate("document.querySelectorAll('.cm-line').forEach((line) => { line.style.color = 'rgb(103, 48, 197)' })")
-    assert accessible(page, "dark", "light") == []  # Chromium keeps the colour of what was replaced on such a line
-    page.set_viewport_size(DESK)
 
 
 def test_paper_and_pages_without_a_script_have_no_workbench(browser, server):
