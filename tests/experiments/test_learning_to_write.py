@@ -1,5 +1,4 @@
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -9,15 +8,8 @@ from subnorm_lab.experiments import language_model, learning_to_write, stored
 from subnorm_lab.experiments.learning_to_write import PROMPT, SEEDS, STEPS, TASK
 
 
-def test_the_record_says_what_it_depends_on_and_fits_the_code() -> None:
+def test_the_record_has_a_value_for_every_run() -> None:
     record = learning_to_write.recorded()
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
-    assert set(record["versions"]) == {"python", "torch", "numpy", "subnorm"}
-    assert record["command"] == "python -m subnorm_lab.experiments.learning_to_write all"
-    assert record["task"] == repr(TASK)
-    sizes = {name: record[name] for name in ("blocks", "d_model", "learning_rate", "batch_size", "temperature")}
-    assert sizes == {"blocks": 3, "d_model": 64, "learning_rate": 0.002, "batch_size": 8, "temperature": 0.7}
-    assert (record["seeds"], record["steps"]) == ([*SEEDS], [*STEPS])
     assert record["training"].shape == record["held_back"].shape == (len(SEEDS), len(STEPS))
     texts = [stage["text"] for run in record["runs"] for stage in run]
     assert all(text.startswith(PROMPT) and len(text) == learning_to_write.LENGTH for text in texts)

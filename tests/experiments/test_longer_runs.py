@@ -1,5 +1,4 @@
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -8,16 +7,8 @@ import pytest
 from subnorm_lab.experiments import longer_runs, stored, warmup
 
 
-def test_the_record_says_what_it_depends_on_and_fits_the_code() -> None:
+def test_the_record_has_a_value_for_every_run() -> None:
     record = longer_runs.recorded()
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
-    assert set(record["versions"]) == {"python", "torch", "numpy", "subnorm"}
-    assert record["command"] == "python -m subnorm_lab.experiments.longer_runs all"
-    assert record["task"] == repr(longer_runs.SETTING.task)
-    assert record["chance"] == pytest.approx(longer_runs.SETTING.task.chance, abs=1e-4)
-    assert record["batch_size"] == longer_runs.SETTING.batch_size
-    assert record["seeds"] == list(longer_runs.SEEDS)
-    assert record["steps"] == list(longer_runs.STEPS)
     assert tuple(record["parts"]) == longer_runs.PARTS
     for losses in record["parts"].values():
         assert losses.shape == (len(longer_runs.SEEDS), len(longer_runs.STEPS))

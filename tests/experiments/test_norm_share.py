@@ -1,5 +1,3 @@
-import re
-
 import numpy as np
 import pytest
 
@@ -7,11 +5,8 @@ from subnorm_lab.experiments import norm_share
 from subnorm_lab.experiments.norm_share import LENGTHS, ROUNDS, calls
 
 
-def test_the_record_says_what_it_depends_on_and_fits_the_code() -> None:
+def test_the_record_has_a_value_for_every_run() -> None:
     record = norm_share.recorded()
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
-    assert set(record["versions"]) == {"python", "torch", "numpy", "subnorm"}
-    assert record["command"] == "OPENBLAS_NUM_THREADS=1 python -m subnorm_lab.experiments.norm_share"
     assert record["device"]
     assert record["dtype"] == "float32"
     assert tuple(record["shares"]) == LENGTHS

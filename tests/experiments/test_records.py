@@ -8,6 +8,7 @@ names and lengths still follow from the constants.
 import ast
 import importlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,15 @@ def test_another_setting_would_be_noticed(path: Path) -> None:
         except KeyError:
             continue
         assert [one for one in found if not one.endswith(": same")], name
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_a_record_says_its_day_its_versions_and_its_command(path: Path) -> None:
+    record = stored.read(path)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"])
+    assert set(record["versions"]) == {"python", "torch", "numpy", "subnorm"}
+    command = rf"(OPENBLAS_NUM_THREADS=1 )?python -m subnorm_lab\.experiments\.{path.stem}( all)?"
+    assert re.fullmatch(command, record["command"])
 
 
 def test_the_tables_of_a_timing_record_are_those_of_the_plan_that_its_command_names() -> None:
