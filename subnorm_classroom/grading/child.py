@@ -31,13 +31,12 @@ def main() -> None:
     say = take_streams()
     limit_myself(job["limits"])
     refuse_calls()
-    gc.disable()  # imports leave no garbage; looking for it takes a sixth of PyTorch's time, now and later
     shell = make_shell()
     if job["torch"]:
         import torch
 
         torch.set_num_threads(1)
-    gc.freeze()
+    gc.freeze()  # the command has turned it off: imports leave no garbage, and to look costs a sixth of PyTorch's time
     gc.enable()
     asking = Asking(say, {name: (way, list(map(unpack_case, cases))) for name, way, cases in job["questions"]})
     hide_package(asking)
