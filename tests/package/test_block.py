@@ -287,42 +287,30 @@ def without_norms(module: nn.Module) -> nn.Module:
     return module
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_sublayer_dropout_acts_on_the_branch_in_training_only(placement: str) -> None:
-    module = without_norms(randomised(st.AttentionSubLayer(D, HEADS, P, placement)))
-    x = torch.randn(8, 16, D, dtype=torch.float64)
-    with torch.no_grad():
-        branch = module.self_attn(x)
-        check_dropped(module.train()(x) - x, branch)
-        close((module.eval()(x) - x).numpy(), branch.numpy())
+WITH_DROPOUT: dict[str, Callable[[str], nn.Module]] = {
+    "sublayer": lambda placement: st.AttentionSubLayer(D, HEADS, P, placement),
+    "block": lambda placement: st.TransformerBlock(D, HEADS, D_FF, placement, dropout_p=P),
+    "decoder": lambda placement: st.DecoderBlock(D, HEADS, D_FF, placement, dropout_p=P),
+}
+LAST = {"self_attn": "out_proj", "multihead_attn": "out_proj", "feed_forward": "linear2"}
+BRANCHES = [("sublayer", "self_attn"), *(("block", name) for name in LAST if name != "multihead_attn")]
+BRANCHES += [("decoder", name) for name in LAST]
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
-@pytest.mark.parametrize("silent", ["self_attn.out_proj", "feed_forward.linear2"])
-def test_block_dropout_acts_on_each_branch_in_training_only(silent: str, placement: str) -> None:
-    block = without_norms(randomised(st.TransformerBlock(D, HEADS, D_FF, placement, dropout_p=P)))
-    for parameter in block.get_submodule(silent).parameters():
-        nn.init.zeros_(parameter)  # one branch adds nothing, so that the other one's share shows
-    x = torch.randn(8, 16, D, dtype=torch.float64)
-    with torch.no_grad():
-        branch = block.self_attn(x) + block.feed_forward(x)
-        check_dropped(block.train()(x) - x, branch)
-        close((block.eval()(x) - x).numpy(), branch.numpy())
-
-
-@pytest.mark.parametrize("placement", PLACEMENTS)
-@pytest.mark.parametrize("speaking", ["self_attn", "multihead_attn", "feed_forward"])
-def test_decoder_dropout_acts_on_each_branch_in_training_only(speaking: str, placement: str) -> None:
-    block = without_norms(randomised(st.DecoderBlock(D, HEADS, D_FF, placement, dropout_p=P)))
-    for silent in {"self_attn.out_proj", "multihead_attn.out_proj", "feed_forward.linear2"}:
-        if not silent.startswith(speaking):
-            for parameter in block.get_submodule(silent).parameters():
-                nn.init.zeros_(parameter)
+@pytest.mark.parametrize(("kind", "speaking"), BRANCHES)
+def test_dropout_acts_on_each_branch_in_training_only(kind: str, speaking: str, placement: str) -> None:
+    module = without_norms(randomised(WITH_DROPOUT[kind](placement)))
     x, memory = torch.randn(8, 16, D, dtype=torch.float64), torch.randn(8, S, D, dtype=torch.float64)
+    for name in LAST.keys() - {speaking}:
+        if hasattr(module, name):
+            for parameter in module.get_submodule(f"{name}.{LAST[name]}").parameters():
+                nn.init.zeros_(parameter)  # the others add nothing, so that this branch's share shows
+    given = [x, memory] if kind == "decoder" else [x]
     with torch.no_grad():
-        branch = block.multihead_attn(x, memory=memory) + block.self_attn(x) + block.feed_forward(x)
-        check_dropped(block.train()(x, memory) - x, branch)
-        close((block.eval()(x, memory) - x).numpy(), branch.numpy())
+        branch = getattr(module, speaking)(x, **({"memory": memory} if speaking == "multihead_attn" else {}))
+        check_dropped(module.train()(*given) - x, branch)
+        close((module.eval()(*given) - x).numpy(), branch.numpy())
 
 
 def test_a_block_has_no_dropout_unless_asked() -> None:
