@@ -304,8 +304,9 @@ def test_of_two_mistakes_the_check_names_one_of_them_or_none(name):
     assert named == {key: tag for key, tag in TOGETHER.items() if key[0] == name}
 
 
+@pytest.mark.parametrize("power", [2, 3])
 @pytest.mark.parametrize("name", [name for name, one in EXERCISES.items() if "+ eps" in text_of(one.reference)])
-def test_an_eps_that_is_used_wrongly_is_not_called_unused(name):
-    """With its usual size, eps squared has no effect that a check could see."""
-    answer = Edited(EXERCISES[name].reference, "+ eps -> + eps**2")
+def test_an_eps_that_is_used_wrongly_is_not_called_unused(name, power):
+    """With its usual size, a power of eps has no effect that a check could see."""
+    answer = Edited(EXERCISES[name].reference, f"+ eps -> + eps**{power}")
     assert {judged(name, answer, seed).tag for seed in SEEDS} == {"value"}
