@@ -314,7 +314,7 @@ PLANTED = {
 }
 
 
-def test_what_is_not_seen_phone_is_found(phone, server):
+def test_what_is_not_seen_on_a_phone_is_found(phone, server):
     phone.emulate_media(reduced_motion="reduce")
     phone.goto(f"{server}notebooks/04-rmsnorm.html")
     for fault, style in PLANTED.items():

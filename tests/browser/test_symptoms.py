@@ -12,11 +12,20 @@ PASTED = (
 )
 
 
-@pytest.fixture
-def symptoms(browser, server):
+@pytest.fixture(scope="module")
+def visited(browser, server):
     with opened(browser, server, [], viewport=PHONE) as page:
         page.goto(server + PAGE)
         yield page
+
+
+@pytest.fixture
+def symptoms(visited):
+    """The page, with nothing looked for and every entry folded."""
+    visited.locator(".row-filter [value='']").check()
+    visited.locator("#row-words").fill("")
+    visited.evaluate("document.querySelectorAll('section.symptom > details').forEach((d) => { d.open = false })")
+    return visited
 
 
 def test_a_pasted_message_finds_its_entries(symptoms):
