@@ -772,6 +772,8 @@ globalThis.subnormLive ??= (() => {
         this.tell();
       });
       this.element.addEventListener("keydown", (event) => event.stopPropagation()); // else JupyterLab takes the arrow keys
+      // Notebook 7 takes them before any listener, except from what says so
+      this.element.addEventListener("focusin", ({ target }) => (target.dataset.lmSuppressShortcuts = "true"));
     }
 
     /** A pointer drags what can be dragged, and sees the value of the nearest point. */

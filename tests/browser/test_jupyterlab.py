@@ -1,4 +1,7 @@
-"""Every chapter in a real JupyterLab, as if you open it and run nothing: not trusted, so without SVG and HTML."""
+"""Every chapter in a real JupyterLab, as if you open it and run nothing: not trusted, so without SVG and HTML.
+
+One chapter also runs, in JupyterLab and in Notebook 7, which the same server has.
+"""
 
 import json
 import os
@@ -17,6 +20,10 @@ from tools.checkout import ROOT, chapters
 
 OPENED, RAN = "05c-rank-collapse", "03a-layer-norm-backward"
 ALL_CELLS = "notebook-extension/tracker", {"windowingMode": "none"}  # draw them all, not only those in view
+NOTEBOOK_7 = """async () => {
+  globalThis.panel = jupyterapp.shell.currentWidget;
+  await Promise.all([panel.context.ready, panel.sessionContext.ready]);
+}"""
 # Only a notebook that is to run needs a kernel.
 OPEN = """async ({ path, starts }) => {
   const { commands, docRegistry } = jupyterapp;
@@ -71,9 +78,9 @@ def address(folder):
         "ServerApp.open_browser": False,
         "ServerApp.allow_root": True,
         "IdentityProvider.token": "",
-        "LabApp.user_settings_dir": folder / "settings",
-        "LabApp.expose_app_in_browser": True,
     }
+    for app in ("LabApp", "JupyterNotebookApp"):
+        options |= {f"{app}.user_settings_dir": folder / "settings", f"{app}.expose_app_in_browser": True}
     command = [sys.executable, "-m", "jupyterlab", *(f"--{name}={value}" for name, value in options.items())]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, encoding="utf-8") as server:
         said = []
@@ -99,22 +106,40 @@ def lab(browser, address):
     assert not [fault for fault in faults if fault.startswith("elsewhere")]  # the rest is JupyterLab's own
 
 
+@pytest.fixture
+def notebook_7(browser, address):
+    """The chapter that runs, open in Notebook 7."""
+    faults = []
+    with opened(browser, address, faults, viewport=DESK) as page:
+        page.goto(f"{address}notebooks/{RAN}.ipynb")
+        page.wait_for_function("globalThis.jupyterapp?.restored.then(() => jupyterapp.shell.currentWidget?.context)")
+        page.evaluate(NOTEBOOK_7)
+        yield page
+        page.evaluate(CLOSE)
+    assert not [fault for fault in faults if fault.startswith("elsewhere")]
+
+
 def outputs(book):
     return [output for cell in book.cells for output in cell.get("outputs", [])]
 
 
+def faults_of(page, path):
+    """What is wrong with an open notebook: its raw marks, and how many pictures it lacks."""
+    book = nbformat.read(path, 4)
+    stored = outputs(book)
+    texts = sum(cell.cell_type == "markdown" for cell in book.cells)
+    pictures = sum(bool({"image/png", "image/svg+xml"} & set(output.get("data", {}))) for output in stored)
+    page.wait_for_function(DRAWN, arg={"texts": texts, "outputs": len(stored)})
+    return raw_marks(page.evaluate(TEXTS)), pictures - page.evaluate(PICTURES)
+
+
 @pytest.fixture
 def look(lab, folder):
-    """Open a notebook, and return what is wrong with it: its raw marks, and how many pictures it lacks."""
+    """Open a notebook in JupyterLab, and return what is wrong with it."""
 
     def look(path, starts=False):
-        book = nbformat.read(folder / "notebooks" / path, 4)
-        stored = outputs(book)
-        texts = sum(cell.cell_type == "markdown" for cell in book.cells)
-        pictures = sum(bool({"image/png", "image/svg+xml"} & set(output.get("data", {}))) for output in stored)
         lab.evaluate(OPEN, {"path": path, "starts": starts})
-        lab.wait_for_function(DRAWN, arg={"texts": texts, "outputs": len(stored)})
-        return raw_marks(lab.evaluate(TEXTS)), pictures - lab.evaluate(PICTURES)
+        return faults_of(lab, folder / "notebooks" / path)
 
     yield look
     lab.evaluate(CLOSE)
@@ -140,10 +165,10 @@ def test_a_mark_and_a_missing_picture_are_seen(look, folder):
     assert missing == 2
 
 
-def test_a_chapter_runs_and_its_figures_move(look, lab):
-    look(f"{RAN}.ipynb", starts=True)
-    assert lab.evaluate(RUN) == []
-    figure = lab.locator("figure.live").first
+def runs_and_moves(page):
+    """All cells of the open notebook run, and its first live figure follows its slider."""
+    assert page.evaluate(RUN) == []
+    figure = page.locator("figure.live").first
     figure.scroll_into_view_if_needed()  # it waits until it is near
     slider = figure.locator("input[type=range]").first
     slider.click()
@@ -153,6 +178,16 @@ def test_a_chapter_runs_and_its_figures_move(look, lab):
         states.append(figure.get_attribute("data-state"))
     assert None not in states
     assert states[0] != states[1]
+
+
+def test_a_chapter_runs_and_its_figures_move(look, lab):
+    look(f"{RAN}.ipynb", starts=True)
+    runs_and_moves(lab)
+
+
+def test_a_chapter_opens_and_runs_in_notebook_7(notebook_7, folder):
+    assert faults_of(notebook_7, folder / "notebooks" / f"{RAN}.ipynb") == ([], 0)
+    runs_and_moves(notebook_7)
 
 
 def test_the_start_page_is_readable_and_leads_to_a_chapter(lab):
