@@ -13,36 +13,39 @@ LINKS = {
 }
 
 
-@pytest.mark.parametrize("kind", LINKS)
-def test_a_card_comes_with_the_pointer_and_goes_with_it(browser, server, kind):
+@pytest.fixture(scope="module")
+def desk(browser, server):
     faults = []
     with opened(browser, server, faults, viewport=DESK) as page:
         page.goto(server + PAGE)
-        link, card = page.locator(LINKS[kind]).locator("visible=true").first, page.locator(".hover-card")
-        assert not card.is_visible()
-        link.hover()
-        card.wait_for(state="visible")
-        assert link.get_attribute("aria-describedby") == card.get_attribute("id")
-        assert len(card.inner_text().strip()) > 10 or card.locator(".katex").count()
-        card.hover()
-        assert card.is_visible()
-        page.mouse.move(0, 0)
-        card.wait_for(state="hidden")
-        assert link.get_attribute("aria-describedby") is None
-        assert not link.get_attribute("title")
+        yield page
     assert faults == []
 
 
-def test_a_card_follows_the_focus_and_escape_closes_it(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
-        page.goto(server + PAGE)
-        page.keyboard.press("Tab")  # from now on the focus is visible
-        link, card = page.locator(LINKS["term"]).first, page.locator(".hover-card")
-        link.focus()
-        card.wait_for(state="visible")
-        page.keyboard.press("Escape")
-        card.wait_for(state="hidden")
-        assert link.evaluate("link => link === document.activeElement")
+@pytest.mark.parametrize("kind", LINKS)
+def test_a_card_comes_with_the_pointer_and_goes_with_it(desk, kind):
+    link, card = desk.locator(LINKS[kind]).locator("visible=true").first, desk.locator(".hover-card")
+    assert not card.is_visible()
+    link.hover()
+    card.wait_for(state="visible")
+    assert link.get_attribute("aria-describedby") == card.get_attribute("id")
+    assert len(card.inner_text().strip()) > 10 or card.locator(".katex").count()
+    card.hover()
+    assert card.is_visible()
+    desk.mouse.move(0, 0)
+    card.wait_for(state="hidden")
+    assert link.get_attribute("aria-describedby") is None
+    assert not link.get_attribute("title")
+
+
+def test_a_card_follows_the_focus_and_escape_closes_it(desk):
+    desk.keyboard.press("Tab")  # from now on the focus is visible
+    link, card = desk.locator(LINKS["term"]).first, desk.locator(".hover-card")
+    link.focus()
+    card.wait_for(state="visible")
+    desk.keyboard.press("Escape")
+    card.wait_for(state="hidden")
+    assert link.evaluate("link => link === document.activeElement")
 
 
 def test_a_card_stays_in_the_window(browser, server):
