@@ -119,18 +119,14 @@ def test_all_answers_at_once(browser, server):
         assert shown(page) == []
 
 
-@pytest.mark.parametrize("media", ["screen", "print"])
-def test_no_script_is_needed(browser, server, media):
+def test_no_script_is_needed(browser, server):
     with opened(browser, server, [], java_script_enabled=False) as page:
         page.goto(server + PAGE)
-        page.emulate_media(media=media)
         everything = page.locator(".quick-check .why")
-        if media == "print":
+        for media, hidden in (("print", "#all-answers"), ("screen", ".checks-head")):
+            page.emulate_media(media=media)
             assert not any(why.is_visible() for why in everything.all())
-            assert not page.locator("#all-answers").is_visible()
-            return
-        assert not any(why.is_visible() for why in everything.all())
-        assert not page.locator(".checks-head").is_visible()
+            assert not page.locator(hidden).is_visible()
         option = page.locator(".quick-check .option").first
         option.locator("label").click()
         assert [why.is_visible() for why in everything.all()].count(True) == 1
