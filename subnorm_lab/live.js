@@ -293,9 +293,9 @@ globalThis.subnormLive ??= (() => {
   /** A panel's height on a phone, where `n` are stacked and all have to fit above the controls, if it is `low` in a low window. */
   const LOW = {
     lines: (panel, n, low) => (low ? Math.max(143, 378 / n) : Math.max(150, 420 / n)),
-    heat: ({ rows }, n, low) => Math.min(26 + 24 * rows.length + SIDE.bottom, low ? 438 / n : Infinity),
+    heat: ({ rows }, n, low) => Math.min(26 + 24 * rows.length + SIDE.bottom, (low ? 315 : 480) / n),
     bars: ({ height }, n, low) => (low ? height - 6 : height),
-    block: (panel, n, low) => (low ? 220 : 250),
+    block: (panel, n, low) => (low ? 255 : 250),
   };
 
   const chart = {
@@ -303,22 +303,27 @@ globalThis.subnormLive ??= (() => {
 
     /** The box of each panel. `below` it a panel may have the same horizontal axis, which is then labelled only there. */
     places({ panels, side }, w, tight) {
-      const [across, gap] = [tight ? Math.ceil(side / 3) : side, 18];
-      const beside = tight === 2 && panels[0].kind === "block"; // the second panel shares the row of the first
+      const gap = 18;
+      const beside = tight === 2 && panels[0].kind === "block"; // a column of its own, and the others in the next
+      const across = tight ? Math.ceil(side / 3) : side;
+      const [columns, rest] = beside ? [2, panels.length - 1] : [across, panels.length / across];
       const rowOf = (k) => (beside ? Math.max(k - 1, 0) : Math.floor(k / across));
-      const tall = (panel) => (tight ? Math.min(panel.height, LOW[panel.kind](panel, panels.length / across, tight === 2)) : panel.height);
-      const heights = panels.map((_, r) => Math.max(0, ...panels.filter((_, k) => !tight || rowOf(k) === r).map(tall)));
-      return panels.map((panel, k) => {
-        const [many, place] = beside ? [k < 2 ? 2 : 1, k === 1 ? 1 : 0] : [across, k % across];
-        const wide = (w - gap * (many - 1)) / many;
-        return {
-          x: place * (wide + gap),
-          y: heights.slice(0, rowOf(k)).reduce((sum, h) => sum + h, 0),
-          w: wide,
-          h: heights[rowOf(k)],
-          below: tight > 0 && panel.x !== undefined && many === across && panels[k + across]?.x?.label === panel.x.label,
-        };
-      });
+      const below = (k) => tight > 0 && across === 1 && k + 1 < panels.length && panels[k].x !== undefined && panels[k + 1].x?.label === panels[k].x.label;
+      const block = LOW.block(panels[0], 1, true);
+      const tall = (panel, k) => {
+        if (!tight) return panel.height;
+        const part = beside ? (block + ROW * (rest - 1)) / rest : Math.min(panel.height, LOW[panel.kind](panel, rest, tight === 2));
+        return part - (below(k) ? ROW : 0);
+      };
+      const heights = panels.map((_, r) => Math.max(0, ...panels.filter((_, k) => (!tight || rowOf(k) === r) && !(beside && k === 0)).map((panel) => tall(panel, panels.indexOf(panel)))));
+      const wide = (w - gap * (columns - 1)) / columns;
+      return panels.map((_, k) => ({
+        x: (beside ? Math.min(k, 1) : k % across) * (wide + gap),
+        y: heights.slice(0, rowOf(k)).reduce((sum, h) => sum + h, 0),
+        w: wide,
+        h: beside && k === 0 ? block : heights[rowOf(k)],
+        below: below(k),
+      }));
     },
 
     /** The row of the table for a state of the controls. */
@@ -355,17 +360,13 @@ globalThis.subnormLive ??= (() => {
   };
 
   const REACH = 14; // limit of a feature's bar and of its slider
-  const ROWS = [190, 122, 108]; // px, the height of a row of bars
   const NAMES = { layer: "LayerNorm", rms: "RMSNorm" };
+  const UNMOVED = 5e-4; // less cannot be seen
 
   const norms = {
-    /** In a low window several norms have no line for the name. */
-    room: (spec, tight) => (tight < 2 || spec.rows.length === 1 ? { ch: ROWS[Math.min(tight, 1)], head: ROW } : { ch: ROWS[2], head: 0 }),
-
-    height(spec, tight) {
-      const { ch, head } = norms.room(spec, tight);
-      return spec.rows.length * (tight ? 2 * (ch - ROW) + head : ch) + 6;
-    },
+    /** The token has a place of its own; then each norm has a row. */
+    row: ({ rows }, tight) => (tight ? (rows.length === 1 ? 125 : 100) : rows.length === 1 ? 240 : 150),
+    height: (spec, tight) => norms.row(spec, tight) * (spec.rows.length + (tight ? 1 : 0)),
 
     numbers(spec, state) {
       const drawn = spec.x.map((_, k) => state[`x${k + 1}`]);
@@ -377,26 +378,21 @@ globalThis.subnormLive ??= (() => {
     },
 
     draw(spec, state, { x, drawn, rows, ghosts }, w, tight) {
-      const across = tight ? 2 : 4;
-      const { ch, head } = norms.room(spec, tight);
-      const [cw, tall] = [w / across, tight ? 2 * (ch - ROW) + head : ch];
-      const reach = { raw: REACH, out: 3 };
-      return spec.rows.map((norm, r) => {
-        const { centred, xhat, y } = rows[norm];
-        const ghost = ghosts[norm];
-        const parts = [
-          { title: "token x", bars: x, ghost: drawn, reach: reach.raw, drag: true },
-          { title: norm === "layer" ? "x − mean" : "x, not centred", bars: centred, ghost: ghost.centred, reach: reach.raw },
-          { title: "times rstd", bars: xhat, ghost: ghost.xhat, reach: reach.out },
-          { title: norm === "layer" ? "gamma, beta" : "gamma", bars: y, ghost: ghost.y, reach: reach.out },
-        ];
-        if (!head) parts[0].title = `${NAMES[norm]}: ${parts[0].title}`;
-        return parts.map((part, k) => bars({ ...part, norm }, {
-          x: (k % across) * cw, w: cw - 6, h: ch,
-          y: r * tall + head - ROW + (k < across ? 0 : ch - ROW), // only the first row is under a name
-        }, k === 0 && head ? NAMES[norm] : "")).join("");
+      const row = norms.row(spec, tight);
+      const wide = w / (tight ? 2 : 3);
+      const token = { x: 0, y: 0, w: (tight ? w : wide) - 12, h: tight ? row : norms.height(spec, tight) };
+      return bars({ title: "token x", bars: x, ghost: drawn, reach: REACH, drag: true }, token) + spec.rows.map((norm, r) => {
+        const [now, ghost] = [rows[norm], ghosts[norm]];
+        const moved = norms.moved(now, ghost);
+        const place = { y: (r + (tight ? 1 : 0)) * row, w: wide - 12, h: row };
+        const first = tight ? 0 : wide;
+        return bars({ norm, title: norm === "layer" ? "LayerNorm: x − mean" : "RMSNorm: x", bars: now.centred, ghost: ghost.centred, reach: REACH }, { x: first, ...place }) +
+          bars({ norm, title: moved < UNMOVED ? "output: not moved" : `output: moved by ${short(Number(moved.toPrecision(2)))}`, bars: now.y, ghost: ghost.y, reach: 3 }, { x: first + wide, ...place });
       }).join("");
     },
+
+    /** How far shift and scale have moved the output, at most. */
+    moved: ({ y }, ghost) => Math.max(...y.map((v, k) => Math.abs(v - ghost.y[k]))),
 
     say: (spec, state, { rows, ghosts }) => spec.rows.map((norm) => norms.sentence(norm, rows[norm], ghosts[norm])).join(" "),
 
@@ -406,11 +402,12 @@ globalThis.subnormLive ??= (() => {
       return { [feature]: (((zero - y) / reach) * REACH - state.shift) / state.scale };
     },
 
-    sentence(norm, { mean, rstd, y }, ghost) {
-      const moved = Math.max(...y.map((v, k) => Math.abs(v - ghost.y[k])));
+    sentence(norm, now, ghost) {
+      const { mean, rstd } = now;
+      const moved = norms.moved(now, ghost);
       const statistic = norm === "layer" ? `mean ${short(mean)}, rstd ${short(rstd)}` : `rstd ${short(rstd)}`;
-      const answer = moved < 5e-4 ? "the output has not moved" : `the output has moved by up to ${short(moved)}`;
-      return `${NAMES[norm]}: ${statistic}; with shift and scale ${answer}.`;
+      const answer = moved < UNMOVED ? "the output has not moved" : `the output has moved by up to ${short(moved)}`;
+      return `${NAMES[norm]}: ${statistic}; ${answer}.`;
     },
   };
 
@@ -421,16 +418,16 @@ globalThis.subnormLive ??= (() => {
   };
 
   /** One bar for each feature; a hollow bar for its value before shift and scale. */
-  function bars({ norm, title, bars: values, ghost, reach, drag }, { x, y, w, h }, name) {
-    const [top, bottom] = [y + 44, y + h - 26];
+  function bars({ norm, title, bars: values, ghost, reach, drag }, { x, y, w, h }) {
+    const [top, bottom] = [y + 24, y + h - 26];
     const at = scale({ limits: [-reach, reach] }, bottom, top, 4);
     const step = w / values.length;
     const zero = at(0);
     const block = (v, k, more) => `<rect x="${fixed(x + k * step + 3)}" y="${fixed(Math.min(at(v), zero))}" ` +
       `width="${fixed(step - 6)}" height="${fixed(Math.max(Math.abs(at(v) - zero), 1))}" ${more}/>`;
     return [
-      text(x, y + 12, name, "start", ' class="title"'), text(x, y + 32, title),
-      ...values.map((v, k) => block(v, k, `class="bar ${norm}${Math.abs(v) > reach ? " beyond" : ""}"`)),
+      text(x, y + 14, title, "start", ' class="title"'),
+      ...values.map((v, k) => block(v, k, `class="bar ${norm ?? ""}${Math.abs(v) > reach ? " beyond" : ""}"`)),
       ...ghost.map((v, k) => block(v, k, 'class="ghost"')),
       ...(drag ? values.map((v, k) => grip(x + (k + 0.5) * step, at(v))) : []),
       rule(x, zero, x + w, zero, "axis"),

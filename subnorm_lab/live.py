@@ -415,10 +415,10 @@ def norms(name: str, title: str, rows: Sequence[str], alt: str, shift: float = 0
     """
     if not rows or set(rows) - {"layer", "rms"}:
         raise ValueError(f'rows must be "layer", "rms" or both; got {list(rows)}.')
-    dials = [_Dial(f"x{k}", f"feature {k}", (-14.0, 14.0, 0.5), value) for k, value in enumerate(TOKEN, 1)]
-    dials += [
-        _Dial("shift", "shift, of all", (-8.0, 8.0, 0.5), shift),
-        _Dial("scale", "scale, of all", (0.25, 3.0, 0.25), scale),
+    dials = [
+        _Dial("shift", "shift", (-8.0, 8.0, 0.5), shift),
+        _Dial("scale", "scale", (0.25, 3.0, 0.25), scale),
+        *(_Dial(f"x{k}", f"feature {k}", (-14.0, 14.0, 0.5), value, more=True) for k, value in enumerate(TOKEN, 1)),
         _Dial("gamma", "gamma, of all", (-2.0, 2.0, 0.1), 1.0, more=True),
     ]
     if "layer" in rows:
@@ -428,8 +428,9 @@ def norms(name: str, title: str, rows: Sequence[str], alt: str, shift: float = 0
         low, high, _ = dial.range
         if not low <= dial.start <= high:
             raise ValueError(f"{dial.name} must start between {low:g} and {high:g}; got {dial.start:g}.")
-    controls, more = [asdict(dial) for dial in dials], ", ".join(dial.name for dial in dials if dial.more)
-    _publish(name, title, alt, {"kind": "norms", "rows": list(rows), "x": TOKEN, "controls": controls, "more": more})
+    controls = [asdict(dial) for dial in dials]
+    spec = {"kind": "norms", "rows": list(rows), "x": TOKEN, "controls": controls, "more": "More"}
+    _publish(name, title, alt, spec)
 
 
 def cloud(name: str, title: str, points: npt.ArrayLike, alt: str, norm: str = "layer") -> None:

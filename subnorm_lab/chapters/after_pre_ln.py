@@ -60,7 +60,7 @@ def draw_two_knobs():
     found = at_each_place()
     blocks = live.Axis("blocks N", limits=(3, 24), ticks={k: str(k) for k in DEPTHS})
     CURVES = {
-        "this": live.Curve("this stack", figures.BLUE, marks="too"),
+        "this": live.Curve("this", figures.BLUE, marks="too"),
         "pre": live.Curve("Pre-LN", **figures.LOOKS["theory"]),
     }
 
@@ -88,7 +88,7 @@ def draw_two_knobs():
     where = live.choice("place", "the norm is", PLACES, "post")
     live.chart(
         "two-knobs",
-        "Four places for the norm, three sizes of the branch: median and range of five untrained stacks",
+        "Four places for the norm, three sizes of the branch: five untrained stacks, median and range",
         [where, live.choice("power", "the branch is", POWERS, 0.0)],
         [
             live.Block("one sublayer", where),

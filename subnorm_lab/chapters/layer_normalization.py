@@ -23,14 +23,13 @@ def begin():
 def draw_volume():
     live.norms(
         "layer-norm",
-        "A token on its way through LayerNorm; hollow bars show it without shift and scale",
+        "One token through LayerNorm. Hollow: as it was; solid: at half the volume, moved up by 5",
         ["layer"],
         shift=5,
         scale=0.5,
-        alt="Four groups of four bars: the token, the token without its mean, "
-        "times rstd, and after gamma and beta. The token at half its size and "
-        "moved up is solid, the token as it was hollow. In the first two groups "
-        "they differ; in the last two they coincide.",
+        alt="Three groups of four bars: the token, the token without its mean, "
+        "and the output. The token at half its size and moved up is solid, the token as it was hollow. "
+        "In the first two groups they differ; in the output they coincide.",
     )
 
 

@@ -56,9 +56,6 @@ def interval(values, spec=".2f"):
     return low if low == high else f"{low} to {high}"
 
 
-MOVED = ("token_cosine", "one_token")
-
-
 PLACES = {
     "after the sum (Post-LN)": "post",
     "before F (Pre-LN)": "pre",
@@ -67,33 +64,37 @@ PLACES = {
 
 
 def draw_place():
+    passed = np.arange(25)
+    alike = {place: untrained()[place][24]["token_cosine"] for place in PLACES.values()}  # (seeds, 25)
+    others = {"others": live.Curve("the other places", figures.GREY, ":")}
+
     def moved(place):
-        found = untrained()[place][24]
-        curves = [{place: (np.arange(25)[-found[q].shape[1] :], found[q])} for q in MOVED]
-        alike, slope = (np.median(found[q], axis=0) for q in MOVED)
+        one, other = (np.median(alike[k], axis=0) for k in alike if k != place)
+        both = np.concatenate([passed, [24], passed]), np.concatenate([one, [np.nan], other])
         sentence = (
-            f"x passes through {'a' if place == 'post' else 'no'} norm before the next "
-            f"sum. Cosine of two tokens at the top: {alike[-1]:z.2f}. Gradient: "
-            f"{slope[0]:.1f} in the first block, {slope[-1]:.1f} in the last."
+            f"x passes through {'a' if place == 'post' else 'no'} norm before the next sum. "
+            f"After 24 blocks, two tokens have a cosine of {np.median(alike[place][:, -1]):z.2f}."
         )
-        return sentence, [place, *curves]
+        return sentence, [place, {place: (passed, alike[place]), "others": both}]
 
     where = live.choice("place", "the norm is", PLACES, "post")
     live.chart(
         "move-the-norm",
-        "Three places for a norm, which you can drag: median and range of six seeds",
+        "Drag the norm: its place decides whether 24 blocks make all tokens alike (cosine 1)",
         [where],
         [
             live.Block("one sublayer", where),
-            *(live.Lines(PASSED, AXES[q], {k: CURVES[k] for k in PLACES.values()}, 230) for q in MOVED),
+            live.Lines(
+                PASSED,
+                live.Axis("cosine of two tokens", limits=(0, 1)),
+                {k: CURVES[k] for k in PLACES.values()} | others,
+            ),
         ],
         moved,
         "A block diagram in which the norm is after the plus, so that the green path of x passes it before "
-        "the next sum; and two "
-        "panels by the number of blocks passed, up to 24, for Post-LN. The cosine of its tokens rises from "
-        "zero to almost one "
-        "halfway, and stays there. The gradient is about equally large in all blocks.",
-        side=3,
+        "the next sum; and the cosine of two tokens by the number of blocks passed, up to 24. For Post-LN it rises "
+        "from zero to almost one halfway, and stays there. The grey curves of the two other places stay below it.",
+        side=2,
     )
 
 

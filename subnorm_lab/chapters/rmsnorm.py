@@ -35,12 +35,12 @@ def begin():
 def draw_two_norms():
     live.norms(
         "two-norms",
-        "One token through LayerNorm and RMSNorm; hollow bars show it before the shift",
+        "One token through both norms; hollow: before 3 was subtracted",
         ["layer", "rms"],
         shift=-3,
-        alt="Two rows of four groups of bars, hollow before and solid after 3 was "
-        "taken from all features. LayerNorm: the two differ for the token and "
-        "coincide from the centred bars on. RMSNorm: they differ everywhere; each "
+        alt="Five groups of four bars, hollow before and solid after 3 was "
+        "subtracted from all features. For the token the two differ. In the row of LayerNorm they "
+        "coincide, once the mean is subtracted. In the row of RMSNorm they differ everywhere, and each "
         "output has the sign of its feature.",
     )
 

@@ -52,8 +52,7 @@ def draw_token():
 
     live.chart(
         "token",
-        "One token on its way through three stacks of the same random matrices: 12 of its 128 features, "
-        "blue above 0, orange below. The stronger the colour, the larger the number: pale is a thousandth, "
+        "Twelve numbers of one token in three stacks: blue above 0, orange below; pale is a thousandth, "
         "full a thousand",
         [
             live.slider(
@@ -73,7 +72,7 @@ def draw_token():
                 [str(k) if k % 8 == 0 else "" for k in range(25)],
                 limits=(-20, 20),
                 colors=(figures.BLUE, figures.ORANGE),
-                height=160,
+                height=240,
             )
             for title in WIRINGS.values()
         ],

@@ -6,12 +6,13 @@ it has the least room.
 """
 
 import json
+import re
 from pathlib import PurePosixPath
 from threading import Event
 from types import SimpleNamespace
 
 import pytest
-from helpers.look import CUT, read, zoom
+from helpers.look import CUT, OPENING, read, zoom
 from helpers.visit import KINDS, PHONE, opened
 
 from tools import checkout
@@ -59,6 +60,14 @@ class Wire:
         return found
 
 
+CHAPTERS = re.compile(r"notebooks/\d\d-")
+LAPTOP = {"width": 1280, "height": 800}
+PLANTED = {
+    "controls: down to": 'document.querySelector(".live-picture").style.height = "700px"',
+    "what the chapter needs is above": 'document.querySelector("h1 + p").after(document.querySelector(".opening"))',
+}
+
+
 def enlarged(page, letters):
     """What is cut off where the reader has chosen letters twice as large."""
     letters.send("Page.setFontSizes", {"fontSizes": {"standard": 32}})
@@ -87,18 +96,42 @@ def visits(browser, server, pages):
             page.wait_for_load_state()
             fonts, early, shift = page.evaluate(MOVED)
             assert (fonts > 0, early) == (True, 0), name  # the measurement is what it says
+            opening = page.evaluate(OPENING) if CHAPTERS.match(name) else []
             seen, received = read(page), wire.received()
+            if CHAPTERS.match(name):
+                page.set_viewport_size(LAPTOP)
+                opening += page.evaluate(OPENING)
+            planted = {}
+            if name == "notebooks/03-layer-normalization.html":
+                for fault, change in PLANTED.items():
+                    page.evaluate(change)
+                    planted[fault] = page.evaluate(OPENING)
             page.set_viewport_size(PHONE)
             large = enlarged(page, letters) if name in KINDS else []
             zoomed = zoom(page)
             page.set_viewport_size(PHONE)
-            found[name] = SimpleNamespace(seen=seen, shift=shift, received=received, large=large, zoomed=zoomed)
+            found[name] = SimpleNamespace(
+                seen=seen,
+                opening=opening,
+                planted=planted,
+                shift=shift,
+                received=received,
+                large=large,
+                zoomed=zoomed,
+            )
     assert faults == []
     return found
 
 
 def test_every_page_on_a_phone_and_on_a_desk(visits):
     assert {name: visit.seen for name, visit in visits.items() if visit.seen} == {}
+
+
+def test_a_chapter_opens_with_its_figure_on_the_first_screen(visits):
+    """Of a phone and of a laptop: title, sentence, figure and controls, and what the chapter needs below."""
+    assert {name: visit.opening for name, visit in visits.items() if visit.opening} == {}
+    planted = visits["notebooks/03-layer-normalization.html"].planted
+    assert {fault for fault, found in planted.items() if any(fault in said for said in found)} == PLANTED.keys()
 
 
 def test_every_page_keeps_its_layout_when_fonts_come_late(visits):

@@ -674,6 +674,7 @@ def test_a_phrase_in_the_text_sets_its_figure_and_brings_it_into_view(desk, serv
     desk.goto(f"{server}notebooks/03-layer-normalization.html")
     figure = desk.locator("#live-layer-norm.live-on")
     first = shown(figure)
+    figure.locator("summary").click()
     figure.locator("[data-control=x1] input").press("End")
     figure.locator("[data-control=scale] input").press("End")
     phrase = desk.get_by_role("button", name="at half the volume and moved up by 5")

@@ -129,6 +129,33 @@ def accessible(page, *schemes):
     return faults
 
 
+# What of the opening of a chapter is not on the first screen, or not in its order: title, sentence, picture, controls,
+# and below them what the chapter needs.
+OPENING = """async () => {
+  const frame = () => new Promise(requestAnimationFrame);
+  scrollTo({ top: 0, behavior: "instant" });
+  const article = document.querySelector("article"), figure = article.querySelector("figure.live");
+  while (!figure.matches(".live-on")) await frame();
+  for (let k = 0; k < 3; k++) await frame();
+  const box = (e) => e.getBoundingClientRect();
+  const parts = { title: article.querySelector("h1"), sentence: article.querySelector("h1 + p"),
+    picture: figure.querySelector(".live-picture"), controls: figure.querySelector(".live-controls") };
+  const boxes = Object.entries(parts).map(([name, part]) => ({ name, ...box(part).toJSON() }));
+  const faults = [];
+  boxes.forEach(({ name, top, bottom }, k) => {
+    if (bottom > innerHeight) faults.push(`${name}: down to ${Math.round(bottom)} px`);
+    if (k && top < boxes[k - 1].bottom - 1) faults.push(`the ${name} covers the ${boxes[k - 1].name}`);
+  });
+  const controls = boxes[3], contents = box(document.querySelector(".bd-sidebar-secondary"));
+  if (box(article.querySelector(".opening")).top < controls.bottom) faults.push("what the chapter needs is above");
+  if (innerWidth >= 1200 && contents.top < controls.bottom) faults.push("the contents cover the figure");
+  if (innerWidth >= 1200 && controls.right < contents.left + 100) faults.push("the figure leaves the margin free");
+  for (const label of figure.querySelectorAll("svg text"))
+    if (parseFloat(getComputedStyle(label).fontSize) < 11) faults.push(`too small: ${label.textContent}`);
+  return faults;
+}"""
+
+
 def read(page):
     """What is wrong with the page that has opened in the dark: read to its end, and then in the light, on a desk."""
     faults = look(page, "dark")
