@@ -276,9 +276,9 @@ def take() -> stored.Record:
         config.vocab_size, config._attn_implementation = TOKENS, "eager"
         model = transformers.AutoModel.from_config(config).double().eval()
         families[name] = measured(model, FAMILIES[name].block)
-    origin = stored.origin("python -m subnorm_lab.experiments.published_blocks")
-    origin["versions"]["transformers"] = transformers.__version__
-    return {**origin, "families": families}
+    record = {**stored.origin("python -m subnorm_lab.experiments.published_blocks"), "families": families}
+    record["versions"]["transformers"] = transformers.__version__
+    return record
 
 
 @torch.no_grad()
