@@ -11,7 +11,7 @@ from fractions import Fraction
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyBboxPatch, PathPatch, Rectangle
+from matplotlib.patches import Circle, Ellipse, FancyBboxPatch, PathPatch, Rectangle
 from matplotlib.path import Path
 
 from subnorm_lab.figures import BLACK, BLUE, GREEN, ORANGE, PINK
@@ -105,6 +105,33 @@ def residual_block() -> Figure:
     ax.text(2.75, line + 0.95, "skip path: carries $x$, has no weights", ha="center", va="bottom", color=GREEN)
     ax.text(2.75, line - 0.36, "branch: learns the correction $y-x$", ha="center", va="top", color=BLUE)
     ax.plot(1.2, line, marker="o", color=BLACK, markersize=5)
+    return fig
+
+
+def nested_classes() -> Figure:
+    """What stacks of 2, 4 and 8 blocks can compute, as outlines: plain ones overlap, residual ones are nested.
+
+    The labels are large enough for a narrow screen, on which the picture is scaled down.
+    """
+    fig, ax = canvas(4.6, 2.3)
+    # for each outline: centre, width, height, angle, and the place of its label
+    plain = [
+        ((0.72, 0.55), 0.8, 0.62, 20, (0.6, 0.5)),
+        ((1.26, 1.03), 1.15, 0.85, 35, (1.63, 1.2)),
+        ((0.95, 1.13), 0.95, 1.5, 50, (0.6, 1.42)),
+    ]
+    residual = [
+        ((3.05, 0.65), 0.75, 0.55, 25, (3.05, 0.65)),
+        ((3.2, 0.81), 1.3, 1.0, 25, (3.5, 1.0)),
+        ((3.38, 0.98), 1.9, 1.45, 25, (3.4, 1.5)),
+    ]
+    for name, outlines, cross in (("plain", plain, (1.9, 1.5)), ("residual", residual, (4.0, 1.45))):
+        ax.text(cross[0] - 0.7, 2.12, name, ha="center", va="center", fontsize=13)
+        ax.plot(*cross, marker="x", color=BLACK, markersize=9, markeredgewidth=2.5)
+        for outline, color, blocks in zip(outlines, (ORANGE, BLUE, GREEN), (2, 4, 8), strict=True):
+            *shape, at = outline
+            ax.add_patch(Ellipse(*shape[:3], angle=shape[3], facecolor="none", edgecolor=color, lw=2))
+            ax.text(*at, str(blocks), ha="center", va="center", fontsize=13, color=color)
     return fig
 
 

@@ -62,6 +62,15 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     publish({"text/markdown": "\n".join(markdown), "text/plain": "\n".join(" | ".join(x) for x in lines)})
 
 
+def claimed_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Show a table of claims: each row ends with one more item, a comment that names its claim.
+
+    The comment goes into the last cell. A page of the book shows it as a mark; JupyterLab and GitHub show nothing, and
+    a column of its own would look empty there.
+    """
+    table(columns, [(*cells, f"{last} {claim}") for *cells, last, claim in rows])
+
+
 def publish(forms: dict[str, str], metadata: dict[str, Any] | None = None) -> None:
     """Give a notebook all forms of an output; without IPython, as in a page of the book, print the plain one."""
     try:

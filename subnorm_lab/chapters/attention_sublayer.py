@@ -9,7 +9,7 @@ import subnorm.numpy as sn
 import subnorm.torch as st
 from subnorm_lab import diagrams, figures
 from subnorm_lab.experiments import parameters
-from subnorm_lab.report import say, table
+from subnorm_lab.report import claimed_table, say, table
 
 
 def begin():
@@ -368,8 +368,8 @@ def prove_global_is_not_per_token(B, T, d):
 
 
 def tabulate_every_part(unscaled, scaled, d_head, d):
-    table(
-        ["part", "without it", "with it", "claim"],
+    claimed_table(
+        ["part", "without it", "with it"],
         [
             [
                 "root under the scores",

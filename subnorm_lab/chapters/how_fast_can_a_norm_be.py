@@ -15,7 +15,7 @@ from subnorm.timing import listing
 from subnorm.timing import published as others
 from subnorm_lab import figures, live
 from subnorm_lab.experiments import norm_share
-from subnorm_lab.report import say, table
+from subnorm_lab.report import claimed_table, say, table
 
 OURS = "Intel(R) Xeon(R) Processor @ 2.50GHz"
 LARGE = (4096, 4096)
@@ -889,13 +889,12 @@ def tabulate_rms_norms(layer_norm):
     def in_copies(key):
         return f"{np.median(copies(key)):.1f}"
 
-    table(
+    claimed_table(
         [
             "RMSNorm, forward",
             "arrays moved",
             "in copies",
             "time in copies",
-            "claim",
         ],
         [
             [

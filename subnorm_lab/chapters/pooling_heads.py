@@ -13,7 +13,7 @@ from subnorm_lab import figures
 from subnorm_lab.experiments import fleets, pooling
 from subnorm_lab.experiments.fleets import CYCLES, FLEETS, NOISE, machines
 from subnorm_lab.experiments.parity import paired_interval
-from subnorm_lab.report import say, table
+from subnorm_lab.report import claimed_table, say, table
 
 LOOKS = {
     "mean": {"color": figures.BLUE, "marker": "o"},
@@ -221,8 +221,8 @@ def interval(values, spec=".1f"):
 
 
 def tabulate_errors(errors):
-    table(
-        ["head, 150 steps", *FLEETS, "claim"],
+    claimed_table(
+        ["head, 150 steps", *FLEETS],
         [
             [
                 words,

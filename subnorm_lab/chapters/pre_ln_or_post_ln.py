@@ -12,7 +12,7 @@ import subnorm.numpy as sn
 import subnorm.torch as st
 from subnorm_lab import diagrams, figures, live, stories
 from subnorm_lab.experiments import gradients, longer_runs, stack, warmup
-from subnorm_lab.report import say, table
+from subnorm_lab.report import claimed_table, say, table
 from subnorm_lab.stories.torch import Stories
 
 PLACEMENTS = {"post": "Post-LN", "pre": "Pre-LN"}
@@ -238,20 +238,6 @@ def prove_post_forgets():
 def squares(placement):
     """The mean square of the stream, (seeds, 25)."""
     return untrained()[placement][24]["mean_square"]
-
-
-def draw_pre_ln_stream():
-    live.sketch(
-        "pre-ln-stream",
-        "The stream of 24 untrained Pre-LN blocks",
-        PASSED,
-        live.Axis("mean square of stream", limits=(0, 40)),
-        (np.arange(25), squares("pre")),
-        [0, 6, 12, 18, 24],
-        "Mean square of the stream against blocks passed, up to 24: median and range of six seeds. It "
-        "starts at one and "
-        "rises in a nearly straight line.",
-    )
 
 
 LEAST = (2 / 5) * (1 / 2) * (8 / 5)  # what a block adds to the mean square
@@ -732,8 +718,8 @@ def prove_trained_gradient():
 
 
 def tabulate_the_two_compared():
-    table(
-        ["", "Post-LN", "Pre-LN", "claim"],
+    claimed_table(
+        ["", "Post-LN", "Pre-LN"],
         [
             [
                 "formula",

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 import subnorm.torch as st
 from subnorm_lab import diagrams, figures
-from subnorm_lab.report import say, table
+from subnorm_lab.report import claimed_table, say, table
 
 
 def equal(a, b):
@@ -263,7 +263,7 @@ def tabulate_recipes():
         row, claim, paper = SUPPORT[name]
         ledger = f"<!-- claim: 02a-row-{row} claim:02a-{claim} bib:{paper} -->"
         rows.append([f"{name} ({PAPERS[paper]})", *cells, ledger])
-    table(["", "formula", "x is kept by", "norm", "silent branch", "claim"], rows)
+    claimed_table(["", "formula", "x is kept by", "norm", "silent branch"], rows)
 
 
 def check_quick_checks(basic, image, beside, added):

@@ -75,6 +75,16 @@ def draw_one_plus_sign():
     )
 
 
+def tabulate_gradients(without, within):
+    """Five of the blocks, and the norm of the gradient at the input of each, without skips and with them."""
+    depth = len(without)
+    blocks = [1, *(k * depth // 4 for k in (1, 2, 3)), depth]
+    table(
+        ["block", "without skips", "with skips"],
+        [[block, *(f"{norms[block - 1]:.2g}" for norms in (without, within))] for block in blocks],
+    )
+
+
 def prove_one_plus_sign():
     """Prove claim 02-one-plus-sign."""
     L = 32  # blocks
@@ -107,6 +117,15 @@ def prove_branch_learns_the_correction(x, towards_the_mean, y):
     assert np.array_equal(y, y_numpy)
     assert np.array_equal(y, y_torch.numpy())
     assert np.allclose(y - x, towards_the_mean(x), rtol=0, atol=1e-15)
+
+
+def draw_nested_classes():
+    figures.show(
+        diagrams.nested_classes(),
+        alt="Two panels, each with a cross and three outlines, marked 2, 4 and 8 blocks. Plain: the outlines "
+        "overlap, none encloses another, and the largest lies farther from the cross than the middle one. "
+        "Residual: each outline encloses the smaller ones, and the cross is within the largest.",
+    )
 
 
 def prove_silent_branch_is_identity():
@@ -838,7 +857,7 @@ def draw_forgotten():
             panel[stack] = (ends, np.stack(smooth, axis=1))
             last[stack] = f"{losses[:, -50:].mean():.1f}"
         return (
-            f"The loss of the last 50 steps: {last['plain']} forgotten, {last['residual']} as meant.",
+            f"The loss of the last 50 steps: {last['plain']} without skips, {last['residual']} with skips.",
             [panel],
         )
 
@@ -851,8 +870,8 @@ def draw_forgotten():
                 live.Axis("step (mean of the last 20)"),
                 live.Axis("loss", limits=(0, 2)),
                 {
-                    "plain": live.Curve("forgotten", **figures.LOOKS["plain"]),
-                    "residual": live.Curve("as meant", **figures.LOOKS["residual"]),
+                    "plain": live.Curve("without skips", **figures.LOOKS["plain"]),
+                    "residual": live.Curve("with skips", **figures.LOOKS["residual"]),
                     "zero": live.Curve("always answering 0", figures.BLACK),
                 },
                 height=260,
@@ -860,8 +879,8 @@ def draw_forgotten():
         ],
         frame,
         alt="Loss during training of twenty blocks from torch's default init, five seeds each. The networks "
-        "with forgotten residual connections stay about the thin line of always answering zero, all seeds "
-        "alike. Those with residual connections start above the line and fall well below it.",
+        "without skips stay about the thin line of always answering zero, all seeds alike. Those with skips "
+        "start above the line and fall well below it.",
     )
 
 

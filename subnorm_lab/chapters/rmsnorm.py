@@ -22,7 +22,7 @@ from subnorm_lab.experiments.equivalence import (
 )
 from subnorm_lab.experiments.finite_differences import adjoint_gap, finite_difference
 from subnorm_lab.experiments.jacobian import singular_values
-from subnorm_lab.report import interval, say, table
+from subnorm_lab.report import claimed_table, interval, say, table
 from subnorm_lab.stories import altered
 from subnorm_lab.stories.torch import Stories
 
@@ -196,30 +196,6 @@ def stream_share():
             stream = random_model("layer", 2, d, seed=seed).states(WORDS)
             found[i, j] = mean_share(torch.stack(stream).numpy()).mean()
     return found
-
-
-def draw_share_by_width():
-    live.sketch(
-        "share-by-width",
-        "Share of the energy that the mean carries in an untrained stream",
-        live.Axis(
-            "number of features",
-            log=True,
-            limits=(14, 290),
-            ticks={d: str(d) for d in STREAM_DIMS},
-        ),
-        live.Axis(
-            "share of the mean",
-            log=True,
-            limits=(1e-3, 1),
-            ticks={1e-3: "0.001", 1e-2: "0.01", 0.1: "0.1", 1: "1"},
-        ),
-        (STREAM_DIMS, stream_share()),
-        STREAM_DIMS,
-        alt="Share of the energy that the mean carries in the stream of an "
-        "untrained transformer, against the number of features, both axes "
-        "logarithmic. The measured line falls, by about half at each doubling.",
-    )
 
 
 def relu(z):  # a row of zeros has no energy to share out
@@ -828,8 +804,8 @@ def parameters():
 
 def tabulate_both_norms():
     by_hand, built_in = map(np.median, rms_of_layer())
-    table(
-        ["", "LayerNorm", "RMSNorm", "claim"],
+    claimed_table(
+        ["", "LayerNorm", "RMSNorm"],
         [
             [
                 "subtracts",

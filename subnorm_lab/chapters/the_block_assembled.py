@@ -617,24 +617,6 @@ def begin_to_learn():
     return list(islice(learning_to_write.stages(seed=0), 3))
 
 
-def draw_held_back():
-    record = recorded()
-    live.sketch(
-        "held-back",
-        "The loss on text that the model never reads",
-        live.Axis(
-            "step of training",
-            ticks={k: str(step) for k, step in enumerate(record["steps"])},
-        ),
-        live.Axis("held-back loss (nats)", limits=(0, 5)),
-        (range(len(record["steps"])), record["held_back"]),
-        range(len(record["steps"])),
-        "The held-back loss against the step of training, two runs. It falls quickly, then slowly, is "
-        "lowest at step 3000, "
-        "and is higher again at step 6000.",
-    )
-
-
 def of_both(losses):
     return ", ".join(sorted({f"{loss:.1f}" for loss in losses}))
 

@@ -113,13 +113,15 @@ def prove_skip_and_norm_hold():
     assert np.abs(alike).max() < 0.2
 
 
+def size(values):
+    return values.square().mean().sqrt().item()
+
+
 def tabulate_opening(plain, skip, both, x):
     rows = []
     for name, end in {"plain": plain, "skip": skip, "both": both}.items():
-        share = end.sum() / len(x) ** 0.5  # its gradient starts with norm 1
-        (gradient,) = torch.autograd.grad(share, x, retain_graph=True)
-        size = end.square().mean().sqrt() / x.square().mean().sqrt()
-        rows.append([name, f"{size.item():.2g}", f"{gradient.norm().item():.2g}"])
+        (gradient,) = torch.autograd.grad(end.sum(), x, retain_graph=True)  # it starts as ones, with size 1
+        rows.append([name, f"{size(end) / size(x):.2g}", f"{size(gradient):.2g}"])
     table(["stack", "size after the last block", "gradient at the input"], rows)
 
 
@@ -133,8 +135,8 @@ def draw_plain_stack():
 
 def tabulate_trace(layers):
     table(
-        ["after layer", "values", "mean square"],
-        [[n, ", ".join(f"{v:.0f}" for v in h), f"{np.mean(h**2):.0f}"] for n, h in enumerate(layers)],
+        ["after layer", "values", "size"],
+        [[n, ", ".join(f"{v:.0f}" for v in h), f"{np.mean(h**2) ** 0.5:.2f}"] for n, h in enumerate(layers)],
     )
 
 
@@ -225,15 +227,15 @@ def prove_inits_and_gains():
 def prove_init_decides():
     """Prove claim 01-init-decides."""
     traces = {name: signal.propagate("plain", init, L, scale) for name, (init, scale) in INITS.items()}
-    orders = {  # powers of ten, over the whole stack, for each seed
-        name: (np.log10(t.signal[:, -1]), np.log10(t.gradient[:, 0])) for name, t in traces.items()
+    orders = {  # of the sizes, in powers of ten, over the whole stack, for each seed; a trace has the mean square
+        name: (np.log10(t.signal[:, -1]) / 2, np.log10(t.gradient[:, 0])) for name, t in traces.items()
     }
     for name, (forward, back) in orders.items():
-        assert abs(forward.mean() - L * np.log10(gain_of(name))) < 0.6
+        assert abs(forward.mean() - L / 2 * np.log10(gain_of(name))) < 0.3
         assert abs(back.mean() - L / 2 * np.log10(gain_of(name))) < 0.2
         if name != "He":
             short = name.split()[0].lower()
-            say(f"{short}_signal", forward.mean(), "+.0f")
+            say(f"{short}_signal", forward.mean(), "+.1f")
             say(f"{short}_gradient", back.mean(), "+.1f")
 
 
@@ -252,12 +254,13 @@ def draw_two_gains():
         signals, gradients, laws, ends = {}, {}, ([], []), {}
         for curve, g in (("large", f), ("small", 1 / f)):
             trace = signal.propagate("plain", "he", depth, np.sqrt(g))
-            signals[curve] = (layer, inside(trace.signal[:, layer]))
+            sizes = np.sqrt(trace.signal)
+            signals[curve] = (layer, inside(sizes[:, layer]))
             gradients[curve] = (layer, inside(trace.gradient[:, layer]))
-            laws[0].append(float(g) ** few)
+            laws[0].append(np.sqrt(g) ** few)
             laws[1].append(np.sqrt(g) ** (depth - few))
             label = f"{f:g}" if g >= 1 else f"1/{f:g}"
-            end, first = (live.number(np.median(values)) for values in (trace.signal[:, -1], trace.gradient[:, 0]))
+            end, first = (live.number(np.median(values)) for values in (sizes[:, -1], trace.gradient[:, 0]))
             ends[label] = f"g = {label}{names.get(label, '')}: the signal times {end}, the gradient times {first}."
         for panel, law in zip((signals, gradients), laws, strict=True):
             panel["theory"] = (np.tile(few, 2), inside(np.concatenate(law)))
@@ -282,14 +285,14 @@ def draw_two_gains():
                 live.Axis(label, log=True, limits=(1e-13, 1e13)),
                 curves,
             )
-            for label in ("mean square of the signal", "norm of the gradient")
+            for label in ("size of the signal", "size of the gradient")
         ],
         frame,
         "Two panels on logarithmic axes, with two stacks of 32 layers, the gain of one 2, that of the "
-        "other its inverse. Left, the mean square of the signal by layer: both start at one; the first "
-        "rises by more than nine powers of ten, the second falls by as many. Right, the norm of the "
-        "gradient: both are at one in the last layer; towards the first layer one rises and the other "
-        "falls, by half as many powers of ten. The dots of the theory lie on all four curves, or close to "
+        "other its inverse. Left, the size of the signal by layer: both start at one; the first rises by "
+        "more than four powers of ten, the second falls by as many. Right, the size of the gradient: both are "
+        "at one in the last layer; towards the first layer one rises and the other falls, by as many powers of "
+        "ten as on the left. The dots of the theory lie on all four curves, or close to "
         "them.",
         side=2,
     )

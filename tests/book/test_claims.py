@@ -70,7 +70,7 @@ def output(text):
     return {"cell_type": "code", "source": [], "outputs": [{"data": {"text/markdown": [text]}}]}
 
 
-TABLE = "| | A | claim |\n|---|---|---|\n| x | y | {claim}`03-x` |\n"
+TABLE = "| | A |\n|---|---|\n| x | y {claim}`03-x` |\n"
 SUMMARY = markdown(
     "## Summary\n\n- One. {claim}`03-a`\n- Two\n  lines. {claim}`03-b bib:x`\n\n## Exercises\n\n- No claim."
 )

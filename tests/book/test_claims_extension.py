@@ -74,7 +74,7 @@ def test_the_whole_bullet_and_the_whole_row_are_said(book):
     write(
         book,
         f"- One thing.\n  Another thing: $x$. {{claim}}`a-bullet {TEST}`\n\n"
-        f"| | LN | BN | claim |\n|---|---|---|---|\n| axis | last | first | {{claim}}`a-row {TEST}` |\n",
+        f"| | LN | BN |\n|---|---|---|\n| axis | last | first {{claim}}`a-row {TEST}` |\n",
     )
     assert build(book) == ""
     said = [row.find("p").text for row in rows(book).values()][:2]

@@ -62,7 +62,7 @@ SHORT = "In short: a *sum* leaves the input. {claim}`a-short bib:x` More."
 )
 def test_the_label_says_the_gist_without_links(tmp_path, text, gist):
     (tmp_path / "refs.bib").write_text("@misc{x,\n author = {Ba, A}, title = {T}, year = {2016}}\n", "utf-8")
-    table = "| A | claim |\n|---|---|\n| row | {claim}`a-row bib:x` |"
+    table = "| A | B |\n|---|---|\n| row | cell {claim}`a-row bib:x` |"
     html = built(
         tmp_path,
         f"## One\n\n{{.second-reading}}\n## Two\n\n{table}\n\nNo claim here. {text}\n\n```{{bibliography}}\n```\n",

@@ -1,5 +1,7 @@
 """A notebook shows no mark of the book's Markdown: nbconvert's HTML of its texts, much as code hosts show them."""
 
+import re
+
 import nbformat
 import pytest
 from helpers.raw_marks import raw_marks
@@ -7,6 +9,7 @@ from nbconvert import HTMLExporter
 
 from tools.checkout import ROOT
 
+INVISIBLE = re.compile(r"\|(?:\s*<!--[^>]*-->)+\s*(?=\|)")
 NOTEBOOKS = sorted(path for path in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
 
 
@@ -56,3 +59,13 @@ def test_comments_code_and_formulas_are_no_marks(marks):
     equation = "<!-- eq-x -->\n$$\nx_{.5}\n$$\n\n(1.2)<!-- eq-x -->"
     code = "Two<!-- chosen --> lines: `{val}` `:::`\n\n```\n:::{note}\n```"
     assert not marks([equation, code, "<details><summary>Solution</summary>\n\nIt is $y$.\n\n</details>"])
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.relative_to(ROOT / "notebooks").as_posix())
+def test_no_cell_of_a_table_looks_empty(path):
+    assert not [row for text in texts(nbformat.read(path, 4)) for row in INVISIBLE.findall(text)]
+
+
+def test_a_cell_with_nothing_but_a_comment_is_found():
+    assert INVISIBLE.search("| x | <!-- claim: 03-x bib:y --> |")
+    assert not INVISIBLE.search("| x | y <!-- claim: 03-x --> |")

@@ -136,14 +136,15 @@ def is_mark(node):
 
 
 def row_as_text(row):
-    """A row's cells except the one with the mark, each after its column's heading."""
+    """A row's cells without the marks, each after its column's heading."""
     headings = [cell.astext() for head in row.parent.parent.findall(nodes.thead) for cell in head[0]]
     said = []
     for heading, cell in zip(headings, row, strict=True):
-        if next(cell.findall(claim), None) is None:
-            said += [nodes.Text(" · ")] if said else []
-            said += [nodes.Text(f"{heading}: ")] if said and heading else []
-            said += copies([child for block in cell for child in (block.children or [block])])
+        said += [nodes.Text(" · ")] if said else []
+        said += [nodes.Text(f"{heading}: ")] if said and heading else []
+        said += copies([part for block in cell for part in (block.children or [block]) if not is_mark(part)])
+        if isinstance(said[-1], nodes.Text):
+            said[-1] = nodes.Text(said[-1].rstrip())  # the space before a mark
     return said
 
 

@@ -8,16 +8,12 @@ from helpers.turns import turned
 # 02, Residual connections
 
 
-def gradients(printed):
-    """{wiring: norm} as the cell printed them."""
-    return {wiring: float(norm) for wiring, norm in map(str.split, printed.splitlines())}
-
-
 def test_the_plain_gradient_vanishes_with_depth_and_the_residual_one_grows():
-    at = {depth: gradients(run.printed) for depth, run in turned("02-residual-connections", "depth").items()}
-    assert 1 > at["8"]["plain"] > 1e4 * at["32"]["plain"]
-    assert at["128"]["plain"] < 1e-40
-    assert 1 < at["8"]["residual"] < at["32"]["residual"] / 2 < at["128"]["residual"] / 100
+    at = {depth: run.columns for depth, run in turned("02-residual-connections", "depth").items()}
+    plain, residual = ({depth: columns[k][0].item() for depth, columns in at.items()} for k in (0, 1))
+    assert 1 > plain["8"] > 1e4 * plain["32"]
+    assert plain["128"] < 1e-40
+    assert 1 < residual["8"] < residual["32"] / 2 < residual["128"] / 100
 
 
 def test_an_orthogonal_branch_wipes_out_a_direction_and_an_antisymmetric_one_shortens_none():
