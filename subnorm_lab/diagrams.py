@@ -128,9 +128,9 @@ def nested_classes() -> Figure:
     for name, outlines, cross in (("plain", plain, (1.9, 1.5)), ("residual", residual, (4.0, 1.45))):
         ax.text(cross[0] - 0.7, 2.12, name, ha="center", va="center", fontsize=13)
         ax.plot(*cross, marker="x", color=BLACK, markersize=9, markeredgewidth=2.5)
-        for outline, color, blocks in zip(outlines, (ORANGE, BLUE, GREEN), (2, 4, 8), strict=True):
-            *shape, at = outline
-            ax.add_patch(Ellipse(*shape[:3], angle=shape[3], facecolor="none", edgecolor=color, lw=2))
+        looks = zip(outlines, (ORANGE, BLUE, GREEN), (2, 4, 8), strict=True)
+        for (centre, width, height, angle, at), color, blocks in looks:
+            ax.add_patch(Ellipse(centre, width, height, angle=angle, facecolor="none", edgecolor=color, lw=2))
             ax.text(*at, str(blocks), ha="center", va="center", fontsize=13, color=color)
     return fig
 
