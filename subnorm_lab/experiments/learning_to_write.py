@@ -36,7 +36,7 @@ Stage = dict[str, Any]
 
 
 @torch.no_grad()
-def write(model: LanguageModel) -> str:
+def generate(model: LanguageModel) -> str:
     """The prompt, and how the model goes on: characters sampled at the temperature, always with the same noise."""
     rng = np.random.default_rng(0)
     tokens = TASK.text.encode(PROMPT)
@@ -65,7 +65,7 @@ def stages(seed: int) -> Iterator[Stage]:
         yield {
             "training": round(held_back_loss(model, TASK.text.train), 4),
             "held_back": round(held_back_loss(model, TASK.text.validation), 4),
-            "text": write(model),
+            "text": generate(model),
         }
 
 

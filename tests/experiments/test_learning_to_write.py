@@ -20,9 +20,9 @@ def test_a_model_of_one_letter_writes_it_and_one_that_knows_nothing_writes_all()
     model = language_model.untrained(TASK.vocabulary, TASK.length, "pre", weights, num_blocks=1)
     with torch.no_grad():
         model.head.weight.zero_()
-        assert len(set(learning_to_write.write(model))) > 40
+        assert len(set(learning_to_write.generate(model))) > 40
         model.head.bias[TASK.text.characters.index("e")] = 20
-    assert learning_to_write.write(model) == PROMPT + "e" * (learning_to_write.LENGTH - len(PROMPT))
+    assert learning_to_write.generate(model) == PROMPT + "e" * (learning_to_write.LENGTH - len(PROMPT))
 
 
 def test_each_character_follows_from_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,13 +35,13 @@ def test_each_character_follows_from_the_last_one(monkeypatch: pytest.MonkeyPatc
         model.head.weight.copy_(model.tokens.roll(1, dims=0))
     known = TASK.text.characters
     turns = [known[(known.index(" ") + 1 + k) % len(known)] for k in range(learning_to_write.LENGTH - len(PROMPT))]
-    assert learning_to_write.write(model) == PROMPT + "".join(turns)
+    assert learning_to_write.generate(model) == PROMPT + "".join(turns)
 
 
 def test_a_run_stops_at_its_steps_and_trains_like_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning_to_write, "STEPS", (0, 2, 3))
     monkeypatch.setattr(learning_to_write, "held_back_loss", lambda model, text: 1.0)
-    monkeypatch.setattr(learning_to_write, "write", lambda model: model.head.weight.sum().item())
+    monkeypatch.setattr(learning_to_write, "generate", lambda model: model.head.weight.sum().item())
     heads = [stage["text"] for stage in learning_to_write.stages(seed=4)]
     for steps, head in zip((0, 2, 3), heads, strict=True):
         weights = torch.Generator().manual_seed(4)
