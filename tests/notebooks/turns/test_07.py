@@ -110,7 +110,7 @@ def test_dyt_gives_large_inputs_size_1_and_leaves_small_ones_small():
 
 
 def test_a_published_family_loads_into_its_placement():
-    at = {run.name: run.gap for run in turned("07a-placements-one-by-one", "name").values()}
+    at = {run.family: run.gap for run in turned("07a-placements-one-by-one", "family").values()}
     assert len(at) == 6
     assert max(at.values()) < 1e-6
     assert {name for name, gap in at.items() if gap < 1e-14} == {"BERT", "GPT-2"}
