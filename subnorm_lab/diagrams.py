@@ -7,6 +7,7 @@ Each diagram returns a figure for :func:`subnorm_lab.figures.show`.
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -14,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Ellipse, FancyBboxPatch, PathPatch, Rectangle
 from matplotlib.path import Path
 
-from subnorm_lab.figures import BLACK, BLUE, GREEN, ORANGE, PINK
+from subnorm_lab.figures import BLACK, BLUE, GREEN, ORANGE, PHONE, PINK
 
 Point = tuple[float, float]
 
@@ -72,39 +73,41 @@ def skip(ax: Axes, start: Point, end: Point, height: float) -> None:
 
 def plain_stack() -> Figure:
     """Layers in a row: above, the signal goes right; below, the gradient comes back through every layer."""
-    fig, ax = canvas(7.4, 1.6)
-    line, step, half = 0.85, 1.5, 0.45
-    ax.text(0.25, line, "$x_0$", ha="center", va="center", fontsize=14)
-    left = 0.45
+    fig, ax = canvas(PHONE, 1.6)
+    line, step, half = 0.8, 0.86, 0.27
+    ax.text(0.2, line, "$x_0$", ha="center", va="center", fontsize=14)
+    left = 0.4
     for index, label in enumerate(("$F_1$", "$F_2$", "$\\cdots$", "$F_L$")):
-        middle = 1.5 + step * index
+        middle = 1.0 + step * index
         arrow(ax, (left, line + 0.12), (middle - half, line + 0.12))
         arrow(ax, (middle - half, line - 0.12), (left, line - 0.12), ORANGE)
         box(ax, (middle, line), label, width=2 * half)
         left = middle + half
-    arrow(ax, (left, line + 0.12), (left + 0.55, line + 0.12))
-    arrow(ax, (left + 0.55, line - 0.12), (left, line - 0.12), ORANGE)
-    ax.text(left + 0.62, line, "loss", va="center", fontsize=12)
-    ax.text(3.75, line + 0.45, "signal", color=BLACK, ha="center", va="bottom")
-    ax.text(3.75, line - 0.45, "gradient", color=ORANGE, ha="center", va="top")
+    arrow(ax, (left, line + 0.12), (left + 0.27, line + 0.12))
+    arrow(ax, (left + 0.27, line - 0.12), (left, line - 0.12), ORANGE)
+    ax.text(left + 0.32, line, "loss", va="center")
+    ax.text(PHONE / 2, line + 0.4, "signal", color=BLACK, ha="center", va="bottom")
+    ax.text(PHONE / 2, line - 0.4, "gradient", color=ORANGE, ha="center", va="top")
     return fig
 
 
 def residual_block() -> Figure:
     """One residual connection, ``y = x + F(x)``: the skip path above, the branch below."""
-    fig, ax = canvas(6.4, 1.9)
-    line = 0.6
-    ax.text(0.3, line, "$x$", ha="center", va="center", fontsize=14)
-    arrow(ax, (0.5, line), (2.25, line))
-    box(ax, (2.75, line), "$F$")
-    arrow(ax, (3.25, line), (4.5 - PLUS_RADIUS, line), BLUE)
-    plus(ax, (4.5, line))
-    arrow(ax, (4.5 + PLUS_RADIUS, line), (5.3, line))
-    ax.text(5.45, line, "$y=x+F(x)$", va="center", fontsize=12)
-    skip(ax, (1.2, line), (4.5, line), height=0.85)
-    ax.text(2.75, line + 0.95, "skip path: carries $x$, has no weights", ha="center", va="bottom", color=GREEN)
-    ax.text(2.75, line - 0.36, "branch: learns the correction $y-x$", ha="center", va="top", color=BLUE)
-    ax.plot(1.2, line, marker="o", color=BLACK, markersize=5)
+    fig, ax = canvas(PHONE, 2.0)
+    line, fork, add = 0.7, 0.65, 2.75
+    ax.text(0.15, line, "$x$", ha="center", va="center", fontsize=14)
+    arrow(ax, (0.3, line), (1.3, line))
+    box(ax, (1.7, line), "$F$", width=0.8)
+    arrow(ax, (2.1, line), (add - PLUS_RADIUS, line), BLUE)
+    plus(ax, (add, line))
+    arrow(ax, (add + PLUS_RADIUS, line), (3.25, line))
+    ax.text(3.3, line, "$y=x+F(x)$", va="center")
+    skip(ax, (fork, line), (add, line), height=0.8)
+    ax.text(
+        (fork + add) / 2, line + 0.9, "skip path: carries $x$, has no weights", ha="center", va="bottom", color=GREEN
+    )
+    ax.text((fork + add) / 2, line - 0.36, "branch: learns the correction $y-x$", ha="center", va="top", color=BLUE)
+    ax.plot(fork, line, marker="o", color=BLACK, markersize=5)
     return fig
 
 
@@ -135,26 +138,38 @@ def nested_classes() -> Figure:
     return fig
 
 
-def residual_stream(sublayers: tuple[str, ...] = ("attention", "feed-forward", "attention", "feed-forward")) -> Figure:
-    """A stack of residual connections, with the skip paths as one line that the sublayers read and edit."""
-    step, reach, line, below = 1.7, 1.3, 1.45, 0.4
-    fig, ax = canvas(step * len(sublayers) + 1.5, 1.8)
-    ax.text(0.3, line, "$x_0$", ha="center", va="center", fontsize=14)
-    left = 0.55
-    for index, name in enumerate(sublayers):
-        fork = 0.85 + step * index
-        add = fork + reach
-        arrow(ax, (left, line), (add - PLUS_RADIUS, line), GREEN)
-        ax.plot(fork, line, marker="o", color=BLACK, markersize=5)
-        arrow(ax, (fork, line), (fork + 0.2, below + BOX_HEIGHT / 2), BLUE)
-        box(ax, ((fork + add) / 2, below), name, width=reach)
-        arrow(ax, (add - 0.2, below + BOX_HEIGHT / 2), (add - 0.04, line - PLUS_RADIUS), ORANGE)
-        plus(ax, (add, line))
-        left = add + PLUS_RADIUS
-    ax.text(1.05, 1.07, "read", color=BLUE, va="center")
-    ax.text(1.95, 1.07, "add", color=ORANGE, va="center", ha="right")
-    arrow(ax, (left, line), (left + 0.4, line), GREEN)
-    ax.text(left + 0.6, line, f"$x_{len(sublayers)}$", ha="center", va="center", fontsize=14)
+def residual_stream(
+    sublayers: tuple[str, ...] = ("attention", "feed-forward", "attention", "feed-forward"), lines: int = 1
+) -> Figure:
+    """A stack of residual connections, with the skip paths as one line that the sublayers read and edit.
+
+    Args:
+        sublayers: the names of the sublayers, from the first to the last.
+        lines: the number of lines that share the sublayers; on a phone, two.
+    """
+    step, reach, below, high = 1.65, 1.3, 1.05, 2.0
+    each = len(sublayers) // lines
+    fig, ax = canvas(step * each + 1.0, high * lines - 0.2)
+    for row in range(lines):
+        line = high * (lines - row) - 0.55
+        first = each * row
+        ax.text(0.25, line, f"$x_{first}$", ha="center", va="center", fontsize=14)
+        left = 0.45
+        for index, name in enumerate(sublayers[first : first + each]):
+            fork = 0.65 + step * index
+            add = fork + reach
+            arrow(ax, (left, line), (add - PLUS_RADIUS, line), GREEN)
+            ax.plot(fork, line, marker="o", color=BLACK, markersize=5)
+            foot = line - below
+            arrow(ax, (fork, line), (fork + 0.2, foot + BOX_HEIGHT / 2), BLUE)
+            box(ax, ((fork + add) / 2, foot), name, width=reach)
+            arrow(ax, (add - 0.2, foot + BOX_HEIGHT / 2), (add - 0.04, line - PLUS_RADIUS), ORANGE)
+            plus(ax, (add, line))
+            left = add + PLUS_RADIUS
+        ax.text(0.85, line - 0.38, "read", color=BLUE, va="center")
+        ax.text(1.75, line - 0.38, "add", color=ORANGE, va="center", ha="right")
+        arrow(ax, (left, line), (left + 0.3, line), GREEN)
+        ax.text(left + 0.45, line, f"$x_{first + each}$", ha="center", va="center", fontsize=14)
     return fig
 
 
@@ -222,10 +237,22 @@ def placements() -> Figure:
     return fig
 
 
+def placements_upright() -> Figure:
+    """The same two blocks for a phone, side by side, from the bottom up."""
+    fig, ax = canvas(PHONE, 5.7)
+    for x, (name, placement) in zip((1.2, 3.35), (("Post-LN", "post"), ("Pre-LN", "pre")), strict=True):
+        ax.text(x, 5.5, name, fontsize=13, weight="bold", ha="center", va="center")
+        ax.text(x, 0.2, "$x$", ha="center", va="center", fontsize=14)
+        (_, top), _ = _tower(ax, (x, 0.35), ("attention", "feed-forward"), placement, side=-1, width=1.3)
+        arrow(ax, (x, top), (x, top + 0.35))
+        ax.text(x, top + 0.47, "$y$", ha="center", va="center", fontsize=14)
+    return fig
+
+
 def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> Figure:
     """Attention for one token: every value flows into the output along a line as wide as its weight."""
-    step = 1.6
-    fig, ax = canvas(step * len(values), 2.5)
+    step = PHONE / len(values)
+    fig, ax = canvas(PHONE, 2.5)
     top, line = (step * len(values) / 2, 2.1), 0.4
     output = sum(value * weight for value, weight in zip(values, weights, strict=True))
     for index, (value, weight) in enumerate(zip(values, weights, strict=True)):
@@ -234,46 +261,41 @@ def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> Figure:
         middle = (x + 0.42 * (top[0] - x), line + 0.42 * (top[1] - line))
         label = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
         ax.text(*middle, str(Fraction(weight).limit_denominator(100)), ha="center", va="center", bbox=label)
-        box(ax, (x, line), f"{value:g}", BLACK, width=0.8)
+        box(ax, (x, line), f"{value:g}", BLACK, width=0.7)
     box(ax, top, f"{output:g}", width=0.8)
     return fig
 
 
 def attention_sublayer() -> Figure:
     """A Post-LN attention sublayer, step by step, with the shape after each step: 512 features, 8 heads."""
-    fig, ax = canvas(7.4, 3.6)
-    upper, lower, bottom = 3.0, 1.5, 0.35
-    first = [("q, k, v", "(2, 30, 1536)"), ("heads", "3 × (2, 8, 30, 64)"), ("scores", "(2, 8, 30, 30)")]
-    second = [
-        ("mix", "(2, 8, 30, 64)"),
-        ("merge", "(2, 30, 512)"),
-        ("out", "(2, 30, 512)"),
-        ("dropout", "(2, 30, 512)"),
+    fig, ax = canvas(PHONE, 4.4)
+    lines = (4.05, 2.65, 1.25)
+    edge, half, bottom = 0.3, 0.45, 0.4  # of the line that leads on, of a box, of the skip path
+    steps = [
+        [(0.95, "q, k, v", "(2, 30, 1536)"), (2.28, "heads", "3 × (2, 8, 30, 64)"), (3.65, "scores", "(2, 8, 30, 30)")],
+        [(0.95, "weights", "(2, 8, 30, 30)"), (2.28, "mix", "(2, 8, 30, 64)"), (3.65, "merge", "(2, 30, 512)")],
+        [(0.95, "out", "(2, 30, 512)"), (2.05, "dropout", "(2, 30, 512)"), (3.7, "norm", "(2, 30, 512)")],
     ]
-    for line, boxes, left, step in (
-        (upper, [*first, ("weights", "(2, 8, 30, 30)")], 1.55, 1.7),
-        (lower, second, 1.25, 1.3),
-    ):
-        for index, (name, shape) in enumerate(boxes):
-            x = left + step * index
-            box(ax, (x, line), name)
-            ax.text(x, line - 0.34, shape, ha="center", va="top", fontsize=9.5)
-            if index:
-                arrow(ax, (x - step + 0.5, line), (x - 0.5, line), BLUE)
-    ax.text(0.35, upper, "$x$", ha="center", va="center", fontsize=14)
-    arrow(ax, (0.5, upper), (1.05, upper))
-    turn = (upper + lower) / 2 + 0.02
-    ax.plot([7.15, 7.27, 7.27, 0.55, 0.55], [upper, upper, turn, turn, lower], color=BLUE, lw=2)
-    arrow(ax, (0.55, lower), (0.75, lower), BLUE)
-    sum_at = 6.1
-    arrow(ax, (5.65, lower), (sum_at - PLUS_RADIUS, lower), BLUE)
-    plus(ax, (sum_at, lower))
-    arrow(ax, (sum_at + PLUS_RADIUS, lower), (6.5, lower))
-    box(ax, (6.85, lower), "norm", ORANGE, width=0.7)
-    ax.text(6.85, lower - 0.34, "(2, 30, 512)", ha="center", va="top", fontsize=9.5)
-    ax.plot([0.35, 0.35, sum_at], [upper - 0.2, bottom, bottom], color=GREEN, lw=2)
-    arrow(ax, (sum_at, bottom), (sum_at, lower - PLUS_RADIUS), GREEN)
-    ax.text(2.0, bottom + 0.07, "skip path", color=GREEN, va="bottom")
+    for line, boxes in zip(lines, steps, strict=True):
+        for x, name, shape in boxes:
+            box(ax, (x, line), name, ORANGE if name == "norm" else BLUE, width=2 * half)
+            ax.text(x, line - 0.33, shape, ha="center", va="top", fontsize=9.5)
+        for (x, _, _), (after, name, _) in pairwise(boxes):
+            if name != "norm":
+                arrow(ax, (x + half, line), (after - half, line), BLUE)
+    for line, after in pairwise(lines):
+        right, turn = steps[0][-1][0] + half, (line + after) / 2 - 0.05
+        ax.plot([right, right + 0.12, right + 0.12, edge, edge], [line, line, turn, turn, after], color=BLUE, lw=2)
+        arrow(ax, (edge, after), (steps[0][0][0] - half, after), BLUE)
+    first, last, add = lines[0], lines[-1], 2.87
+    ax.text(0.12, first, "$x$", ha="center", va="center", fontsize=14)
+    arrow(ax, (0.22, first), (steps[0][0][0] - half, first))
+    arrow(ax, (2.05 + half, last), (add - PLUS_RADIUS, last), BLUE)
+    plus(ax, (add, last))
+    arrow(ax, (add + PLUS_RADIUS, last), (3.7 - half, last))
+    ax.plot([0.12, 0.12, add], [first - 0.2, bottom, bottom], color=GREEN, lw=2)
+    arrow(ax, (add, bottom), (add, last - PLUS_RADIUS), GREEN)
+    ax.text(1.5, bottom - 0.07, "skip path", color=GREEN, ha="center", va="top")
     return fig
 
 
@@ -334,8 +356,8 @@ def _tower(
 
 def assembled_block() -> Figure:
     """A Pre-LN block from the bottom up; notes beside the parts say what each may read."""
-    fig, ax = canvas(5.6, 7.0)
-    (x, top), parts = _tower(ax, (1.6, 0.45), ("attention", "feed-forward"), "pre", side=-1, dropout=True)
+    fig, ax = canvas(PHONE, 7.0)
+    (x, top), parts = _tower(ax, (1.1, 0.45), ("attention", "feed-forward"), "pre", side=-1, dropout=True)
     ax.text(x, 0.25, "$x$", ha="center", va="center", fontsize=14)
     arrow(ax, (x, top), (x, top + 0.35))
     ax.text(x, top + 0.5, "$y$", ha="center", va="center", fontsize=14)
@@ -343,14 +365,14 @@ def assembled_block() -> Figure:
         "attention norm": "each token on its own",
         "attention": "each token reads the others",
         "attention dropout": "training only",
-        "attention +": "the sum: the edit enters the stream",
+        "attention +": "the sum: the edit\nenters the stream",
         "feed-forward norm": "each token on its own",
         "feed-forward": "each token on its own",
         "feed-forward dropout": "training only",
         "feed-forward +": "the sum",
     }
     for part, note in notes.items():
-        ax.text(x + 0.95, parts[part][1], note, va="center", color=BLACK)
+        ax.text(x + 0.85, parts[part][1], note, va="center", color=BLACK)
     return fig
 
 
@@ -360,10 +382,10 @@ MODELS = {"GPT-2": "pre", "OLMo 2": "after_branch", "Gemma 3": "sandwich"}
 
 def named_blocks() -> Figure:
     """One sublayer of each of :data:`MODELS`, from the bottom up, side by side."""
-    step = 1.7
-    fig, ax = canvas(step * len(MODELS) + 0.2, 4.5)
+    step = 1.4
+    fig, ax = canvas(step * len(MODELS) + 0.1, 4.5)
     for index, (name, placement) in enumerate(MODELS.items()):
-        x = 1.1 + step * index
+        x = 0.85 + step * index
         ax.text(x, 4.3, name, ha="center", va="center", fontsize=13, weight="bold")
         ax.text(x, 0.2, "$x$", ha="center", va="center", fontsize=14)
         (_, top), _ = _tower(ax, (x, 0.38), ("$F$",), placement, side=-1, width=0.95)
@@ -374,8 +396,8 @@ def named_blocks() -> Figure:
 
 def encoder_decoder(placement: str = "post") -> Figure:
     """An encoder block beside a decoder block, from the bottom up, and the arrow of the cross-attention."""
-    fig, ax = canvas(6.4, 7.75)
-    left, right, foot = 1.5, 4.6, 0.45
+    fig, ax = canvas(PHONE, 7.75)
+    left, right, foot = 1.05, 3.25, 0.45
     (_, end), _ = _tower(ax, (left, foot), ("attention", "feed-forward"), placement, side=-1)
     (_, top), parts = _tower(
         ax, (right, foot), ("masked attention", "cross-attention", "feed-forward"), placement, side=1
@@ -384,7 +406,7 @@ def encoder_decoder(placement: str = "post") -> Figure:
         ax.text(x, 0.25, name, ha="center", va="center")
     arrow(ax, (right, top), (right, top + 0.35))
     ax.text(right, top + 0.5, "$y$", ha="center", va="center", fontsize=14)
-    between, corner = (left + right) / 2 + 0.1, 0.25
+    between, corner = (left + right) / 2, 0.25
     cross = parts["cross-attention"]
     over = end + 0.35
     path = [
@@ -408,29 +430,29 @@ def encoder_decoder(placement: str = "post") -> Figure:
 
 def add_or_concatenate() -> Figure:
     """Two ways to keep x: adding it to F(x) keeps the number of features, concatenating increases it."""
-    fig, ax = canvas(7.4, 4.6)
-    side = 0.26
-    for line, name in ((3.2, "add"), (0.75, "concatenate")):
+    fig, ax = canvas(PHONE, 4.6)
+    side, upper, lower = 0.26, 3.2, 0.75
+    fork, branch, add, out = 0.55, 1.9, 2.35, 3.2  # from left to right
+    for line, name in ((upper, "add"), (lower, "concatenate")):
         ax.text(0.1, line + 1.15, name, fontsize=13, weight="bold", va="center")
-        features(ax, (0.5, line), 4, GREEN, side)
-        arrow(ax, (0.75, line), (1.9, line))
-        ax.plot(1.1, line, marker="o", color=BLACK, markersize=5)
-        box(ax, (2.4, line), "$F$")
-        arrow(ax, (2.9, line), (3.55, line), BLUE)
-        features(ax, (3.8, line), 4, BLUE, side)
-    skip(ax, (1.1, 3.2), (4.7, 3.2), height=0.75)
-    arrow(ax, (4.05, 3.2), (4.7 - PLUS_RADIUS, 3.2), BLUE)
-    plus(ax, (4.7, 3.2))
-    arrow(ax, (4.7 + PLUS_RADIUS, 3.2), (5.75, 3.2))
-    features(ax, (6.0, 3.2), 4, BLACK, side)
-    ax.text(6.3, 3.2, "4 features", va="center")
-    over = 0.75 + 3 * side
-    ax.plot([1.1, 1.1], [0.75, over], color=GREEN, lw=2)
-    arrow(ax, (1.1, over), (5.75, over), GREEN)
-    arrow(ax, (4.05, 0.75), (5.75, 0.75), BLUE)
-    features(ax, (6.0, 0.75), 4, BLUE, side)
-    features(ax, (6.0, 0.75 + 4 * side), 4, GREEN, side)
-    ax.text(6.3, 0.75 + 2 * side, "8 features", va="center")
+        features(ax, (0.2, line), 4, GREEN, side)
+        arrow(ax, (0.35, line), (0.85, line))
+        ax.plot(fork, line, marker="o", color=BLACK, markersize=5)
+        box(ax, (1.15, line), "$F$", width=0.6)
+        arrow(ax, (1.45, line), (branch - side / 2, line), BLUE)
+        features(ax, (branch, line), 4, BLUE, side)
+    skip(ax, (fork, upper), (add, upper), height=0.75)
+    plus(ax, (add, upper))
+    arrow(ax, (add + PLUS_RADIUS, upper), (out - 0.25, upper))
+    features(ax, (out, upper), 4, BLACK, side)
+    ax.text(out + 0.22, upper, "4 features", va="center")
+    over = lower + 3 * side
+    ax.plot([fork, fork], [lower, over], color=GREEN, lw=2)
+    arrow(ax, (fork, over), (out - 0.25, over), GREEN)
+    arrow(ax, (branch + side / 2, lower), (out - 0.25, lower), BLUE)
+    features(ax, (out, lower), 4, BLUE, side)
+    features(ax, (out, lower + 4 * side), 4, GREEN, side)
+    ax.text(out + 0.22, lower + 2 * side, "8 features", va="center")
     return fig
 
 
@@ -441,39 +463,34 @@ def features(ax: Axes, centre: Point, count: int, color: str, side: float) -> No
         ax.add_patch(Rectangle((x, y + row * side), side, side, facecolor="white", edgecolor=color, lw=2))
 
 
-def gradient_routes(sublayers: int = 3) -> Figure:
+def gradient_routes(sublayers: int = 2) -> Figure:
     """The gradient's way back, from right to left: past the norms in Pre-LN, through every norm in Post-LN."""
-    step = 2.2
+    step = 1.65
     fig, ax = canvas(step * sublayers + 1.0, 3.9)
     for line, name in ((3.0, "Post-LN"), (1.2, "Pre-LN")):
         ax.text(0.1, line + 0.55, name, fontsize=13, weight="bold", va="center")
-        ax.text(step * sublayers + 0.8, line, "$dx_L$", ha="center", va="center", fontsize=14)
-        ax.text(0.25, line, "$dx_0$", ha="center", va="center", fontsize=14)
+        ax.text(step * sublayers + 0.75, line, "$dx_L$", ha="center", va="center", fontsize=14)
+        ax.text(0.22, line, "$dx_0$", ha="center", va="center", fontsize=14)
         right = step * sublayers + 0.5
         for index in reversed(range(sublayers)):
-            add = 1.35 + step * index + (0.3 if name == "Pre-LN" else 0.0)
-            fork, below = add - 0.75, line - 0.8
+            add, below = step * index + (1.55 if name == "Pre-LN" else 1.05), line - 0.8
+            fork = add - (0.83 if name == "Pre-LN" else 0.55)
             if name == "Post-LN":
-                norm = add + 0.75
-                arrow(ax, (right, line), (norm + 0.375, line), GREEN)
-                box(ax, (norm, line), "norm", ORANGE, 0.75)
-                right = norm - 0.375
+                arrow(ax, (right, line), (add + 1.0, line), GREEN)
+                box(ax, (add + 0.65, line), "norm", ORANGE, 0.7)
+                right = add + 0.3
             arrow(ax, (right, line), (add + PLUS_RADIUS, line), GREEN)
             plus(ax, (add, line))
             right = add - PLUS_RADIUS
+            arrow(ax, (add, line - PLUS_RADIUS), (add, below + BOX_HEIGHT / 2), BLUE)
+            box(ax, (add, below), "$F$", BLUE, 0.5)
             if name == "Pre-LN":
-                fork -= 0.8
-                arrow(ax, (add, line - PLUS_RADIUS), (add, below + BOX_HEIGHT / 2), BLUE)
-                box(ax, (add, below), "$F$", BLUE, 0.5)
                 arrow(ax, (add - 0.25, below), (add - 0.45, below), BLUE)
-                box(ax, (add - 0.83, below), "norm", ORANGE, 0.75)
-                arrow(ax, (add - 0.83, below + BOX_HEIGHT / 2), (fork + 0.72, line - 0.03), BLUE)
-                ax.plot(fork + 0.72, line, marker="o", color=BLACK, markersize=5)
+                box(ax, (fork, below), "norm", ORANGE, 0.75)
+                arrow(ax, (fork, below + BOX_HEIGHT / 2), (fork, line - 0.03), BLUE)
             else:
-                arrow(ax, (add, line - PLUS_RADIUS), (add, below + BOX_HEIGHT / 2), BLUE)
-                box(ax, (add, below), "$F$", BLUE, 0.5)
                 ax.plot([add - 0.25, fork, fork], [below, below, below + 0.4], color=BLUE, lw=2)
                 arrow(ax, (fork, below + 0.35), (fork, line - 0.03), BLUE)
-                ax.plot(fork, line, marker="o", color=BLACK, markersize=5)
-        arrow(ax, (right, line), (0.5, line), GREEN)
+            ax.plot(fork, line, marker="o", color=BLACK, markersize=5)
+        arrow(ax, (right, line), (0.45, line), GREEN)
     return fig

@@ -2,8 +2,9 @@
 
 import gzip
 import io
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from IPython.display import publish_display_data
 
@@ -32,6 +33,8 @@ LOOKS: dict[str, dict[str, str]] = {
 
 SHARP = 2  # image pixels of a PNG for each CSS pixel, in both directions
 STILL = 1.5  # the same, of a PNG that is shown where an SVG or a live figure is not
+PHONE = 4.3  # inches; a figure at most so wide has letters that are large enough on a phone
+NARROW = "narrow"  # where an output's metadata has the SVG for a phone
 HEAVY = 30_000  # bytes of an SVG on the wire; the book's heaviest plot has 10,200, and as PNG 127,000
 
 
@@ -61,36 +64,49 @@ def use_style() -> None:
     )
 
 
-def show(fig: "Figure", alt: str, dpi: int = 120) -> None:
+def show(fig: "Figure", alt: str, dpi: int = 120, narrow: "Figure | None" = None) -> None:
     """Show a figure, with an alt text for readers who cannot see it.
 
     It is an SVG: sharp on every screen, a fraction of a PNG's bytes, and labelled in the reader's font. Beside it is a
     PNG, because JupyterLab shows no SVG of a notebook that it does not trust. A plot of thousands of points would be
-    heavy as SVG; it is only a PNG, of two pixels for each CSS pixel, in both directions.
+    heavy as SVG; it is only a PNG, of two pixels for each CSS pixel, in both directions. For a phone, the book gets a
+    second SVG, with the panels below one another (:mod:`subnorm_lab._narrow`).
 
     Args:
         fig: the figure; it is closed.
         alt: a description of the picture, in one to three sentences.
         dpi: CSS pixels per inch.
+        narrow: what a phone shows, if it is more than the panels of `fig` laid out anew; it is closed, too.
 
     Raises:
         ValueError: the alt text is too short to be a description.
     """
     import matplotlib.pyplot as plt
 
-    from subnorm_lab import _svg
+    from subnorm_lab import _narrow, _svg
 
     check_text("alt", alt)
+    width = round(dpi * fig.get_figwidth())  # no height, so that it scales with the width on a narrow page
+    metadata: dict[str, Any] = {"image/png": {"width": width}}
     svg = _svg.drawn(fig, dpi)
     if len(gzip.compress(svg.encode())) <= HEAVY:
+        if fig.get_figwidth() > PHONE:
+            metadata[NARROW] = _narrow.drawn(narrow or _narrow.relaid(fig))
         pictures = {"image/svg+xml": svg, "image/png": with_palette(io.BytesIO(as_png(svg, STILL)))}
     else:
         file = io.BytesIO()
         fig.savefig(file, format="png", dpi=SHARP * dpi, facecolor="white")
         pictures = {"image/png": with_palette(file, SHARP)}
-    width = round(dpi * fig.get_figwidth())  # no height, so that it scales with the width on a narrow page
-    publish_display_data({**pictures, "text/plain": alt}, metadata={"image/png": {"width": width}})
+    publish_display_data({**pictures, "text/plain": alt}, metadata=metadata)
     plt.close(fig)
+    if narrow:
+        plt.close(narrow)
+
+
+def narrow(output: Mapping[str, Any]) -> str | None:
+    """The SVG for a phone that is stored in the output of a cell."""
+    svg: str | None = output.get("metadata", {}).get(NARROW)
+    return svg
 
 
 def check_text(name: str, text: str) -> None:

@@ -13,6 +13,7 @@ PARTS = (
     "teaching.key_equations",
     "teaching.quick_checks",
     "output.alt_text",
+    "output.narrow_figures",
     "teaching.live_figures",
     "teaching.solutions",
     "evidence.checked_cells",

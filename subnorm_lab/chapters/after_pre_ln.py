@@ -533,30 +533,23 @@ FAMILIES = {
 
 
 def draw_family_tree():
-    fig, ax = plt.subplots(figsize=(7.2, 6.4))
-    columns = list(FAMILIES)
-    seen = {}
-    for year, name, family in TREE:
-        k = seen[year, family] = seen.get((year, family), -1) + 1
-        ax.text(
-            columns.index(family),
-            year + 0.3 * k,
-            name,
-            ha="center",
-            va="center",
-            fontsize=7.5,
-            color=FAMILIES[family][1],
-        )
-    ax.set(xlim=(-0.6, 5.6), ylim=(2026.6, 2015.6), yticks=range(2016, 2027))
-    ax.set_xticks(range(6), [text for text, _ in FAMILIES.values()], fontsize=8)
-    ax.xaxis.tick_top()
-    ax.grid(axis="x", visible=False)
+    fig, ax = plt.subplots(figsize=(figures.PHONE, 7.2))
+    names = []
+    for key, (family, color) in FAMILIES.items():
+        ax.text(2015.6, len(names), family, weight="bold", color=color, va="center")
+        schemes = [(year, name) for year, name, its in TREE if its == key]
+        ax.plot([year for year, _ in schemes], range(len(names) + 1, len(names) + 1 + len(schemes)), "o", color=color)
+        names += ["", *(name for _, name in schemes)]
+    ax.set_yticks(range(len(names)), names, fontsize=9.5)
+    ax.set(xlim=(2015.5, 2026.5), ylim=(len(names) - 0.5, -0.7), xticks=range(2016, 2027, 3))
+    ax.tick_params(axis="y", length=0)
     figures.show(
         fig,
-        alt="A chart with a row for each year from 2016 to 2026 and a column for each family: the norm moves, "
-        "a constant scales, a gate scales, inside attention, more "
+        alt="A chart with the years from 2016 to 2026 from left to right, and a row for each scheme, in six families: "
+        "the norm moves, a constant scales, a gate scales, inside attention, more "
         "streams, instead of the norm. Gates and constants are mostly older, from 2016 to 2022; more "
         "streams come mostly after 2023; norms move throughout.",
+        dpi=100,
     )
 
 

@@ -38,9 +38,9 @@ def begin():
 def draw_ten_steps():
     figures.show(
         diagrams.attention_sublayer(),
-        alt="A block diagram in two rows. Upper row: x, then boxes for q, k, v; heads; scores; weights. The line turns "
-        "down into the lower row: mix, merge, out, dropout, a plus sign, norm. Under each box is the shape after it. "
-        "The skip path runs from x down and along the bottom to the plus sign.",
+        alt="A block diagram in three rows, which one line runs through. First row: x, then boxes for q, k, v; heads; "
+        "scores. Second row: weights, mix, merge. Third row: out, dropout, a plus sign, norm. Under each box is the "
+        "shape after it. The skip path runs from x down and along the bottom to the plus sign.",
     )
 
 

@@ -25,7 +25,7 @@ def begin():
 def draw_gradient_routes():
     figures.show(
         diagrams.gradient_routes(),
-        alt="Two rows of three sublayers, with arrows that point from right to left. In the Post-LN row the "
+        alt="Two rows of two sublayers, with arrows that point from right to left. In the Post-LN row the "
         "green skip line "
         "runs through an orange norm box at each sublayer. In the Pre-LN row the green line runs straight "
         "to the left end, "

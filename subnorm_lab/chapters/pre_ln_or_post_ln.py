@@ -101,6 +101,7 @@ def draw_place():
 def draw_two_blocks():
     figures.show(
         diagrams.placements(),
+        narrow=diagrams.placements_upright(),
         alt="Two block diagrams. In the Post-LN block each skip path runs over the sublayer to a plus sign, and a norm "
         "follows the plus, on the main line. In the Pre-LN block the norm is before the sublayer, on the branch, and "
         "the skip path runs over both; nothing follows the plus.",
@@ -159,22 +160,13 @@ LANES = {
 
 def draw_timeline():
     fig, ax = plt.subplots(figsize=(7.2, 4.9))
-    for row, (year, who, lane) in enumerate(TIMELINE):
-        label, color, marker = LANES[lane]
-        ax.plot(year, row, marker, color=color, markersize=8)
-        left = year > 2020.5
-        ax.text(
-            year - 0.15 if left else year + 0.15,
-            row,
-            f"{who} ({label})",
-            ha="right" if left else "left",
-            va="center",
-            fontsize=10,
-        )
-    ax.set(xlim=(2017, 2025.4), xlabel="year", yticks=[])
+    for lane, (label, color, marker) in LANES.items():
+        events = [(year, row) for row, (year, _, its) in enumerate(TIMELINE) if its == lane]
+        ax.plot(*zip(*events, strict=True), marker, color=color, markersize=8, label=label)
+    ax.set(xlim=(2017, 2025.4), xticks=range(2018, 2026, 3), xlabel="year", yticks=range(len(TIMELINE)))
+    ax.set_yticklabels([who for _, who, _ in TIMELINE], fontsize=10)
     ax.invert_yaxis()
-    ax.grid(axis="y", visible=False)
-    ax.spines["left"].set_visible(False)
+    ax.legend()
     figures.show(
         fig,
         alt="A timeline from 2017 to 2025, one row for each event. Orange squares for Post-LN: the transformer "

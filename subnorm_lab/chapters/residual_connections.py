@@ -559,6 +559,7 @@ def prove_relu_branch_breaks_the_law():
 def draw_residual_stream():
     figures.show(
         diagrams.residual_stream(),
+        narrow=diagrams.residual_stream(lines=2),
         alt="A straight line from x0 to x4 with four plus signs on it. Below it hang four boxes: attention, "
         "feed-forward, attention, feed-forward. From the line an arrow marked read goes down into each "
         "box, and an arrow marked add goes up from each box to the next plus sign.",

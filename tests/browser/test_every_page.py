@@ -4,10 +4,14 @@ import re
 from urllib.parse import quote
 
 import pytest
-from helpers.look import accessible, read, zoom
+from helpers.look import SMALL, accessible, read, zoom
 from helpers.visit import DESK, opened
 
 # A white picture of 60 x 60.
+LABEL = "data:image/svg+xml," + quote(
+    '<svg xmlns="http://www.w3.org/2000/svg" width="100" height="50" viewBox="0 0 200 100">'
+    '<text y="50" font-size="9">in a file</text></svg>'
+)
 WHITE = "data:image/svg+xml," + quote(
     '<svg xmlns="http://www.w3.org/2000/svg" width="60" height="60"><rect width="60" height="60" fill="#fff"/></svg>'
 )
@@ -60,6 +64,8 @@ PLANTED = {
         "</script>",
         "layout shift of",
     ),
+    "a small label in a file": (f"<div class=cell_output><img alt='x' src='{LABEL}'></div>", "px: in a file"),
+    "a small label in the page": ("<svg width=20 height=20><text font-size=10>here</text></svg>", r"10\.0 px: here"),
     "an error": ("<script>console.error('planted')</script>", "console: planted"),
     "a warning": ("<script>console.warn('planted too')</script>", "console: planted too"),
     "an exception": ("<script>throw Error('thrown')</script>", "error: thrown"),
@@ -84,7 +90,7 @@ def planted(browser, server):
         page.route("**/changelog.html", plant)
         page.route("https://example.org/*", lambda route: route.abort())
         page.goto(server + "book/changelog.html")
-        faults += [*read(page), *zoom(page)]
+        faults += [*page.evaluate(SMALL), *read(page), *zoom(page)]
     return faults
 
 

@@ -12,7 +12,7 @@ from threading import Event
 from types import SimpleNamespace
 
 import pytest
-from helpers.look import CUT, OPENING, read, zoom
+from helpers.look import CUT, OPENING, SMALL, look, turn_to_desk, zoom
 from helpers.visit import KINDS, PHONE, opened
 
 from tools import checkout
@@ -97,7 +97,9 @@ def visits(browser, server, pages):
             fonts, early, shift = page.evaluate(MOVED)
             assert (fonts > 0, early) == (True, 0), name  # the measurement is what it says
             opening = page.evaluate(OPENING) if CHAPTERS.match(name) else []
-            seen, received = read(page), wire.received()
+            seen, received = look(page, "dark"), wire.received()
+            small = page.evaluate(SMALL)
+            seen += turn_to_desk(page)
             if CHAPTERS.match(name):
                 page.set_viewport_size(LAPTOP)
                 opening += page.evaluate(OPENING)
@@ -110,8 +112,10 @@ def visits(browser, server, pages):
             large = enlarged(page, letters) if name in KINDS else []
             zoomed = zoom(page)
             page.set_viewport_size(PHONE)
+            wire.received()  # forget what a desk loads, and what was measured
             found[name] = SimpleNamespace(
                 seen=seen,
+                small=small,
                 opening=opening,
                 planted=planted,
                 shift=shift,
@@ -132,6 +136,10 @@ def test_a_chapter_opens_with_its_figure_on_the_first_screen(visits):
     assert {name: visit.opening for name, visit in visits.items() if visit.opening} == {}
     planted = visits["notebooks/03-layer-normalization.html"].planted
     assert {fault for fault, found in planted.items() if any(fault in said for said in found)} == PLANTED.keys()
+
+
+def test_every_label_of_a_figure_is_large_enough_on_a_phone(visits):
+    assert {name: visit.small for name, visit in visits.items() if visit.small} == {}
 
 
 def test_every_page_keeps_its_layout_when_fonts_come_late(visits):

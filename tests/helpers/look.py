@@ -97,6 +97,27 @@ CUT = """async () => {
 }"""
 
 
+# The labels of figures that are drawn in letters of less than 11 CSS pixels. A figure is an SVG, in a file or in the
+# page itself; a formula in it is an outline, and no label. A live figure is drawn anew where the reader comes near.
+SMALL = """async () => {
+  const small = new Set();
+  const measure = (svg, scale) => svg.querySelectorAll("text, tspan").forEach((text) => {
+    const size = parseFloat(getComputedStyle(text).fontSize) * scale(text);
+    if (size < 10.99) small.add(`${size.toFixed(1)} px: ${text.textContent.trim()}`);
+  });
+  for (const image of document.querySelectorAll("article .cell_output img")) {
+    if (!image.checkVisibility()) continue;
+    const text = await (await fetch(image.currentSrc)).text();
+    const svg = document.body.appendChild(new DOMParser().parseFromString(text, "image/svg+xml").documentElement);
+    measure(svg, () => image.getBoundingClientRect().width / svg.viewBox.baseVal.width);
+    svg.remove();
+  }
+  for (const svg of document.querySelectorAll("article svg:not(.live-picture svg)"))
+    if (svg.checkVisibility()) measure(svg, (text) => text.getScreenCTM().a);
+  return [...small];
+}"""
+
+
 # The page hears of another scheme in some frame, late on a busy machine; then some colours fade. Without its script it
 # never hears: `look` finds that.
 TURNED = """async (scheme) => {
@@ -158,9 +179,13 @@ OPENING = """async () => {
 
 def read(page):
     """What is wrong with the page that has opened in the dark: read to its end, and then in the light, on a desk."""
-    faults = look(page, "dark")
+    return [*look(page, "dark"), *turn_to_desk(page)]
+
+
+def turn_to_desk(page):
+    """What is wrong with a page that was read, when the reader goes to a desk, and turns to the light."""
     page.set_viewport_size(DESK)
-    return [*faults, *look(page, "light", first=False)]
+    return look(page, "light", first=False)
 
 
 def zoom(page):

@@ -30,6 +30,7 @@ from subnorm_lab import figures
 fig, ax = plt.subplots(figsize=(4, 3))
 ax.plot([0, 1, 2], [3, 4, 6])
 figures.show(fig, "A line that rises, and then rises faster")"""
+WIDE = PLOT.replace("(4, 3)", "(6, 3)")  # a phone gets another drawing
 SAID = """\
 publish_display_data({"text/plain": "slope = 0.72"}, metadata={"said": {"slope": "0.72"}})"""
 TIMES = """\
@@ -48,6 +49,7 @@ SOURCES = {
     "plots again": PLOT,
     "plots beside": PLOT,
     "plots alone": PLOT,
+    "plots for a phone": WIDE,
     "says": SAID,
     "moves": LIVE,
     "moves again": LIVE,
@@ -97,6 +99,12 @@ PLANTED = {
         "a stored figure is not the one now drawn: a block differs by",
     ),
     "plots alone": (lambda output: output["data"].pop("image/png"), "a figure is stored that the cell does not draw"),
+    "plots for a phone": (
+        lambda output: output["metadata"].update(
+            narrow=output["metadata"]["narrow"].replace(">1.5</text>", ">1.6</text>")
+        ),
+        "a stored figure is not the one now drawn",
+    ),
     "says": (lambda output: output["metadata"]["said"].update(slope="0.73"), "the stored numbers are"),
     "moves": (lambda output: replace(output, '"y":[0.5,2]', '"y":[0.501,2]'), "with other data than"),
     "moves again": (lambda output: replace(output, "It ends at 2.", "It ends at 3."), "with other data than"),

@@ -39,7 +39,7 @@ def test_an_assembled_block_is_two_pre_ln_sublayers_with_dropout_on_the_branch()
     fig = diagrams.assembled_block()
     everything_fits(fig)
     parts = ["norm", "attention", "dropout", "+", "norm", "feed-forward", "dropout", "+"]
-    assert column(fig.axes[0], 1.5, 1.7) == ["$x$", *parts, "$y$"]
+    assert column(fig.axes[0], 1.0, 1.2) == ["$x$", *parts, "$y$"]
 
 
 def test_each_named_model_has_its_norms_in_their_places() -> None:
@@ -51,8 +51,18 @@ def test_each_named_model_has_its_norms_in_their_places() -> None:
         "sandwich": ["norm", "$F$", "norm", "+"],
     }
     for index, (name, placement) in enumerate(diagrams.MODELS.items()):
-        x = 1.1 + 1.7 * index
+        x = 0.85 + 1.4 * index
         assert column(fig.axes[0], x - 0.1, x + 0.1) == ["$x$", *parts[placement], "$y$", name]
+
+
+def test_the_blocks_for_a_phone_have_their_parts_in_the_order_of_the_placement() -> None:
+    fig = diagrams.placements_upright()
+    everything_fits(fig)
+    attention, feed_forward = "attention", "feed-forward"
+    post = [attention, "+", "norm", feed_forward, "+", "norm"]
+    assert column(fig.axes[0], 1.1, 1.3) == ["$x$", *post, "$y$", "Post-LN"]
+    pre = ["norm", attention, "+", "norm", feed_forward, "+"]
+    assert column(fig.axes[0], 3.2, 3.5) == ["$x$", *pre, "$y$", "Pre-LN"]
 
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
@@ -64,6 +74,6 @@ def test_encoder_and_decoder_have_a_norm_for_each_sublayer(placement: str) -> No
         pre, post = (["norm"], []) if placement == "pre" else ([], ["norm"])
         return [part for sublayer in sublayers for part in (*pre, sublayer, "+", *post)]
 
-    encoder, decoder = column(fig.axes[0], 1.4, 1.6), column(fig.axes[0], 4.5, 4.7)
+    encoder, decoder = column(fig.axes[0], 0.9, 1.2), column(fig.axes[0], 3.1, 3.4)
     assert encoder == ["source", *stack("attention", "feed-forward"), "memory: keys and values"]
     assert decoder == ["target", *stack("masked attention", "cross-attention", "feed-forward"), "$y$"]

@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 
 import subnorm_lab.figures
 from subnorm_lab import _svg, diagrams
-from subnorm_lab.figures import LOOKS, as_png, show, use_style, with_palette
+from subnorm_lab.figures import LOOKS, as_png, narrow, show, use_style, with_palette
 
 ALT = "One line that rises from 0 to 1."
 
@@ -98,6 +98,49 @@ def test_the_font_of_figures_is_that_of_the_page() -> None:
     style = Path(__file__).parents[2].joinpath("book", "_static", "subnorm.css").read_text("utf-8")
     (font,) = re.findall("--pst-font-family-base: ([^;]*);", style)
     assert font.replace('"', "'") == _svg.FONT
+
+
+def heights(svg: str, words: str) -> list[float]:
+    """How far from the upper edge these words are."""
+    found = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    return [float(text.attrib["y"]) for text in found if "".join(text.itertext()) == words]
+
+
+def test_a_phone_has_the_panels_of_a_wide_figure_below_one_another(published: list[dict[str, Any]]) -> None:
+    use_style()
+    fig, axes = plt.subplots(1, 2, figsize=(8, 3), sharey=True)
+    for ax in axes:
+        ax.plot([0, 1], label="one")
+        ax.set(title="a panel", xlabel="a label that is much too long for the width of a phone, and so has two lines")
+    axes[0].set_ylabel("loss")
+    axes[1].legend(fontsize=6)
+    show(fig, ALT)
+    wide, svg = published[0]["image/svg+xml"], narrow(published[0])
+    assert svg is not None
+    assert svg.startswith("<svg ")
+    assert ' width="387" ' in svg
+    assert len(set(heights(wide, "a panel"))) == 1
+    upper, lower = heights(svg, "a panel")
+    (legend,) = heights(svg, "one")
+    assert upper + 150 < lower
+    assert lower + 150 < legend
+    assert (texts(wide).count("loss"), texts(svg).count("loss")) == (1, 2)  # the panels no longer share it
+    assert "a label that is much too long for the" in " ".join(texts(svg))
+    assert not any(len(words) > 60 for words in texts(svg))
+    assert min(float(size) for size in re.findall(r"font-size: ([\d.]+)px", svg)) >= 9
+    for size in ((4, 3), (4.3, 3)):  # large enough as it is
+        fig, _ = plt.subplots(figsize=size)
+        show(fig, ALT)
+        assert narrow(published[-1]) is None
+
+
+def test_a_phone_has_another_drawing_where_there_is_one(published: list[dict[str, Any]]) -> None:
+    show(diagrams.placements(), ALT, narrow=diagrams.placements_upright())
+    svg = narrow(published[0])
+    assert svg is not None
+    assert len(heights(svg, "feed-forward")) == 2
+    assert len(set(heights(published[0]["image/svg+xml"], "norm"))) < len(set(heights(svg, "norm")))
+    assert not plt.get_fignums()
 
 
 def test_a_figure_that_is_heavier_as_svg_is_a_sharp_png(published: list[dict[str, Any]]) -> None:

@@ -1,0 +1,90 @@
+"""A figure for a phone: the same panels below one another, in letters that are large enough there."""
+
+import textwrap
+from collections.abc import Iterable
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
+from matplotlib.legend import Legend
+from matplotlib.text import Text
+
+from subnorm_lab import _svg
+from subnorm_lab.figures import PHONE
+
+DPI = 90  # CSS pixels to an inch; then a figure is nearly as wide as a phone of 390
+SMALLEST = 9.0  # points, 11.25 CSS pixels
+TALL, LOW = 7.0, 2.2  # inches of a figure, and of the panels of one that is taller
+LETTERS = 40  # in a line as wide as the figure
+
+
+def drawn(fig: Figure) -> str:
+    """The figure as SVG; the exponents of an axis are as large as the smallest letters."""
+    return _svg.drawn(fig, DPI).replace('font-size="70%"', 'font-size="82%"')
+
+
+def relaid(fig: Figure) -> Figure:
+    """The figure itself, laid out anew. What its panels show stays the same.
+
+    Panels side by side come below one another; of four or more, two remain side by side. A legend that takes much of a
+    panel, or is beside it, comes below all panels.
+    """
+    panels = [ax for ax in fig.axes if ax.get_subplotspec()]
+    rows, columns = panels[0].get_subplotspec().get_gridspec().get_geometry()  # type: ignore[union-attr]
+    beside = 1 if columns == 1 else rows if rows > 1 else 1 + (columns > 3)
+    lines = -(-rows * columns // beside)
+    if columns > 1:
+        grid = GridSpec(lines, beside, figure=fig)
+        for index, panel in enumerate(panels):
+            label(panel)
+            panel.set_subplotspec(grid[divmod(index, columns)[::-1]] if rows > 1 else grid[index])
+    fig.set_size_inches(PHONE, lines * min(fig.get_figheight() / rows, max(TALL / lines, LOW)))
+    for text in fig.findobj(Text):
+        text.set_fontsize(max(text.get_fontsize(), SMALLEST))
+    for panel in panels:
+        ticks = [text.get_text() for text in panel.get_xticklabels()]
+        if any(" " in tick for tick in ticks) and beside * sum(map(len, ticks)) > LETTERS:
+            panel.set_xticks(panel.get_xticks(), [tick.replace(" ", "\n") for tick in ticks])
+    legends = [legend for panel in panels if (legend := panel.get_legend())]
+    for legend in [*fig.legends, *(legends if len(legends) == 1 and in_the_way(legends[0], len(panels)) else [])]:
+        below(fig, legend)
+    room = sum(legend.get_window_extent().height for legend in fig.legends) / fig.dpi
+    fig.set_size_inches(PHONE, fig.get_figheight() + room)
+    fig.draw_without_rendering()
+    fit(fig, [text for panel in panels for text in (panel._left_title, panel.title, panel.xaxis.label)])  # type: ignore[attr-defined]
+    return fig
+
+
+def label(panel: Axes) -> None:
+    """Give a panel the labels that it shared with its neighbour."""
+    panel.tick_params(labelbottom=True, labelleft=True)
+    for axis, shared in ((panel.xaxis, panel.get_shared_x_axes()), (panel.yaxis, panel.get_shared_y_axes())):
+        if not axis.get_label_text():
+            texts = [other._axis_map[axis.axis_name].get_label_text() for other in shared.get_siblings(panel)]
+            axis.set_label_text(next(filter(None, texts), ""))
+
+
+def in_the_way(legend: Legend, panels: int) -> bool:
+    """Whether a legend is that of several panels, beside its panel, or wider than half the figure."""
+    beside = legend._bbox_to_anchor is not None  # type: ignore[attr-defined]
+    return panels > 1 or beside or legend.get_window_extent().width > 0.5 * legend.axes.figure.bbox.width
+
+
+def below(fig: Figure, legend: Legend) -> None:
+    """Move a legend below all panels."""
+    texts = [text.get_text() for text in legend.get_texts()]
+    title = legend.get_title().get_text()
+    columns = 2 if max(map(len, texts)) < LETTERS // 2 + 4 else 1
+    fig.legend(
+        list(filter(None, legend.legend_handles)), texts, title=title or None, loc="outside lower center", ncols=columns
+    )
+    legend.remove()
+
+
+def fit(fig: Figure, texts: Iterable[Text]) -> None:
+    """Break the lines of labels that would be cut off."""
+    for text in texts:
+        box = text.get_window_extent()
+        over = max(-box.x0, box.x1 - fig.bbox.width)
+        if over > 0 and "$" not in text.get_text():
+            text.set_text(textwrap.fill(text.get_text(), int(len(text.get_text()) * (1 - 2 * over / box.width))))
