@@ -28,6 +28,7 @@ PARTS = (
     "evidence.models_table",
     "teaching.row_filter",
     "teaching.retold",
+    "teaching.byline",
     "in_page.story_page",
     "teaching.exercises",
     "evidence.beliefs",

@@ -2,7 +2,8 @@
 
     python -m subnorm_lab.experiments.retold
 
-writes ``records/retold.json`` beside this file. The first page of the book shows it.
+writes ``records/retold.json`` beside this file. The first page of the book shows it; its script ``storyteller.js``
+makes the same cuts in the reader's browser.
 """
 
 from collections.abc import Callable
@@ -42,8 +43,8 @@ def models() -> dict[str, Model]:
     model = stories.load()
     return {
         "as trained": model,
-        "without one branch": altered(model, place=stories.leave_out, at=[MIDDLE]),
         "without one skip": altered(model, place=no_skip, at=[MIDDLE]),
+        "without one branch": altered(model, place=stories.leave_out, at=[MIDDLE]),
         "LayerNorm": altered(model, norm=layer_norm),
         "no norms": altered(model, norm=no_norm),
         "no final division": altered(model, norm=no_division, at=[10]),
@@ -58,7 +59,12 @@ def take() -> dict[str, Any]:
         losses = [stories.loss(model, tokens) for tokens in texts]
         summary = {key: round(float(f(losses)), 2) for key, f in (("mean", np.mean), ("min", np.min), ("max", np.max))}
         told[name] = {"story": stories.generate(model, tokens=TOKENS), "loss": summary}
-    return {**stored.origin("python -m subnorm_lab.experiments.retold"), "texts": len(texts), "told": told}
+    return {
+        **stored.origin("python -m subnorm_lab.experiments.retold"),
+        "texts": len(texts),
+        "tokens": TOKENS,
+        "told": told,
+    }
 
 
 if __name__ == "__main__":

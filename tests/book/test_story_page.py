@@ -1,5 +1,6 @@
 """The page of the listing: its line numbers, and the zip from which it runs. And the story on the first page."""
 
+import base64
 import json
 import re
 import shutil
@@ -12,7 +13,7 @@ from bs4 import BeautifulSoup
 from helpers.built import up_to_date
 from helpers.small_book import build, html, page
 from subnorm_book.in_page.story_page import FILES, LISTING
-from subnorm_book.teaching.retold import RECORD
+from subnorm_book.teaching.retold import FOLDER, LICENCE, PARTS, RECORD, marked
 
 from subnorm_lab.stories import files as story_files
 from tools import checkout
@@ -104,26 +105,50 @@ def switch(told):
     return ":::{retold}\n" + "\n\n".join(f"{name}\n: A note on it." for name in told) + "\n:::"
 
 
-def test_all_models_are_on_the_page_and_the_trained_one_is_chosen(book):
+def test_both_stories_are_on_the_page_and_the_others_wait(book):
     told = json.loads((book / RECORD).read_text("utf-8"))["told"]
-    page(book, switch(told))
+    trained, *cuts = told
+    page(book, switch(cuts))
     assert build(book) == ""
     figure = BeautifulSoup(html(book), "html.parser").figure
-    texts, notes = figure.select(".retold-texts > *"), figure.select(".retold-notes > *")
-    assert [text.text for text in texts] == [model["story"] for model in told.values()]
-    assert [label.text.strip() for label in figure.select("label")] == list(told)
-    for note, model in zip(notes, told.values(), strict=True):
-        low, mean, high = (f"{model['loss'][key]:.2f}" for key in ("min", "mean", "max"))
-        assert note.text.startswith(
-            f"Loss {mean} nats a token, {low} to {high} in 12 texts; guessing costs 6.24. A note"
-        )
-    for parts in (texts, notes):
-        assert [part.get("class") for part in parts] == [["chosen"]] + [None] * (len(told) - 1)
+    assert [text.text for text in figure.select(".retold-text")] == [model["story"] for model in told.values()]
+    assert [label.text.strip() for label in figure.select("fieldset label")] == cuts
+    assert [name.find(string=True).strip() for name in figure.select(".retold-name")] == [trained, *cuts]
+    for parts in (figure.select(".retold-cuts > *"), figure.select(".retold-notes > *")):
+        assert [part.get("class") for part in parts] == [["chosen"]] + [None] * (len(cuts) - 1)
+
+
+def test_words_that_the_trained_model_does_not_have_there_are_marked(book):
+    assert (
+        marked("a big, <b> ball here now", "a big, red ball")
+        == "a big, <mark>&lt;b&gt;</mark> ball <mark>here now</mark>"
+    )
+    told = json.loads((book / RECORD).read_text("utf-8"))["told"]
+    whole = told["as trained"]["story"]
+    assert marked(whole, whole) == whole.replace("<", "&lt;")
+    cut = told["without one skip"]["story"]
+    assert marked(cut, whole) == f"<mark>{cut}</mark>"
+
+
+def test_the_table_of_losses_has_the_numbers_of_the_record(book):
+    record = json.loads((book / RECORD).read_text("utf-8"))
+    page(book, "```{retold-loss}\n```")
+    assert build(book) == ""
+    rows = [
+        [cell.text for cell in row.select("td")] for row in BeautifulSoup(html(book), "html.parser").select("tbody tr")
+    ]
+    told = [
+        (name, *(f"{model['loss'][key]:.2f}" for key in ("mean", "min", "max")))
+        for name, model in record["told"].items()
+    ]
+    assert [(row[0], row[1], *row[2].split(" to ")) for row in rows[:-1]] == told
+    assert [row[3] for row in rows] == ["3.0", "5,300", "3.6", "3.3", "100", "3.5", "860", "512"]
+    assert rows[-1][:2] == ["guessing", "6.24"]
 
 
 def test_a_new_record_is_read(book):
-    told = json.loads((book / RECORD).read_text("utf-8"))["told"]
-    page(book, switch(told))
+    _, *cuts = json.loads((book / RECORD).read_text("utf-8"))["told"]
+    page(book, switch(cuts))
     assert build(book) == ""
     (book / RECORD).write_text((book / RECORD).read_text("utf-8").replace("a big, red ball", "a <small> ball"), "utf-8")
     assert build(book) == ""
@@ -131,7 +156,22 @@ def test_a_new_record_is_read(book):
 
 
 def test_a_model_without_its_note_is_a_warning_in_every_build(book):
-    told = json.loads((book / RECORD).read_text("utf-8"))["told"]
-    page(book, switch(list(told)[1:]))
+    _, *cuts = json.loads((book / RECORD).read_text("utf-8"))["told"]
+    page(book, switch(cuts[1:]))
     for _ in range(2):
-        assert "it must explain the models ['as trained', " in build(book)
+        assert "it must explain the models ['without one skip', " in build(book)
+
+
+def test_the_scripts_carry_the_weights_and_tokens_of_the_files(book):
+    page(book, switch(list(json.loads((book / RECORD).read_text("utf-8"))["told"])[1:]))
+    assert build(book) == ""
+    folder = book / "_build" / "html" / FOLDER
+    texts = [
+        re.fullmatch(r'subnormStories\[\d\] = "(.*)";\n', (folder / f"{k}.js").read_text("utf-8"))[1]
+        for k in range(PARTS)
+    ]
+    files = [(story_files.DATA / name).read_bytes() for name in story_files.HASHES]
+    assert base64.b64decode("".join(texts)) == files[0][28 : 28 + 4 * 260_032] + files[1]
+    assert (folder / LICENCE).read_bytes() == (story_files.DATA / LICENCE).read_bytes()
+    size = sum(path.stat().st_size for path in folder.glob("*.js"))
+    assert f"loads {size / 1e6:.1f} MB</button>" in html(book)

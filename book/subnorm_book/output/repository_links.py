@@ -15,9 +15,14 @@ COLAB = "https://colab.research.google.com/github/{repository}/blob/colab/{noteb
 BINDER = "https://mybinder.org/v2/gh/{repository}/main?urlpath=lab/tree/{notebook}"
 
 
+def address_of(srcdir):
+    """The repository's address, or None."""
+    project = tomllib.loads(Path(srcdir, "pyproject.toml").read_text("utf-8"))["project"]
+    return project.get("urls", {}).get("Repository")
+
+
 def add_links(app, config):
-    project = tomllib.loads(Path(app.srcdir, "pyproject.toml").read_text("utf-8"))["project"]
-    if address := project.get("urls", {}).get("Repository"):
+    if address := address_of(app.srcdir):
         config.html_theme_options.update(
             repository_url=address, repository_branch="main", use_repository_button=True, use_issues_button=True
         )

@@ -32,8 +32,9 @@ def merge(pages, static):
     """The HTML of all pages by path, each linked to one style sheet, which is written to `static` with its fonts."""
     names = list(dict.fromkeys(name for html in pages.values() for name in sources(html)))
     text = "\n".join(css_text(static, name) for name in names)
-    # what runs Python in a page brings its own look, and a megabyte of words
-    own = [path for path in sorted(static.rglob("*.js")) if static / "python" not in path.parents]
+    # what runs Python in a page brings its own look, and a megabyte of words; a model's weights are no words at all
+    others = {static / "python", static / "stories"}
+    own = [path for path in sorted(static.rglob("*.js")) if others.isdisjoint(path.parents)]
     scripts = "\n".join(path.read_text("utf-8") for path in own)
     # sorted, because the sheet's name depends on them
     words = sorted((in_pages(pages.values()) | in_script(scripts)) & set(re.findall(r"[\w-]+", text)))

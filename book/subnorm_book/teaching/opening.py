@@ -23,7 +23,12 @@ def open_page(app, doctree):
         if box[0].astext() in BOXES:
             promise, goals, needs, *more = box[1:]
             takes = reading_time.minutes(doctree)
-            app.env.openings[app.env.docname] = {"minutes": takes, "line": box.parent[1].astext()}
+            folded = [section for section in doctree.findall(nodes.section) if "second-reading" in section["classes"]]
+            app.env.openings[app.env.docname] = {
+                "minutes": takes,
+                "second": sum(reading_time.minutes(*section[1:]) for section in folded),
+                "line": box.parent[1].astext(),
+            }
             needs.insert(0, nodes.Text(f"{takes} minutes. "))
             fold = objectives("", goals, *more, label=promise.astext())
             waits = any(doctree.findall(prediction))
@@ -44,4 +49,4 @@ def setup(app):
     app.add_node(objectives, html=(visit, depart))
     page_data.by_page(app, "openings")
     app.connect("doctree-read", open_page)
-    return {"env_version": 3, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 4, "parallel_read_safe": True, "parallel_write_safe": True}

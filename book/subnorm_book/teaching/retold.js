@@ -1,43 +1,108 @@
-// The chosen model tells its story, a few letters at a time. All texts have their places from the start.
+// Two models tell their stories side by side, a few letters at a time. All texts have their places from the start.
 {
   const figure = document.currentScript.parentElement;
-  const [texts, notes] = ["texts", "notes"].map((name) => [...figure.querySelector(`.retold-${name}`).children]);
-  const radios = [...figure.querySelectorAll("input")];
-  const button = figure.querySelector("button");
-  const calm = matchMedia("(prefers-reduced-motion: reduce)");
-  let timer = null;
+  const { tokens, parts, storyteller } = figure.dataset;
+  const all = (selector) => [...figure.querySelectorAll(selector)];
+  const [trained, ...cuts] = all(".retold-text");
+  const [radios, panes, notes] = [all("input[name]"), all(".retold-cuts > *"), all(".retold-notes > *")];
+  const stored = new Map([trained, ...cuts].map((pane) => [pane, pane.textContent]));
+  const [again, go] = all("button");
+  const heard = figure.querySelector("[role=status]");
+  const STEPS = 60, STEP = 70; // ms
+  let timer = null, untold = [], story = stored.get.bind(stored);
 
-  const text = () => texts[radios.findIndex((radio) => radio.checked)];
+  /** Fill a pane: with few letters to a piece if it is told, and whole if not. Words that the other has not are marked. */
+  function fill(pane, text, other, told) {
+    const [words, others] = [text, other].map((one) => one.split(/(\s+)/)); // and the blanks between them
+    const differs = (k) => (k % 2 ? differs(k - 1) && differs(k + 1) : words[k] !== others[k]);
+    const pieces = [];
+    words.forEach((word, k) => {
+      const marked = differs(k);
+      if (!told && pieces.length && marked === (pieces.at(-1).localName === "mark")) return pieces.at(-1).append(word);
+      for (const letters of told ? word.match(/\s+|\S{1,3}/g) ?? [] : [word]) {
+        pieces.push(document.createElement(marked ? "mark" : "span"));
+        pieces.at(-1).append(letters);
+      }
+    });
+    pane.replaceChildren(...pieces);
+    return pieces;
+  }
 
-  /** The whole text at once. */
-  function stop() {
+  /** Both stories, whole or about to be told. */
+  function show(told) {
     clearInterval(timer);
     timer = null;
-    for (const told of texts) told.textContent = told.textContent;
-    button.textContent = "Tell it again";
+    const k = radios.findIndex((radio) => radio.checked);
+    for (const list of [panes, notes]) list.forEach((one, j) => one.classList.toggle("chosen", j === k));
+    const other = story(trained);
+    untold = [trained, cuts[k]].map((pane) => fill(pane, story(pane), other, told));
+    again.textContent = told ? "Stop" : "Tell it again";
   }
 
   function tell() {
-    stop();
-    radios.forEach(({ checked }, k) => [texts, notes].forEach((list) => list[k].classList.toggle("chosen", checked)));
-    if (calm.matches) return;
-    const [told, rest] = [document.createTextNode(""), document.createElement("span")];
-    rest.className = "untold"; // transparent, and there for a screen reader
-    rest.textContent = text().textContent;
-    text().replaceChildren(told, rest);
+    const told = !matchMedia("(prefers-reduced-motion: reduce)").matches;
+    show(told);
+    if (!told) return;
+    untold.flat().forEach((piece) => piece.classList.add("untold")); // transparent, and there for a screen reader
+    let step = 0;
     timer = setInterval(() => {
-      const [next] = rest.textContent.match(/^\s*\S{0,4}/);
-      told.data += next;
-      rest.textContent = rest.textContent.slice(next.length);
-      if (!rest.textContent) stop();
-    }, 80);
-    button.textContent = "Stop";
+      step += 1;
+      for (const pieces of untold) pieces.slice(0, (pieces.length * step) / STEPS).forEach((piece) => piece.classList.remove("untold"));
+      if (step === STEPS) show(false);
+    }, STEP);
   }
 
-  button.addEventListener("click", () => (timer ? stop() : tell()));
-  figure.addEventListener("change", () => {
+  const load = (name) => new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = `${document.documentElement.dataset.content_root}_static/${name}`;
+    script.onload = resolve;
+    script.onerror = reject;
+    document.head.append(script);
+  });
+
+  /** The model, in scripts, because a page that was opened as a file can read nothing else. */
+  async function arrived() {
+    globalThis.subnormStories ??= [];
+    const every = [storyteller, ...Array.from({ length: parts }, (_, k) => `stories/${k}.js`)];
+    let done = 0;
+    go.textContent = "Loading…";
+    const ends = await Promise.allSettled(every.map(async (name) => {
+      await load(name);
+      go.textContent = `Loading… ${Math.round((100 * ++done) / every.length)} %`;
+    }));
+    if (ends.some(({ status }) => status === "rejected")) throw new Error("not all arrived");
+    return subnormStoryteller(subnormStories);
+  }
+
+  again.addEventListener("click", () => (timer ? show(false) : tell()));
+  figure.addEventListener("change", ({ target }) => {
+    if (!radios.includes(target)) return;
     tell();
-    figure.querySelector("[role=status]").textContent = notes.find((note) => note.matches(".chosen")).textContent;
+    heard.textContent = notes.find((note) => note.matches(".chosen")).textContent;
+  });
+  let teller;
+  figure.querySelector("form").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (go.ariaDisabled) return;
+    go.ariaDisabled = "true";
+    heard.textContent = "Loading the model.";
+    try {
+      teller ??= await arrived();
+      const words = event.target.elements[0].value.trim();
+      const known = new Map();
+      story = (pane) => {
+        const name = pane === trained ? "as trained" : radios[cuts.indexOf(pane)].value;
+        if (!known.has(name)) known.set(name, teller(name, words, Number(tokens)));
+        return known.get(name);
+      };
+      go.textContent = "Continue";
+      tell();
+      heard.textContent = "Both stories go on from your words.";
+      trained.scrollIntoView({ block: "nearest" });
+    } catch {
+      go.textContent = heard.textContent = "It did not arrive: try again";
+    }
+    go.ariaDisabled = null;
   });
   tell();
 }

@@ -1,87 +1,153 @@
-"""The story on the first page, told by the trained model and by what is left of it.
+"""Two stories on the first page, side by side: the trained model's, and that of the model with one part cut.
 
     :::{retold}
-    as trained
-    : What this model is.
-
-    one branch left out
+    without one skip
     : What to see in it.
     :::
 
-Each term is a model in the record of `subnorm_lab.experiments.retold`, all in its order; the directive adds what
-it says and its loss. A missing or unknown model is a warning in every build.
+Each term is a model in the record of `subnorm_lab.experiments.retold`, all but the first in its order; the words that
+the first does not have in the same place are marked. A missing or unknown model is a warning in every build.
+`{retold-loss}` is the table of their losses.
 
-All texts are on the page, in the same place, so nothing moves when another is chosen. Without a script the first one
-is there. `retold.js` comes with the figure, not as a file, and so runs before the text is first painted.
+All texts are on the page, in the same place, so nothing moves when another is chosen. Without a script two stories are
+there. `retold.js` comes with the figure, not as a file, and so runs before the text is first painted. The model
+itself loads when the reader asks it for a story: `_static/storyteller.js`, and from `_static/stories` its weights, in
+scripts, because a page that was opened as a file can read nothing else.
 """
 
+import base64
+import hashlib
 import json
 import math
+import re
 from html import escape
+from itertools import groupby
 from pathlib import Path
 
 from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from subnorm_lab.stories import files as story_files
+
 RECORD = Path("subnorm_lab", "experiments", "records", "retold.json")
 SCRIPT = Path(__file__).with_suffix(".js")
+FOLDER = Path("_static", "stories")
+LICENCE = "LICENSE-tinyllamas"
+PARTS = 8  # so that the reader sees how much has come
 
 log = logging.getLogger(__name__)
 
 
 class retold(nodes.container):
-    """The figure: the texts, the switch, and a note on each model below it."""
+    """The figure: the two texts, the switch, the reader's own words, and a note on each cut below them."""
 
 
 class retold_note(nodes.container):
-    """The note on one model."""
+    """The note on one cut."""
 
 
 class Retold(SphinxDirective):
     has_content = True
 
     def run(self):
-        path = Path(self.env.srcdir, RECORD)
-        for file in (path, SCRIPT):
-            self.env.note_dependency(str(file))
-        record = json.loads(path.read_text("utf-8"))
+        record = read(self.env)
+        self.env.note_dependency(str(SCRIPT))
         body = nodes.Element()
         self.state.nested_parse(self.content, self.content_offset, body)
         items = list(body.findall(nodes.definition_list_item))
-        names = [item[0].astext() for item in items]
-        if names != list(record["told"]):
-            fault = f"it must explain the models {list(record['told'])}, in this order; it has {names}"
+        names, (trained, *cuts) = [item[0].astext() for item in items], record["told"]
+        if names != cuts:
+            fault = f"it must explain the models {cuts}, in this order; it has {names}"
             log.warning("retold: %s", fault, location=self.get_location(), type="retold")
             self.env.note_reread()
             return body.children
-        told = record["told"].values()
-        notes = [note(item[1], model["loss"], record["texts"]) for item, model in zip(items, told, strict=True)]
-        return [retold("", *notes, told={name: model["story"] for name, model in record["told"].items()})]
+        notes = [retold_note("", *item[1].children) for item in items]
+        told = {name: record["told"][name]["story"] for name in (trained, *cuts)}
+        return [retold("", *notes, told=told, tokens=record["tokens"])]
 
 
-def note(definition, loss, texts):
-    """The loss of a model, and what its definition says."""
-    measured = f"Loss {loss['mean']:.2f} nats a token, {loss['min']:.2f} to {loss['max']:.2f} in {texts} texts"
-    said = nodes.strong("", f"{measured}; guessing costs {math.log(512):.2f}.", classes=["measured"])
-    definition[0].insert(0, [said, nodes.Text(" ")])
-    return retold_note("", *definition.children)
+class Loss(SphinxDirective):
+    def run(self):
+        return self.parse_text_to_nodes("\n".join(table(read(self.env))))
+
+
+def read(env):
+    path = Path(env.srcdir, RECORD)
+    env.note_dependency(str(path))
+    return json.loads(path.read_text("utf-8"))
+
+
+def table(record):
+    """The Markdown lines of the table of losses."""
+    tokens = len(story_files.tokenizer().pieces)
+    yield f"| The model | Mean loss, nats a token | In {record['texts']} texts | As unsure as a choice among |"
+    yield "|---|---|---|---|"
+    for name, model in record["told"].items():
+        mean, low, high = (model["loss"][key] for key in ("mean", "min", "max"))
+        yield f"| {name} | {mean:.2f} | {low:.2f} to {high:.2f} | {two_digits(math.exp(mean))} |"
+    yield f"| *guessing* | {math.log(tokens):.2f} | | {tokens} |"
+
+
+def two_digits(number):
+    return f"{float(f'{number:.1e}'):,.0f}" if number >= 10 else f"{number:.1f}"
+
+
+def runs(story, trained):
+    """The story in pieces (text, whether the trained model has other words there)."""
+    pieces, others = (re.split(r"(\s+)", text) for text in (story, trained))  # words, and the blanks between them
+
+    def differs(k):
+        return differs(k - 1) and differs(k + 1) if k % 2 else pieces[k : k + 1] != others[k : k + 1]
+
+    for differ, places in groupby(range(len(pieces)), differs):
+        yield "".join(pieces[k] for k in places), differ
+
+
+def marked(story, trained):
+    parts = ((escape(text, quote=False), differ) for text, differ in runs(story, trained))
+    return "".join(f"<mark>{text}</mark>" if differ else text for text, differ in parts)
 
 
 def chosen(k):
     return ' class="chosen"' if k == 0 else ""
 
 
+RADIO = '<label><input type="radio" name="retold" value="{name}" autocomplete="off"{checked}> {name}</label>'
+FIGURE = """\
+<figure class="live retold" data-tokens="{tokens}" data-parts="{parts}" data-storyteller="{script}">
+<div class="retold-panes">
+<div><p class="retold-name">{first} <button type="button">Stop</button></p><p class="retold-text">{told}</p></div>
+<div class="retold-cuts">{cuts}</div>
+</div>
+<div class="live-controls"><fieldset><legend class="live-heard">The second model</legend>{radios}</fieldset></div>
+<form class="live-controls"><label for="first-words">Your own first words</label>
+<input id="first-words" maxlength="100" placeholder="One day, a dog" autocomplete="off"> \
+<button>Continue: loads {megabytes:.1f} MB</button></form>
+<div class="retold-notes">"""
+
+
 def visit(translator, node):
-    texts = [f"<p{chosen(k)}>{escape(story, quote=False)}</p>" for k, story in enumerate(node["told"].values())]
-    radios = [
-        f'<label><input type="radio" name="retold" autocomplete="off"{" checked" * (k == 0)}> {escape(name)}</label>'
-        for k, name in enumerate(node["told"])
+    (first, trained), *cuts = node["told"].items()
+    panes = [
+        f'<div{chosen(k)}><p class="retold-name">{escape(name)}</p>'
+        f'<p class="retold-text">{marked(story, trained)}</p></div>'
+        for k, (name, story) in enumerate(cuts)
     ]
+    radios = [RADIO.format(name=escape(name), checked=" checked" * (k == 0)) for k, (name, _) in enumerate(cuts)]
+    script = Path(translator.builder.srcdir, "book", "_static", "storyteller.js")
+    code = script.read_bytes() if script.exists() else b""
     translator.body.append(
-        f'<figure class="live retold">\n<div class="retold-texts">{"".join(texts)}</div>\n'
-        f'<div class="live-controls"><fieldset><legend class="live-heard">The model</legend>{"".join(radios)}'
-        '<button type="button">Stop</button></fieldset></div>\n<div class="retold-notes">'
+        FIGURE.format(
+            tokens=node["tokens"],
+            parts=PARTS,
+            script=f"{script.name}?{hashlib.sha256(code).hexdigest()[:12]}",
+            first=escape(first),
+            told=escape(trained, quote=False),
+            cuts="".join(panes),
+            radios="".join(radios),
+            megabytes=sum(map(len, scripts())) / 1e6,
+        )
     )
 
 
@@ -94,8 +160,28 @@ def visit_note(translator, node):
     translator.body.append(f"<div{chosen(node.parent.index(node))}>")
 
 
+def scripts():
+    """The model in scripts, each with its part of the bytes: the weights as in their file, and the tokens in theirs."""
+    weights = b"".join(array.tobytes() for array in story_files.weights().values())
+    text = base64.b64encode(weights + (story_files.DATA / "tok512.bin").read_bytes()).decode()
+    size = math.ceil(len(text) / PARTS)
+    return [f'subnormStories[{k}] = "{text[k * size : (k + 1) * size]}";\n' for k in range(PARTS)]
+
+
+def write_scripts(app, error):
+    if error or app.builder.format != "html":
+        return
+    folder = Path(app.outdir, FOLDER)
+    folder.mkdir(parents=True, exist_ok=True)
+    for k, text in enumerate(scripts()):
+        (folder / f"{k}.js").write_text(text, "utf-8")
+    (folder / LICENCE).write_bytes((story_files.DATA / LICENCE).read_bytes())
+
+
 def setup(app):
     app.add_directive("retold", Retold)
+    app.add_directive("retold-loss", Loss)
     app.add_node(retold, html=(visit, depart))
     app.add_node(retold_note, html=(visit_note, lambda translator, node: translator.body.append("</div>")))
+    app.connect("build-finished", write_scripts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
