@@ -38,6 +38,7 @@
       query key normalization, query key norm, hyper connection, mhc, attention residual`,
     "notebooks/07a-placements-one-by-one": `droppath, drop path, stochastic depth, skipinit, fixup, t fixup, admin, residual
       scaling, b2t, residual dual, mix ln, ngpt, dyt, dynamic tanh, adaln, adaln zero, swin, convnext`,
+    "notebooks/07b-the-attention-logits": `soft cap, qk clip, z loss, attention sink, completep`,
     "notebooks/08-how-fast-can-a-norm-be": `speed, timing, benchmark, bandwidth, memory bandwidth, memory bound, roofline,
       fused, fused norm, fused kernel, kernel, triton, gpu`,
     "notebooks/09-when-norms-go-wrong": `nan, inf, overflow, underflow, float16, fp16, half precision, bfloat16, bf16,

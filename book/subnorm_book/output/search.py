@@ -8,6 +8,7 @@ names of tests, figures and proofs, nor private names.
 import re
 from pathlib import Path
 
+from sphinx import addnodes
 from sphinx.search.en import SearchEnglish
 
 #: Sphinx's scripts run early here (slim.py), and would highlight the words of the previous search.
@@ -34,8 +35,16 @@ class English(SearchEnglish):
         return super().word_filter(word)
 
 
+def once(app, doctree, docname):
+    """Find what the page of experiments describes by its name alone; an entry of the index would weigh twice."""
+    if docname == "book/api/experiments":
+        for entry in list(doctree.findall(addnodes.index)):
+            entry.parent.remove(entry)
+
+
 def setup(app):
     app.add_search_language(English)
     app.config.html_search_scorer = str(Path(__file__).with_suffix(".js"))
     app.connect("html-page-context", forget)
+    app.connect("doctree-resolved", once)
     return {"env_version": 6, "parallel_read_safe": True, "parallel_write_safe": True}  # an old index has more

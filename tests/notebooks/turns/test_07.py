@@ -121,3 +121,58 @@ def test_the_same_weights_fit_another_placement_and_are_wrong_there():
     assert at.pop("pre") < 1e-6
     assert min(at, key=at.get) == "layernorm_scaling"
     assert all(wrong > 0.05 for wrong in at.values())
+
+
+def test_a_capped_logit_stays_below_the_cap_and_loses_its_gradient():
+    at = {}
+    for logit, run in turned("07b-the-attention-logits", "logit").items():
+        at[logit] = numbers(run.printed)[1:]
+    capped, slopes = zip(*at.values(), strict=True)
+    assert list(at) == ["10.0", "60.0", "300.0"]
+    assert 9 < capped[0] < 10
+    assert max(capped) <= 50
+    assert slopes[0] > 0.9
+    assert 0.1 < slopes[1] < 0.5
+    assert slopes[2] < 1e-4
+
+
+def test_only_the_cross_entropy_ignores_a_shift_of_all_scores():
+    at = {shift: numbers(run.printed) for shift, run in turned("07b-the-attention-logits", "shift").items()}
+    for shift, (cross_entropy, log_z, z_loss) in at.items():
+        assert cross_entropy == at["0.0"][0]
+        assert abs(log_z - abs(at["0.0"][1] + float(shift))) < 0.11  # without its sign
+        assert (z_loss > 0.01) == (shift != "0.0")
+
+
+def test_a_sink_takes_attention_and_keeps_the_order_of_the_keys():
+    at = {}
+    for sink, run in turned("07b-the-attention-logits", "sink").items():
+        at[sink] = numbers(run.printed)
+    nowhere = [row[-1] for row in at.values()]
+    assert nowhere == sorted(nowhere)
+    assert nowhere[0] < 0.1 < 0.6 < nowhere[1] < 0.99 < nowhere[2]
+    for row in at.values():
+        assert sum(row) == pytest.approx(1, abs=0.002)
+        assert row[:3] == sorted(row[:3], reverse=True)
+
+
+def test_only_a_norm_before_the_gate_lets_the_gate_set_the_size():
+    at = {
+        float(opening): [numbers(line)[-1] for line in run.printed.splitlines()]
+        for opening, run in turned("07b-the-attention-logits", "opening").items()
+    }
+    for opening, (gate_last, norm_last) in at.items():
+        assert gate_last == pytest.approx(opening * at[1.0][0], rel=0.05)
+        assert norm_last == pytest.approx(1, abs=0.11)
+
+
+def test_a_low_threshold_rescues_the_high_rate_and_costs_at_the_good_one():
+    at = {
+        threshold: [numbers(line)[-1] for line in run.printed.splitlines()]
+        for threshold, run in turned("07b-the-attention-logits", "threshold").items()
+    }
+    high, good = zip(*at.values(), strict=True)
+    assert list(at) == ["100.0", "10.0", "3.0"]
+    assert high[1] < high[0] - 0.2
+    assert good[0] < 0.2 < 0.4 < good[2]
+    assert good[0] < good[1] < good[2]
