@@ -6,6 +6,7 @@ The processes use ``torch.distributed`` with gloo, on this machine alone: they m
 import inspect
 import os
 import pickle
+import signal
 import socket
 import tempfile
 import textwrap
@@ -182,6 +183,7 @@ def _text(function: Callable[..., Any]) -> str:
 
 def _serve(rank: int, meeting: str, line: Connection, patience: float) -> None:
     """One of the two processes: meet the other, then call what arrives, until the line is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interruption is the notebook's, which ends this process
     torch.set_num_threads(1)
     loopback = [name for _, name in socket.if_nameindex() if name.startswith("lo")]
     if loopback:  # without it gloo looks up this machine's name, which needs a network
