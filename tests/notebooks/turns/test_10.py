@@ -4,50 +4,51 @@ import re
 
 from helpers.turns import turned
 
-STEM = "10-norms-at-work"
-
 
 def first_number(run):
     return float(re.search(r"\d[\d.]*", run.printed)[0])
 
 
 def test_two_processes_tell_a_story_and_eight_lose_it():
-    at = turned(STEM, "shards")
+    at = turned("10-norms-at-work", "shards")
     for shards in ("2", "4"):
         assert at[shards].printed.startswith("Once upon a time, there was a little girl named Lily.")
     assert "Lily" not in at["8"].printed
 
 
 def test_the_wider_the_token_the_less_a_test_sees():
-    at = turned(STEM, "features")
+    at = turned("10-norms-at-work", "features")
     assert first_number(at["8"]) > 10 > first_number(at["64"]) > 2 * first_number(at["4096"])
 
 
 def test_agreement_finds_one_mistake_and_one_process_finds_both():
-    found = {mistake[1:-1]: re.findall("True|False", run.printed) for mistake, run in turned(STEM, "mistake").items()}
+    found = {
+        mistake[1:-1]: re.findall("True|False", run.printed)
+        for mistake, run in turned("10-norms-at-work", "mistake").items()
+    }
     assert found == {"averaged": ["True", "False"], "not summed": ["False", "False"], "none": ["True", "True"]}
 
 
 def test_a_norm_for_each_head_sends_nothing():
-    at = {over[1:-1]: run.printed for over, run in turned(STEM, "over").items()}
+    at = {over[1:-1]: run.printed for over, run in turned("10-norms-at-work", "over").items()}
     assert "sends 60 numbers for 60 tokens" in at["all heads"]
     assert "sends 0 numbers" in at["each head"]
 
 
 def test_other_threads_move_some_rows_and_the_same_threads_none():
-    at = {threads: int(run.moved.sum()) for threads, run in turned(STEM, "threads").items()}
+    at = {threads: int(run.moved.sum()) for threads, run in turned("10-norms-at-work", "threads").items()}
     assert at["1024"] == 0
-    assert 0 < at["512"] < at["256"] < 128
+    assert 10 < min(at["512"], at["256"]) <= max(at["512"], at["256"]) < 128
 
 
 def test_the_story_turns_at_the_last_digit_of_bfloat16():
-    at = turned(STEM, "digits")
+    at = turned("10-norms-at-work", "digits")
     assert at["23"].printed == at["11"].printed == "the same tokens: all 256\n"
     assert 100 < at["8"].same.index(False) < 256
 
 
 def test_two_blocks_have_one_sum_and_three_blocks_three():
-    at = {blocks: int(first_number(run)) for blocks, run in turned(STEM, "blocks").items()}
+    at = {blocks: int(first_number(run)) for blocks, run in turned("10-norms-at-work", "blocks").items()}
     assert at["2"] == 1
     assert at["3"] == 3
     assert at["64"] > 40
