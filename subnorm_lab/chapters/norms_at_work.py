@@ -49,7 +49,7 @@ def draw_halves():
             ),
             live.slider("times", "features of process 1, times", [0.25, 0.5, 1.0, 2.0, 4.0], 1.0, play=True),
         ],
-        [live.Bars("what becomes of each feature; a check mark where it is right", 4, full=2.0)],
+        [live.Bars("each feature, normalised; ✓ where it is right", 4, full=2.0)],
         frame,
         alt="Four bars. Process 0 holds the features 2 and 4, process 1 holds 6 and 12. Each divides by its own root "
         "mean square, and both get 0.63 and 1.26. No bar has a check mark. The largest error is 0.44.",
