@@ -532,7 +532,7 @@ def rms_of_layer():
     return large["rms_hand"] / large["layer_hand"], large["rms_builtin"] / large["layer_builtin"]
 
 
-def largest_rounds(device="Intel(R) Xeon(R) Processor @ 2.50GHz"):
+def largest_rounds(device="AMD EPYC"):
     record = next(r for r in timing.read_records() if r["device"]["name"] == device)
     rows = timing.rows(record, "forward", timing.shapes(record, "forward")[-1])
     return {key: np.array(row.rounds) for key, row in rows.items()}
