@@ -52,7 +52,7 @@ def draw_halves():
         [live.Bars("each feature, normalised; ✓ where it is right", 4, full=2.0)],
         frame,
         alt="Four bars. Process 0 holds the features 2 and 4, process 1 holds 6 and 12. Each divides by its own root "
-        "mean square, and both get 0.63 and 1.26. No bar has a check mark. The largest error is 0.44.",
+        "mean square, and both get 0.63 and 1.26. No bar has a check mark. The largest error is 0.70.",
     )
 
 
@@ -262,7 +262,7 @@ def prove_threads(sum_of_squares):
         assert (np.abs(found / exact - 1) < 4e-7).all()
 
 
-SHOWN = ("F.rms_norm", "st.rms_norm", "x @ W", "x @ W, one row at a time")
+SHOWN = ("F.rms_norm", "kernels.rms_norm", "st.rms_norm", "x @ W", "x @ W, one row at a time")
 
 
 def tabulate_batch():
@@ -297,10 +297,13 @@ def prove_noise(noisy):
     """Prove claim 10-noise."""
     model, _ = begin()
     usual = stories.continuation(model, [stories.BOS], 256)
-    assert stories.continuation(noisy(model, 23), [stories.BOS], 256) == usual
-    assert stories.continuation(noisy(model, 11), [stories.BOS], 256) == usual
-    other = stories.continuation(noisy(model, 8), [stories.BOS], 256)
-    say("same_tokens", next(k for k, (a, b) in enumerate(zip(usual, other, strict=False)) if a != b), ".0f")
+    turns = []
+    for draw in range(3):
+        assert stories.continuation(noisy(model, 23, draw), [stories.BOS], 256) == usual
+        assert stories.continuation(noisy(model, 10, draw), [stories.BOS], 256) == usual
+        other = stories.continuation(noisy(model, 7, draw), [stories.BOS], 256)
+        turns += [next(k for k, (a, b) in enumerate(zip(usual, other, strict=False)) if a != b)]
+    say("same_tokens", min(turns), ".0f")
 
 
 def tabulate_cost():
@@ -328,7 +331,7 @@ def prove_cost():
     assert one["64"][0] > 2
     assert tiles["1"][0] > 5
     assert tiles["64"][2] < 1.5
-    say("one_row_64", one["64"][1], ".0f")
+    say("one_row_64", one["64"][1], ".1f")
     say("tiles_1", tiles["1"][1], ".0f")
 
 

@@ -309,7 +309,10 @@ def prove_runs():
     for name in ("sink", "gate"):
         assert lost[name].min() > 0.85
         assert found[name].largest.max(axis=1).min() > 1000
+    assert found["qk_clip"].largest.max(axis=1).min() > al.THRESHOLD
     assert found["qk_clip"].largest.max() < 300
+    learned = runs("none", CALM).entropy[:, -LAST:].max()
+    assert found["qk_clip"].entropy[:, -LAST:].max() < 2 * learned
     assert lost["qk_clip"].min() > 0.6
     lower = end(al.train("qk_clip", RATE, SEEDS, threshold=10.0))
     assert (lower < lost["qk_clip"] - 0.2).all()
