@@ -89,6 +89,7 @@ PHRASE = re.compile(r"\*([^*]+)\*<!-- ([\w-]+: [^>]*?) -->")
 TERM = re.compile(r"([\w-]+)<!-- term: ([^>]+?) -->")
 REFERENCE = re.compile(r"\((\w+\.\d+)\)<!-- (eq-[\w-]+) -->")
 LINK = r"\[([^][]+)\]\((https?:[^()\s]+)\)"
+SECTION = re.compile(r"\]\(((?!https?:)[^()\s#]*)#([^()\s]+)\)")
 CITATIONS = re.compile(rf"(\({LINK}(?:; {LINK})*\))|{LINK}")
 DATED, SPOKEN = re.compile(r", \d{4}$"), re.compile(r" \(\d{4}\)$")
 TOTALS = re.compile(r"(\d+ exercises, \d+ minutes, \d+ points)<!-- exercises: (\w+) -->")
@@ -287,6 +288,7 @@ class Reader:
         text = TERM.sub(lambda found: term_link(found[1], found[2]), text)
         text = REFERENCE.sub(self.reference, text)
         text = TOTALS.sub(self.totals, text)
+        text = SECTION.sub(lambda found: f"]({found[1]}#{slug(found[2])})", text)
         return CITATIONS.sub(self.cited, text)
 
     def measured(self, found):
@@ -382,6 +384,11 @@ def listed(mark, item):
     """An item of a list, its lines below one another."""
     indent = " " * (len(mark) - len(mark.lstrip()) + 2)
     return [mark + item[0], *(indent + line for line in item[1:])]
+
+
+def slug(section):
+    """The name that a section has on a page, from the one that JupyterLab gives it: 'What-eps-does' and its like."""
+    return re.sub(r"[^\w-]", "", section.lower())
 
 
 def term_link(words, name):

@@ -7,6 +7,7 @@ import re
 import zipfile
 
 import pytest
+from subnorm_book.notebook_text import slug
 
 from subnorm_classroom.reports.beliefs import headings
 from subnorm_classroom.sheets import class_sheets, packing, release
@@ -30,7 +31,7 @@ def dead(notebook):
     found = []
     for path, section in links(notebook):
         page = (notebook.parent / path).resolve() if path else notebook
-        if not page.is_file() or (section and section not in headings(page)):
+        if not page.is_file() or (section and slug(section) not in headings(page)):
             found.append(f"{path}#{section}" if section else path)
     return found
 

@@ -69,3 +69,34 @@ def test_no_cell_of_a_table_looks_empty(path):
 def test_a_cell_with_nothing_but_a_comment_is_found():
     assert INVISIBLE.search("| x | <!-- claim: 03-x bib:y --> |")
     assert not INVISIBLE.search("| x | y <!-- claim: 03-x --> |")
+
+
+SECTION = re.compile(r"\]\((?!https?:)([\w./-]*)#([^()\s]+)\)")
+
+
+def ids(path):
+    """The ids that JupyterLab gives the headings of a notebook: their words, with hyphens for spaces."""
+    texts = (cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "markdown")
+    titles = (title for text in texts for title in re.findall(r"^#+ (.+)$", text, re.MULTILINE))
+    return {re.sub(r"<!--.*?-->|[`*]", "", title).strip().replace(" ", "-") for title in titles}
+
+
+def lost(path, texts):
+    """The links to a section that JupyterLab does not find."""
+    for page, section in (found for text in texts for found in SECTION.findall(text)):
+        there = (path.parent / page).resolve() if page else path
+        if there.suffix == ".ipynb" and section not in ids(there):
+            yield f"{page}#{section}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_link_to_a_section_opens_it_in_jupyterlab(path):
+    assert list(lost(path, (c.source for c in nbformat.read(path, 4).cells if c.cell_type == "markdown"))) == []
+
+
+def test_a_link_to_no_section_is_found():
+    path = ROOT / "notebooks" / "04-rmsnorm.ipynb"
+    links = (
+        "[a](#In-a-trained-model) [b](#in-a-trained-model) [c](03-layer-normalization.ipynb#What-eps-does) [d](#Eps)"
+    )
+    assert list(lost(path, [links])) == ["#in-a-trained-model", "#Eps"]
