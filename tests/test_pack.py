@@ -278,6 +278,7 @@ def test_the_zip_opens_offline_in_a_folder_of_any_name(tmp_path):
             page.goto((folder / "subnorm-book" / "index.html").as_uri())
             page.wait_for_url("**/book/intro.html")
             page.get_by_role("link", name="Start with chapter 01").click()
+            page.wait_for_url("**/notebooks/01-why-depth-breaks.html")
             assert page.locator("article h1").inner_text().startswith("Why depth breaks")
             page.wait_for_function("[...document.fonts].some((font) => font.status === 'loaded')")
             assert page.locator("article .katex").first.is_visible()

@@ -38,14 +38,16 @@ def test_a_card_comes_with_the_pointer_and_goes_with_it(desk, kind):
     assert not link.get_attribute("title")
 
 
-def test_a_card_follows_the_focus_and_escape_closes_it(desk):
-    desk.keyboard.press("Tab")  # from now on the focus is visible
-    link, card = desk.locator(LINKS["term"]).first, desk.locator(".hover-card")
-    link.focus()
-    card.wait_for(state="visible")
-    desk.keyboard.press("Escape")
-    card.wait_for(state="hidden")
-    assert link.evaluate("link => link === document.activeElement")
+def test_a_card_follows_the_focus_and_escape_closes_it(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + PAGE)
+        page.keyboard.press("Tab")  # from now on the focus is visible
+        link, card = page.locator(LINKS["term"]).first, page.locator(".hover-card")
+        link.focus()
+        card.wait_for(state="visible")
+        page.keyboard.press("Escape")
+        card.wait_for(state="hidden")
+        assert link.evaluate("link => link === document.activeElement")
 
 
 def test_a_card_stays_in_the_window(browser, server):
@@ -55,7 +57,7 @@ def test_a_card_stays_in_the_window(browser, server):
         card = page.locator(".hover-card")
         for link in page.locator(LINKS["term"]).all():
             link.focus()
-            card.wait_for(state="visible")
+            page.wait_for_function("link => link.matches('[aria-describedby]')", arg=link.element_handle())
             box = card.bounding_box()
             assert box["x"] >= 0
             assert box["x"] + box["width"] <= 390

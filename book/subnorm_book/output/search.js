@@ -47,6 +47,8 @@
     "notebooks/09b-the-convention-map": `convention, conventions, unbiased variance, biased variance`,
     "notebooks/09d-when-something-breaks": `error, error message, warning, symptom, troubleshooting, not learning`,
     "notebooks/09c-quantisation-autocast-export": `quantization, int8, autocast, mixed precision, amp, export, onnx`,
+    "notebooks/10-norms-at-work": `all reduce, tensor parallelism, sequence parallelism, batch invariant, batch invariance,
+      determinism, sharded norm`,
     "book/models": `model, which norm, llama, mistral, gemma, qwen, olmo, gpt 2, gpt 3, bert, deepseek`,
     "book/exercises": "exercise, exercise sheet, sheet",
     "book/playground": "playground, sandbox, try it, run python, run code",
