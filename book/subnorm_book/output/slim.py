@@ -53,7 +53,7 @@ RULES = [
     (r"<script (?![^>]*\b(?:defer|async)\b)(?=[^>]*\bsrc=)", "<script defer "),
     # a browser may begin a line with the full stop after a formula
     (rf"</span>{GLUE}([.,;:?!)’”]*)", r"\1</span>"),
-    # the TeX of a formula, beside its MathML; and a class of links that no rule of ours needs, many hundreds in the ledger
+    # the TeX of a formula beside its MathML, and a class of the hundreds of links of the ledger, which no rule needs
     (r'<annotation encoding="application/x-tex">[^<]*</annotation>', ""),
     (r'<a class="reference internal"(?= href="[^"]*#(?:row|claim|cell)-)', "<a"),
     # names, punctuation and blanks of a listing have the colour of the listing, and are most of a chapter's elements
