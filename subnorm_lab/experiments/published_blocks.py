@@ -20,6 +20,8 @@ from torch import Tensor
 
 from subnorm.torch import STACK_PLACEMENTS, LayerNorm, Placement, RMSNorm, rms_norm
 from subnorm_lab.experiments import stored
+from subnorm_lab.experiments.attention_logits import soft_cap
+from subnorm_lab.stories.torch import turn_pairs
 
 RECORD = stored.file("published_blocks")
 
@@ -27,8 +29,6 @@ D, HEADS, D_FF, BLOCKS, TOKENS = 8, 2, 12, 2, 5
 
 Weights = Mapping[str, Tensor]
 Branch = Callable[[Tensor], Tensor]
-
-
 Sublayers = Callable[[Weights, str], list[Branch]]
 
 
@@ -53,7 +53,8 @@ class Family:
 
     Attributes:
         placement, norm: a name in STACK_PLACEMENTS, and what builds its norms.
-        norms: the library's names of a block's norms, in the order of ``placement.norms``; then of its outer norms.
+        norms: the library's names of a block's norms, in the order of ``placement.norms``.
+        outer_norms: the same of ``placement.outer_norms``, which only a sandwich has.
         sublayers: of the weights and the name of a block: attention and feed-forward.
         block, final: the name of block {i}, and of the final norm; none in Post-LN.
         zero_centred: whether the library stores a gain as its distance from 1.
@@ -90,27 +91,16 @@ def attend(
     k, v = (part.repeat_interleave(HEADS // part.shape[-3], -3) for part in (turn(k), v))
     scores = turn(q) @ k.mT / d_head**0.5
     if cap:
-        scores = cap * torch.tanh(scores / cap)
+        scores = soft_cap(scores, cap)
     if causal:
         scores = scores.masked_fill(~torch.ones_like(scores, dtype=torch.bool).tril(), -torch.inf)
     return (scores.softmax(-1) @ v).transpose(-2, -3).flatten(-2)
 
 
 def turn_halves(x: Tensor) -> Tensor:
-    """Rotary positions that turn features i and i + d_head / 2 together, as in LLaMA."""
-    return torch.cat(_turned(x, *x.chunk(2, -1)), -1)
-
-
-def turn_pairs(x: Tensor) -> Tensor:
-    """Rotary positions that turn features 2 i and 2 i + 1 together, as in GPT-J."""
-    return torch.stack(_turned(x, x[..., ::2], x[..., 1::2]), -1).flatten(-2)
-
-
-def _turned(x: Tensor, one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    width = x.shape[-1]
-    rate = 10000.0 ** (-torch.arange(0, width, 2, dtype=x.dtype) / width)
-    angle = torch.outer(torch.arange(x.shape[-2], dtype=x.dtype), rate)  # (T, width / 2)
-    return one * angle.cos() - other * angle.sin(), other * angle.cos() + one * angle.sin()
+    """Rotary positions that turn features i and i + d_head / 2 together, as in LLaMA: neighbours in another order."""
+    turned = turn_pairs(torch.stack(x.chunk(2, -1), -1).flatten(-2))
+    return torch.cat([turned[..., ::2], turned[..., 1::2]], -1)
 
 
 def tanh_gelu(x: Tensor) -> Tensor:

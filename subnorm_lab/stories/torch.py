@@ -59,12 +59,12 @@ class Attention(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         q, k, v = ((h @ w.T).unflatten(-1, (-1, self.width)).transpose(-2, -3) for w in (self.q, self.k, self.v))
-        y = F.scaled_dot_product_attention(_rotate(q), _rotate(k), v, is_causal=True, enable_gqa=True)
+        y = F.scaled_dot_product_attention(turn_pairs(q), turn_pairs(k), v, is_causal=True, enable_gqa=True)
         return y.transpose(-2, -3).flatten(-2) @ self.o.T  # (..., T, d)
 
 
-def _rotate(x: Tensor) -> Tensor:
-    """Rotary positions, as in NumPy; x has shape (..., heads, T, width)."""
+def turn_pairs(x: Tensor) -> Tensor:
+    """Rotary positions, as in NumPy: each pair of neighbours turns; x has shape (..., heads, T, width)."""
     rate = 10000.0 ** (-torch.arange(0, x.shape[-1], 2, dtype=torch.float64) / x.shape[-1])
     angle = torch.outer(torch.arange(x.shape[-2]), rate)  # (T, width / 2)
     cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
