@@ -5,6 +5,14 @@ async (scheme, first) => {
   const short = (e) => e.outerHTML.slice(0, 100);
   const frame = () => new Promise(requestAnimationFrame);
   const root = document.documentElement;
+  // Another width asks for another file of a picture, and a picture without a file has no size yet.
+  const arrive = async () => {
+    for (const image of document.images) {
+      while (image.checkVisibility() && !image.complete) await new Promise((done) => {
+        for (const kind of ["load", "error"]) image.addEventListener(kind, done, { once: true });
+      });
+    }
+  };
 
   const read = async () => {
     // As a reader does: only then do lazy pictures arrive, and text may jump.
@@ -27,13 +35,12 @@ async (scheme, first) => {
     document.querySelectorAll("section.second-reading > details").forEach((fold) => { fold.open = true });
     document.querySelectorAll(".foretold[hidden]").forEach((part) => { part.hidden = false });
     scrollTo({ top: 0, behavior: "instant" });
-    for (const image of document.images) {
-      image.loading = "eager";
-      if (image.checkVisibility()) await image.decode().catch(() => {});
-    }
+    for (const image of document.images) image.loading = "eager";
   };
   if (first) await read();
   await frame();
+  await frame(); // the first after another width chooses the files
+  await arrive();
   document.getAnimations().forEach((fade) => fade.finish()); // what opens fades in
 
   const over = root.scrollWidth - innerWidth;

@@ -15,11 +15,13 @@ import builtins
 import json
 import re
 import symtable
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import torch
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
+from matplotlib import rc_context, rcParamsDefault
 from subnorm_book.evidence.chapter_code import uses
 from traitlets.config import Config
 
@@ -92,29 +94,38 @@ def turned(stem, turn):
     code = [cell for cell in cells(ROOT / "notebooks" / f"{stem}.ipynb") if cell["cell_type"] == "code"]
     k = [turn_of(cell) for cell in code].index(turn)
     text = source(code[k])
-    shell = fresh_shell()
-    with capture_output():
+    found = {}
+    with kernel() as shell, capture_output():
         for cell in needed(code, k):
             run(shell, source(cell))
-    before = dict(shell.user_ns)
-    found = {}
-    for value in values(text):
-        shell.user_ns.update(before)
-        with capture_output() as output:
-            run(shell, LINE.sub(lambda line, value=value: f"{line[1]} = {value}", text))
-        # `except ValueError as error` binds a name, and deletes it
-        bound = {name: shell.user_ns[name] for name in names(code[k])[0] & shell.user_ns.keys()}
-        found[value] = SimpleNamespace(**bound, printed=output.stdout)
+        before = dict(shell.user_ns)
+        for value in values(text):
+            shell.user_ns.update(before)
+            with capture_output() as output:
+                run(shell, LINE.sub(lambda line, value=value: f"{line[1]} = {value}", text))
+            # `except ValueError as error` binds a name, and deletes it
+            bound = {name: shell.user_ns[name] for name in names(code[k])[0] & shell.user_ns.keys()}
+            found[value] = SimpleNamespace(**bound, printed=output.stdout)
     said = "".join("".join(one["text"]) for one in code[k]["outputs"] if one["output_type"] == "stream")
     assert found[values(text)[0]].printed == said, f"{stem}, turn {turn}: it printed something else in the notebook"
     return found
 
 
-def fresh_shell():
-    """IPython with no names and one thread, much as the kernel of a notebook."""
-    torch.set_num_threads(1)
+@contextmanager
+def kernel():
+    """IPython with no names, and with PyTorch and Matplotlib as a new process has them, much as the kernel of a
+    notebook. What its cells change for the whole process is put back: other tests go on in it.
+    """
     InteractiveShell.clear_instance()
-    return InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
+    before = torch.get_default_dtype(), torch.get_num_threads()
+    with rc_context(rcParamsDefault):
+        torch.set_default_dtype(torch.float32)
+        torch.set_num_threads(1)
+        try:
+            yield InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
+        finally:
+            torch.set_default_dtype(before[0])
+            torch.set_num_threads(before[1])
 
 
 def run(shell, text):

@@ -3,7 +3,9 @@
 import ast
 import re
 
+import matplotlib.pyplot as plt
 import pytest
+import torch
 from helpers import turns
 
 from tools.checkout import ROOT, chapters
@@ -112,3 +114,12 @@ def test_a_turn_runs_what_it_needs_with_every_value():
     cells = [code("a = 1"), code("def f(x):\n    return a + x"), code("b = 9"), code("n = 2  # try 3, (4, 5)\nf(n)")]
     assert turns.needed(cells, 3) == cells[:2]
     assert turns.values(turns.source(cells[3])) == ["2", "3", "(4, 5)"]
+
+
+def test_what_a_cell_changes_for_the_whole_process_is_put_back():
+    before = torch.get_default_dtype(), torch.get_num_threads(), plt.rcParams["font.size"]
+    with turns.kernel() as shell:
+        turns.run(shell, "import torch, matplotlib\ntorch.set_default_dtype(torch.float64)\ntorch.set_num_threads(2)")
+        turns.run(shell, "matplotlib.rcParams['font.size'] = 99")
+        assert (torch.get_default_dtype(), torch.get_num_threads()) == (torch.float64, 2)
+    assert (torch.get_default_dtype(), torch.get_num_threads(), plt.rcParams["font.size"]) == before
