@@ -18,8 +18,10 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 #: From this many entries on, :class:`_RMSNorm` saves more time than its Python calls cost.
 MANY = 2**16
-#: In longer rows, the rounding errors of a sum that does not add in pairs would show.
+#: In longer rows, the rounding errors of the backward pass would show: two of its sums do not add in pairs.
 LONG = 2**14
+#: A sum that does not add in pairs runs over so many numbers, and divides the width.
+PIECE = 64
 
 WIDE = (torch.float32, torch.float64)
 WIDE_AND_HALF = (*WIDE, torch.float16, torch.bfloat16)
@@ -52,7 +54,8 @@ def rms_norm(x: Tensor, gamma: Tensor, eps: float) -> Tensor:
     PyTorch has no CPU kernel for it: ``F.rms_norm`` runs seven operations forward and as many backward, most of which
     allocate an array.
     """
-    if not x.is_cpu or _watched(x, gamma) or x.numel() < MANY or len(gamma) > LONG:
+    d = len(gamma)
+    if not x.is_cpu or _watched(x, gamma) or x.numel() < MANY or d > LONG or d % PIECE:
         return torch.rms_norm(x, gamma.shape, gamma, eps)
     if not (torch.is_grad_enabled() and (x.requires_grad or gamma.requires_grad)):
         return _forward(x, gamma, eps)[0]
@@ -98,8 +101,9 @@ class _RMSNorm(torch.autograd.Function):
 
 def _forward(x: Tensor, gamma: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """y, and rstd of shape (..., 1)."""
-    norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)  # one read of x; x * x would be stored first
-    rstd = norm.square_().div_(x.shape[-1]).add_(eps).rsqrt_()  # (..., 1)
+    # One read of x; x * x would be stored first.
+    rms = torch.linalg.vector_norm(x.unflatten(-1, (-1, PIECE)), dim=-1).div_(PIECE**0.5)  # (..., d / PIECE)
+    rstd = rms.square_().mean(-1, keepdim=True).add_(eps).rsqrt_()  # (..., 1)
     return (x * rstd).mul_(gamma), rstd
 
 

@@ -110,7 +110,8 @@ class RMSNorm(nn.Module):
     The name is that of ``torch.nn.RMSNorm``, so its state_dict loads. But that module's default eps is None, the
     machine epsilon of the dtype that it computes in: float32's for half precision as well.
     It runs ``F.rms_norm`` where x and the weight share a dtype: float32 or float64 on the CPU, these or half precision
-    on CUDA. On the CPU, from 65,536 entries on, it runs its own passes. Otherwise it calls :func:`rms_norm`.
+    on CUDA. On the CPU, from 65,536 entries on and for a multiple of 64 features, it runs its own passes. Otherwise it
+    calls :func:`rms_norm`.
     """
 
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:

@@ -66,6 +66,16 @@ def test_any_number_of_features(name: str, d: int, dtype: type, rng: np.random.G
     assert error(UNCENTRED[name], x, centred=False) < LIMIT
 
 
+@pytest.mark.parametrize("name", UNCENTRED)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [768, 8192])
+def test_rows_whose_squares_hardly_vary(name: str, d: int, dtype: type, rng: np.random.Generator) -> None:
+    """Every rounding of such a sum can go the same way."""
+    rows = 1 + 2**16 // d
+    x = np.concatenate([np.full((rows, d), 1 / 3), 1e6 + rng.standard_normal((rows, d))]).astype(dtype)
+    assert error(UNCENTRED[name], x, centred=False) < LIMIT
+
+
 def test_the_promise_is_more_than_pytorch_keeps(rng: np.random.Generator) -> None:
     """PyTorch's kernel subtracts the mean once. If that changes, the docstring of st.LayerNorm has to."""
     x = (1e6 + rng.standard_normal((2, 768))).astype(np.float32)
