@@ -180,6 +180,13 @@ def probability(name: str, p: float) -> None:
         )
 
 
+def function(name: str, is_function: bool, got: object) -> None:
+    if not is_function:
+        raise TypeError(
+            f"{name} must be a function of a tensor; got {got!r}. Give torch.nn.functional.gelu, for example."
+        )
+
+
 def choice(name: str, value: object, choices: Collection[str]) -> None:
     known = ", ".join(repr(c) for c in choices)
     if not isinstance(value, str) or value not in choices:

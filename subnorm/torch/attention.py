@@ -13,6 +13,14 @@ from subnorm.torch.norms import _float_tensor
 Heads = tuple[Tensor, Tensor, Tensor]
 
 
+class _ZeroBias(nn.Linear):
+    """A linear layer whose bias starts at 0: a module resets its own parameters alone, in whatever order."""
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        nn.init.zeros_(self.bias)
+
+
 class MultiHeadAttention(nn.Module):
     """Multi-head attention as a module.
 
@@ -31,13 +39,12 @@ class MultiHeadAttention(nn.Module):
         self.num_heads = num_heads
         self.in_proj_weight = nn.Parameter(torch.empty(3 * d_model, d_model))  # rows of q, k and v on top of each other
         self.in_proj_bias = nn.Parameter(torch.empty(3 * d_model))
-        self.out_proj = nn.Linear(d_model, d_model)
+        self.out_proj = _ZeroBias(d_model, d_model)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         nn.init.xavier_uniform_(self.in_proj_weight)
         nn.init.zeros_(self.in_proj_bias)
-        nn.init.zeros_(self.out_proj.bias)
 
     def forward(
         self,

@@ -27,19 +27,19 @@ WIDE = (torch.float32, torch.float64)
 WIDE_AND_HALF = (*WIDE, torch.float16, torch.bfloat16)
 
 
-def covers(x: Tensor, dtype: torch.dtype, shape: torch.Size) -> bool:
-    """Whether the fast passes and kernels agree with the readable functions on x, for gains of this dtype and shape.
+def covers(x: Tensor, width: int, *parameters: Tensor | None) -> bool:
+    """Whether the fast passes and kernels agree with the readable functions on x, for a norm of this width.
 
-    They do on the CPU and on CUDA if x has the dtype of the gains and one feature for each. Half precision on the
+    They do on the CPU and on CUDA if x has that many features, and the dtype of the parameters. Half precision on the
     CPU needs wider statistics, and mixed dtypes need a wider result: the readable functions handle both. CUDA's
     kernels widen by themselves. For any other input the readable functions raise the error.
     """
     return (
         isinstance(x, Tensor)
-        and x.dtype is dtype
+        and all(parameter is None or parameter.dtype is x.dtype for parameter in parameters)
         and is_dense(x)
-        and (dtype in WIDE if x.is_cpu else x.is_cuda and dtype in WIDE_AND_HALF)
-        and x.shape[-1:] == shape
+        and (x.dtype in WIDE if x.is_cpu else x.is_cuda and x.dtype in WIDE_AND_HALF)
+        and x.shape[-1:] == (width,)
     )
 
 

@@ -75,7 +75,8 @@ def batch_norm(x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = Non
 class LayerNorm(nn.Module):
     """LayerNorm with its parameters: weight (gamma) starts at 1, bias (beta) at 0. See :func:`layer_norm`.
 
-    The names are those of ``torch.nn.LayerNorm``, so its state_dict loads. With ``bias=False`` there is no beta.
+    The names are those of ``torch.nn.LayerNorm``, so its state_dict loads. With ``bias=False`` there is no beta, with
+    ``elementwise_affine=False`` no gamma either, as in OLMo 1 (olmo/model.py, ``layer_norm_with_affine``).
     It runs PyTorch's kernel, ``F.layer_norm``, where x and the parameters share a dtype: float32 or float64 on the
     CPU, these or half precision on CUDA. Otherwise it calls :func:`layer_norm`.
 
@@ -83,74 +84,76 @@ class LayerNorm(nn.Module):
     m machine epsilons; the function's does not.
     """
 
-    def __init__(self, d_model: int, eps: float = 1e-5, bias: bool = True) -> None:
+    def __init__(self, d_model: int, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True) -> None:
         super().__init__()
         _rules.size("d_model", d_model)
         _rules.small_constant(eps)
-        self.weight = nn.Parameter(torch.empty(d_model))
-        self.bias = nn.Parameter(torch.empty(d_model)) if bias else None
-        self.eps = eps
+        self.d_model, self.eps = d_model, eps
+        self.weight = nn.Parameter(torch.empty(d_model)) if elementwise_affine else None
+        self.bias = nn.Parameter(torch.empty(d_model)) if elementwise_affine and bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        nn.init.ones_(self.weight)
+        if self.weight is not None:
+            nn.init.ones_(self.weight)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        return _layer_norm(x, self.weight, self.bias, self.eps)
+        return _layer_norm(x, self.d_model, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.weight.shape[0]}, eps={self.eps}" + (", bias=False" if self.bias is None else "")
+        absent = ", elementwise_affine=False" if self.weight is None else ", bias=False" if self.bias is None else ""
+        return f"{self.d_model}, eps={self.eps}{absent}"
 
 
 class RMSNorm(nn.Module):
     """RMSNorm with its parameter: weight (gamma) starts at 1. See :func:`rms_norm`.
 
     The name is that of ``torch.nn.RMSNorm``, so its state_dict loads. But that module's default eps is None, the
-    machine epsilon of the dtype that it computes in: float32's for half precision as well.
-    It runs ``F.rms_norm`` where x and the weight share a dtype: float32 or float64 on the CPU, these or half precision
-    on CUDA. On the CPU, from 65,536 entries on and for a multiple of 64 features, it runs its own passes. Otherwise it
-    calls :func:`rms_norm`.
+    machine epsilon of the dtype that it computes in: float32's for half precision as well. With
+    ``elementwise_affine=False`` there is no gamma. It runs ``F.rms_norm`` where x and the weight share a dtype: float32
+    or float64 on the CPU, these or half precision on CUDA. On the CPU, from 65,536 entries on and for a multiple of 64
+    features, it runs its own passes if it has a weight. Otherwise it calls :func:`rms_norm`.
     """
 
-    def __init__(self, d_model: int, eps: float = 1e-5) -> None:
+    def __init__(self, d_model: int, eps: float = 1e-5, elementwise_affine: bool = True) -> None:
         super().__init__()
         _rules.size("d_model", d_model)
         _rules.small_constant(eps)
-        self.weight = nn.Parameter(torch.empty(d_model))
-        self.eps = eps
+        self.d_model, self.eps = d_model, eps
+        self.weight = nn.Parameter(torch.empty(d_model)) if elementwise_affine else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        nn.init.ones_(self.weight)
+        if self.weight is not None:
+            nn.init.ones_(self.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        return _rms_norm(x, self.weight, self.eps)
+        return _rms_norm(x, self.d_model, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.weight.shape[0]}, eps={self.eps}"
+        return f"{self.d_model}, eps={self.eps}" + (", elementwise_affine=False" if self.weight is None else "")
 
 
 # What the modules call: one function each, so that torch.fx can record it as one node.
 
 
 @torch.fx.wrap
-def _layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None, eps: float) -> Tensor:
-    dtype, shape = weight.dtype, weight.shape
-    if fast.covers(x, dtype, shape) and (bias is None or bias.dtype is dtype):
-        return torch.layer_norm(x, shape, weight, bias, eps)  # F.layer_norm calls this
+def _layer_norm(x: Tensor, width: int, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    if fast.covers(x, width, weight, bias):
+        return torch.layer_norm(x, (width,), weight, bias, eps)  # F.layer_norm calls this
     _float_tensor("x", x)
-    _rules.width(tuple(x.shape), len(weight))
+    _rules.width(tuple(x.shape), width)
     return layer_norm(x, weight, bias, eps)
 
 
 @torch.fx.wrap
-def _rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    if fast.covers(x, weight.dtype, weight.shape):
-        return fast.rms_norm(x, weight, eps)
+def _rms_norm(x: Tensor, width: int, weight: Tensor | None, eps: float) -> Tensor:
+    if fast.covers(x, width, weight):
+        return torch.rms_norm(x, (width,), None, eps) if weight is None else fast.rms_norm(x, weight, eps)
     _float_tensor("x", x)
-    _rules.width(tuple(x.shape), len(weight))
+    _rules.width(tuple(x.shape), width)
     return rms_norm(x, weight, eps)
 
 

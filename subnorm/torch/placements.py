@@ -5,10 +5,10 @@ A placement is a module that owns all of a stack but its sublayers, and calls th
 
 To add one, ``python3 course.py new placement MyPlacement`` writes a subclass of :class:`Placement` and its row in
 :data:`STACK_PLACEMENTS`; override what differs from Pre-LN. A parameter of its own gets its start in
-``reset_parameters``; what one block leaves to the next goes through ``shared``, never onto the module. A placement for
-the blocks of both libraries is a function in ``subnorm/residual.py``; its gradient goes into ``BACK`` in
-``subnorm_lab/experiments/block_backward.py``. The formulas below count sublayers k from 0 and blocks from 0; a block
-has two sublayers, N blocks have L = 2 N.
+``reset_parameters``, which touches no other module's; what one block leaves to the next goes through ``shared``, never
+onto the module. A placement for the blocks of both libraries is a function in ``subnorm/residual.py``; its gradient
+goes into ``BACK`` in ``subnorm_lab/experiments/block_backward.py``. The formulas below count sublayers k from 0 and
+blocks from 0; a block has two sublayers, N blocks have L = 2 N.
 """
 
 import math
@@ -161,8 +161,18 @@ class Stack(nn.Module):
                 weight *= factor
 
 
-def _merge_heads(x: Tensor) -> Tensor:
-    return x.transpose(-2, -3).flatten(-2)
+class _StartsAtZero(nn.Module):
+    def reset_parameters(self) -> None:
+        for parameter in self.parameters():
+            nn.init.zeros_(parameter)
+
+
+class _ZeroLinear(_StartsAtZero, nn.Linear):
+    pass
+
+
+class _ZeroLayerNorm(_StartsAtZero, LayerNorm):
+    pass
 
 
 # --- the norm moves -------------------------------------------------------------------------------------------------
@@ -211,18 +221,14 @@ class NormAfterBranch(Placement):
 
 
 class SwinV2(NormAfterBranch):
-    """Res-post-norm: ``x = x + norm(F(x))`` with gain and shift 0 at the start, so that every block is the identity.
+    """Res-post-norm: ``x = x + norm(F(x))``, whose gain and shift are 0 at the start, so every block is the identity.
 
     Source: Liu et al. 2022, arXiv:2111.09883; models/swin_transformer_v2.py, ``_init_respostnorm``.
     """
 
-    def __init__(self, d_model: int, num_blocks: int, norm: Norm = LayerNorm) -> None:
-        super().__init__(d_model, num_blocks, norm)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        for parameter in self.norms.parameters():
-            nn.init.zeros_(parameter)
+    def __init__(self, d_model: int, num_blocks: int) -> None:
+        super().__init__(d_model, num_blocks, _ZeroLayerNorm)
+        self.final_norm = LayerNorm(d_model)
 
 
 class MixLN(Placement):
@@ -354,7 +360,7 @@ class TFixup(Placement):
     """
 
     def __init__(self, d_model: int, num_blocks: int) -> None:
-        super().__init__(d_model, num_blocks, _no_norm)
+        super().__init__(d_model, num_blocks, nn.Identity)
 
     def prepare(self, stack: Stack, x: Tensor) -> None:
         stack.scale_values((9 * self.num_blocks) ** -0.25)
@@ -370,7 +376,7 @@ class Fixup(Placement):
     """
 
     def __init__(self, d_model: int, num_blocks: int) -> None:
-        super().__init__(d_model, num_blocks, _no_norm)
+        super().__init__(d_model, num_blocks, nn.Identity)
         self.scale = nn.Parameter(torch.empty(2 * num_blocks))
         self.shift = nn.Parameter(torch.empty(2 * num_blocks))
         self.reset_parameters()
@@ -402,7 +408,7 @@ class ReZero(Placement):
     """
 
     def __init__(self, d_model: int, num_blocks: int) -> None:
-        super().__init__(d_model, num_blocks, _no_norm)
+        super().__init__(d_model, num_blocks, nn.Identity)
         self.alpha = nn.Parameter(torch.empty(num_blocks))
         self.reset_parameters()
 
@@ -421,7 +427,7 @@ class SkipInit(Placement):
     """
 
     def __init__(self, d_model: int, num_blocks: int) -> None:
-        super().__init__(d_model, num_blocks, _no_norm)
+        super().__init__(d_model, num_blocks, nn.Identity)
         self.alpha = nn.Parameter(torch.empty(2 * num_blocks))
         self.reset_parameters()
 
@@ -493,14 +499,9 @@ class AdaLNZero(Placement):
     """
 
     def __init__(self, d_model: int, num_blocks: int) -> None:
-        super().__init__(d_model, num_blocks, partial(nn.LayerNorm, eps=1e-6, elementwise_affine=False))
-        self.modulation = nn.ModuleList(nn.Linear(d_model, 6 * d_model) for _ in range(num_blocks))
-        self.final_modulation = nn.Linear(d_model, 2 * d_model)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        for parameter in (*self.modulation.parameters(), *self.final_modulation.parameters()):
-            nn.init.zeros_(parameter)
+        super().__init__(d_model, num_blocks, partial(LayerNorm, eps=1e-6, elementwise_affine=False))
+        self.modulation = nn.ModuleList(_ZeroLinear(d_model, 6 * d_model) for _ in range(num_blocks))
+        self.final_modulation = _ZeroLinear(d_model, 2 * d_model)
 
     def begin(self, x: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
         return x, x.new_zeros(self.d_model) if condition is None else condition
@@ -701,7 +702,7 @@ class QKNorm(Placement):
     def _normed(self, x: Tensor, norm: nn.Module) -> Tensor:
         if not self.full_width:
             return norm(x)
-        return norm(_merge_heads(x)).unflatten(-1, (self.num_heads, -1)).transpose(-2, -3)
+        return norm(x.transpose(-2, -3).flatten(-2)).unflatten(-1, (self.num_heads, -1)).transpose(-2, -3)
 
 
 class Olmo2(NormAfterBranch, QKNorm):
@@ -742,7 +743,7 @@ class NGPT(Placement):
     """
 
     def __init__(self, d_model: int, num_blocks: int) -> None:
-        super().__init__(d_model, num_blocks, _no_norm)
+        super().__init__(d_model, num_blocks, nn.Identity)
         # The code stores alpha / 0.05 / sqrt(d), and s_qk / sqrt(d), to make Adam's steps on them smaller.
         self.alpha = nn.Parameter(torch.empty(2 * num_blocks, d_model))
         self.qk_scale = nn.Parameter(torch.empty(num_blocks, d_model))
@@ -856,10 +857,6 @@ class ChannelsFirstLayerNorm(LayerNorm):
     def forward(self, x: Tensor) -> Tensor:
         """Map x, (B, d_model, ...), to the same shape."""
         return super().forward(x.movedim(1, -1)).movedim(-1, 1)
-
-
-def _no_norm(d_model: int) -> nn.Module:
-    return nn.Identity()
 
 
 #: The placements of a whole stack, by name: each builds one from d_model and num_blocks.

@@ -1,5 +1,7 @@
 """The sublayers of a transformer as modules, and the blocks built from them."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -17,19 +19,22 @@ class FeedForward(nn.Module):
     Args:
         d_model: number of features.
         d_ff: width of the hidden layer, often 4 d_model.
+        activation: the function between the matrices, ReLU by default; ``torch.nn.functional.gelu`` in BERT.
     """
 
-    def __init__(self, d_model: int, d_ff: int) -> None:
+    def __init__(self, d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor] = torch.relu) -> None:
         super().__init__()
         _rules.size("d_model", d_model)
         _rules.size("d_ff", d_ff)
+        _rules.function("activation", callable(activation), activation)
         self.linear1 = nn.Linear(d_model, d_ff)
         self.linear2 = nn.Linear(d_ff, d_model)
+        self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:
         _float_tensor("x", x)
         _rules.width(tuple(x.shape), self.linear1.in_features)
-        return self.linear2(torch.relu(self.linear1(x)))
+        return self.linear2(self.activation(self.linear1(x)))
 
 
 class AttentionSubLayer(nn.Module):
@@ -81,13 +86,14 @@ class TransformerBlock(nn.Module):
     "pre":  ``x = x + MHA(norm1(x))``, then ``x + FFN(norm2(x))``.
     "post": ``x = norm1(x + MHA(x))``, then ``norm2(x + FFN(x))``.
 
-    In evaluation mode, the same function as ``torch.nn.TransformerEncoderLayer`` with ReLU and norm_first=True
-    ("pre") or False ("post"). Its state_dict loads after renaming ``linear1`` to ``feed_forward.linear1``, and so on.
+    In evaluation mode, the same function as ``torch.nn.TransformerEncoderLayer`` with norm_first=True ("pre") or False
+    ("post"). Its state_dict loads after renaming ``linear1`` to ``feed_forward.linear1``, and so on.
 
     Args:
         d_model, num_heads, placement, norm, eps: as in :class:`AttentionSubLayer`.
         d_ff: width of the feed-forward's hidden layer.
         dropout_p: fraction of each branch's output set to zero in training.
+        activation: as in :class:`FeedForward`.
 
     Known mistake: a stack of "pre" blocks without a final norm.
     """
@@ -101,13 +107,14 @@ class TransformerBlock(nn.Module):
         norm: str = "layer",
         dropout_p: float = 0.0,
         eps: float = 1e-5,
+        activation: Callable[[Tensor], Tensor] = torch.relu,
     ) -> None:
         super().__init__()
         _check_choices(dropout_p, placement, norm)
         self.placement = placement
         self.self_attn = MultiHeadAttention(d_model, num_heads)
         self.norm1 = NORMS[norm](d_model, eps)
-        self.feed_forward = FeedForward(d_model, d_ff)
+        self.feed_forward = FeedForward(d_model, d_ff, activation)
         self.norm2 = NORMS[norm](d_model, eps)
         self.dropout = nn.Dropout(dropout_p)
 
@@ -143,8 +150,9 @@ class DecoderBlock(TransformerBlock):
         norm: str = "layer",
         dropout_p: float = 0.0,
         eps: float = 1e-5,
+        activation: Callable[[Tensor], Tensor] = torch.relu,
     ) -> None:
-        super().__init__(d_model, num_heads, d_ff, placement, norm, dropout_p, eps)
+        super().__init__(d_model, num_heads, d_ff, placement, norm, dropout_p, eps, activation)
         self.multihead_attn = MultiHeadAttention(d_model, num_heads)  # torch.nn's name for the cross-attention
         self.norm3 = NORMS[norm](d_model, eps)
 

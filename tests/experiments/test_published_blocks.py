@@ -4,9 +4,10 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+import torch
 import torch.nn.functional as F
 
-from subnorm.torch import LayerNorm, RMSNorm
+from subnorm.torch import LayerNorm, RMSNorm, TransformerBlock
 from subnorm_lab.experiments import published_blocks as published
 from subnorm_lab.experiments.published_blocks import FAMILIES
 
@@ -53,3 +54,62 @@ def test_a_loaders_mistake_shows(name, mistake, monkeypatch):
 def test_the_exact_gelu_is_not_gpt2s(monkeypatch):
     monkeypatch.setattr(published, "tanh_gelu", F.gelu)
     assert gap("GPT-2") > 1e-5
+
+
+def bert_weights(weights, i):
+    """The weights of a layer of BERT by the names of :class:`~subnorm.torch.TransformerBlock`."""
+    at = f"encoder.layer.{i}."
+    renamed = {
+        "self_attn.out_proj": "attention.output.dense",
+        "norm1": "attention.output.LayerNorm",
+        "feed_forward.linear1": "intermediate.dense",
+        "feed_forward.linear2": "output.dense",
+        "norm2": "output.LayerNorm",
+    }
+    for kind in ("weight", "bias"):
+        qkv = [weights[f"{at}attention.self.{name}.{kind}"] for name in ("query", "key", "value")]
+        yield f"self_attn.in_proj_{kind}", torch.cat(qkv)
+        for ours, theirs in renamed.items():
+            yield f"{ours}.{kind}", weights[f"{at}{theirs}.{kind}"]
+
+
+def gpt2_weights(weights, i):
+    """The same of GPT-2, which stores its matrices transposed."""
+    renamed = {
+        "self_attn.in_proj_": "attn.c_attn.",
+        "self_attn.out_proj.": "attn.c_proj.",
+        "norm1.": "ln_1.",
+        "feed_forward.linear1.": "mlp.c_fc.",
+        "feed_forward.linear2.": "mlp.c_proj.",
+        "norm2.": "ln_2.",
+    }
+    for ours, theirs in renamed.items():
+        for kind in ("weight", "bias"):
+            yield f"{ours}{kind}", weights[f"h.{i}.{theirs}{kind}"].t()
+
+
+IN_BLOCKS = {
+    "BERT": (bert_weights, {"placement": "post", "eps": 1e-12, "activation": F.gelu}),
+    "GPT-2": (gpt2_weights, {"activation": published.tanh_gelu}),
+}
+
+
+@torch.no_grad()
+def gap_of_blocks(name, **changed):
+    """How far the course's ready-made blocks, with a family's weights, are from what the library computed."""
+    model, (named, settings) = published.recorded(name), IN_BLOCKS[name]
+    x, mask = model.x, torch.ones(published.TOKENS, published.TOKENS, dtype=torch.bool)
+    for i in range(published.BLOCKS):
+        block = TransformerBlock(published.D, published.HEADS, published.D_FF, **{**settings, **changed}).double()
+        block.load_state_dict(dict(named(model.weights, i)))
+        x = block(x, mask if name == "BERT" else mask.tril())
+    if name == "GPT-2":
+        x = F.layer_norm(x, x.shape[-1:], model.weights["ln_f.weight"], model.weights["ln_f.bias"])
+    return published.distance(x, model.y)
+
+
+@pytest.mark.parametrize("name", IN_BLOCKS)
+def test_a_family_loads_into_the_transformer_block(name):
+    assert gap_of_blocks(name) < 1e-12
+    assert gap_of_blocks(name, activation=torch.relu) > 1e-2
+    assert gap_of_blocks(name, eps=1e-5 if name == "BERT" else 1e-6) > 1e-7

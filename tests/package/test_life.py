@@ -1,12 +1,16 @@
 """The life of a module: built on the meta device, reset, copied after a training step, read for bad numbers."""
 
 import copy
+import importlib
 import inspect
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import subnorm.torch as st
@@ -14,45 +18,84 @@ from subnorm.torch import placements
 
 D, BLOCKS, HEADS = 8, 3, 2
 
-MODULES: dict[str, Callable[[], nn.Module]] = {
-    "LayerNorm": lambda: st.LayerNorm(D),
+SIZES = {"d_model": D, "num_blocks": BLOCKS, "num_heads": HEADS, "d_ff": D}
+#: What no public class says by itself: options, and placements built with other norms.
+OPTIONS: dict[str, Callable[[], nn.Module]] = {
     "LayerNorm without bias": lambda: st.LayerNorm(D, bias=False),
-    "RMSNorm": lambda: st.RMSNorm(D),
-    "AddRMSNorm": lambda: st.AddRMSNorm(D),
-    "ChannelsFirstLayerNorm": lambda: placements.ChannelsFirstLayerNorm(D),
-    "MultiHeadAttention": lambda: st.MultiHeadAttention(D, HEADS),
-    "DecoderBlock": lambda: st.DecoderBlock(D, HEADS, D),
+    "LayerNorm without gain": lambda: st.LayerNorm(D, elementwise_affine=False),
+    "RMSNorm without gain": lambda: st.RMSNorm(D, elementwise_affine=False),
     **{name: lambda build=build: build(D, BLOCKS) for name, build in st.STACK_PLACEMENTS.items()},
 }
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_built_on_meta_and_reset(name: str) -> None:
-    """As FSDP builds a model: without memory, then filled by reset_parameters, inner modules first."""
-    torch.manual_seed(0)
-    expected = MODULES[name]()
+def public_modules() -> dict[str, Callable[[], nn.Module]]:
+    """Every module class of the public files of subnorm.torch, built with the sizes that it asks for."""
+    found: dict[str, Callable[[], nn.Module]] = {}
+    for file in pkgutil.iter_modules(st.__path__):
+        for name, kind in vars(importlib.import_module(f"subnorm.torch.{file.name}")).items():
+            if inspect.isclass(kind) and issubclass(kind, nn.Module) and kind.__module__.startswith("subnorm."):
+                asked = inspect.signature(kind).parameters.values()
+                if not name.startswith("_"):
+                    found[name] = partial(kind, *(SIZES.get(one.name) for one in asked if one.default is one.empty))
+    found["Stack"] = lambda: st.Stack(placements.AdaLNZero(D, BLOCKS), HEADS)
+    return found
+
+
+MODULES = {**public_modules(), **OPTIONS}
+ORDERS: dict[str, Callable[[nn.Module], list[nn.Module]]] = {
+    "inner modules first, as Module.apply": lambda module: list(module.modules())[::-1],
+    "outer modules first, as FSDP": lambda module: list(module.modules()),
+}
+
+
+def built_on_meta(name: str) -> nn.Module:
+    """A module as FSDP builds it: without memory, then with memory that holds anything, here NaN."""
     with torch.device("meta"):
         module = MODULES[name]()
+    assert all(tensor.is_meta for tensor in (*module.parameters(), *module.buffers()))
     module.to_empty(device="cpu")
-    for parameter in module.parameters():
-        nn.init.constant_(parameter, float("nan"))
-    module.apply(lambda part: part.reset_parameters() if hasattr(part, "reset_parameters") else None)
-    random = ("in_proj_weight", "out_proj", "linear", "modulation")
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.fill_(float("nan"))
+    return module
+
+
+def reset(module: nn.Module) -> None:
+    if hasattr(module, "reset_parameters"):
+        module.reset_parameters()
+
+
+def test_the_public_modules_are_all_there() -> None:
+    assert {name for name in st.__all__ if inspect.isclass(getattr(st, name))} <= set(MODULES)
+    assert {"FeedForward", "DynamicErf", "ChannelsFirstLayerNorm", "HyperConnections"} <= set(MODULES)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_reset_after_meta_gives_the_bits_of_a_fresh_module(name: str) -> None:
+    torch.manual_seed(0)
+    expected = MODULES[name]()
+    module = built_on_meta(name)
+    torch.manual_seed(0)
+    module.apply(reset)
     for (key, ours), theirs in zip(module.state_dict().items(), expected.state_dict().values(), strict=True):
-        assert not ours.isnan().any(), key
-        if not any(part in key for part in random) or not theirs.any():
-            assert torch.equal(ours, theirs), key
+        assert torch.equal(ours, theirs), key
 
 
-def test_every_module_with_parameters_of_its_own_can_be_reset() -> None:
-    own = [
-        type(part)
-        for build in MODULES.values()
-        for part in build().modules()
-        if any(True for _ in part.parameters(recurse=False))
-    ]
-    assert len(set(own)) > 12
-    assert [kind for kind in own if not hasattr(kind, "reset_parameters")] == []
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", MODULES)
+def test_reset_in_any_order(name: str, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FSDP wants each reset_parameters to touch its own module alone, and calls those with tensors of their own.
+
+    Every draw becomes its upper bound, so that the order of the draws cannot matter.
+    """
+    monkeypatch.setattr(torch.Tensor, "uniform_", lambda self, _low=0, high=1, generator=None: self.fill_(high))
+    expected = MODULES[name]()
+    module = built_on_meta(name)
+    for part in ORDERS[order](module):
+        if any(True for _ in part.parameters(recurse=False)):
+            part.reset_parameters()
+    for (key, ours), theirs in zip(module.state_dict().items(), expected.state_dict().values(), strict=True):
+        assert torch.equal(ours, theirs), key
 
 
 @pytest.mark.parametrize("name", st.STACK_PLACEMENTS)
@@ -66,13 +109,53 @@ def test_a_copy_after_a_training_step(name: str) -> None:
     assert torch.equal(twin(x), stack.eval()(x))
 
 
-def test_a_layer_norm_without_bias_is_that_of_torch_nn() -> None:
-    ours, theirs = st.LayerNorm(D, bias=False), nn.LayerNorm(D, bias=False)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("LayerNorm", {"bias": False}),
+        ("LayerNorm", {"elementwise_affine": False}),
+        ("RMSNorm", {"elementwise_affine": False}),
+    ],
+)
+def test_absent_parameters_are_those_of_torch_nn(name: str, options: dict[str, bool]) -> None:
+    ours, theirs = getattr(st, name)(D, **options), getattr(nn, name)(D, eps=1e-5, **options)
     ours.load_state_dict(theirs.state_dict())
-    x = torch.randn(3, D)
+    x, many = torch.randn(3, D), torch.randn(2**14, D)
+    for rows in (x, x.double(), many):  # many: the size at which RMSNorm runs its own passes
+        expected = (theirs.double() if rows.dtype is torch.float64 else theirs.float())(rows)
+        torch.testing.assert_close(ours(rows), expected, check_dtype=False)
+    assert ours(x.bfloat16()).dtype is torch.bfloat16
+
+
+def test_absent_parameters_in_print() -> None:
+    assert repr(st.LayerNorm(D, bias=False)) == "LayerNorm(8, eps=1e-05, bias=False)"
+    assert repr(st.LayerNorm(D, elementwise_affine=False)) == "LayerNorm(8, eps=1e-05, elementwise_affine=False)"
+    assert repr(st.RMSNorm(D, elementwise_affine=False)) == "RMSNorm(8, eps=1e-05, elementwise_affine=False)"
+    assert repr(st.RMSNorm(D)) == "RMSNorm(8, eps=1e-05)"
+
+
+@pytest.mark.parametrize("name", ["LayerNorm", "RMSNorm"])
+def test_a_norm_without_gain_checks_its_input(name: str) -> None:
+    norm = getattr(st, name)(D, elementwise_affine=False)
+    with pytest.raises(ValueError, match="d_model = 8"):
+        norm(torch.zeros(3, D + 1))
+    with pytest.raises(TypeError, match="real floating-point"):
+        norm(torch.zeros(3, D, dtype=torch.int64))
+
+
+def test_the_activation_of_a_block() -> None:
+    x = torch.randn(2, 5, D)
+    theirs = nn.TransformerEncoderLayer(D, HEADS, D, 0.0, F.gelu, batch_first=True).eval()
+    ours = st.TransformerBlock(D, HEADS, D, "post", activation=F.gelu)
+    renamed = {
+        key if key.startswith(("self_attn", "norm")) else f"feed_forward.{key}": weight
+        for key, weight in theirs.state_dict().items()
+    }
+    ours.load_state_dict(renamed)
     torch.testing.assert_close(ours(x), theirs(x))
-    torch.testing.assert_close(ours(x.double()), theirs.double()(x.double()).float().double(), atol=1e-5, rtol=1e-5)
-    assert repr(ours) == "LayerNorm(8, eps=1e-05, bias=False)"
+    assert st.DecoderBlock(D, HEADS, D, activation=F.gelu).feed_forward.activation is F.gelu
+    with pytest.raises(TypeError, match="must be a function of a tensor; got 'gelu'"):
+        st.FeedForward(D, D, "gelu")
 
 
 def test_the_eps_of_a_placement_reaches_all_its_norms() -> None:
