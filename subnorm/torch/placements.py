@@ -401,24 +401,6 @@ class Fixup(Placement):
 # --- a gate scales, and learns --------------------------------------------------------------------------------------
 
 
-class ReZero(Placement):
-    """``x = x + alpha F(x)`` without a norm; one alpha a block, 0 at the start.
-
-    Source: Bachlechner et al. 2021, arXiv:2003.04887; rezero/transformer/rztx.py, ``resweight``.
-    """
-
-    def __init__(self, d_model: int, num_blocks: int) -> None:
-        super().__init__(d_model, num_blocks, nn.Identity)
-        self.alpha = nn.Parameter(torch.empty(num_blocks))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        nn.init.zeros_(self.alpha)
-
-    def step(self, x: Tensor, branch: Branch, k: int) -> Tensor:
-        return x + self.alpha[k // 2] * branch(x)
-
-
 class SkipInit(Placement):
     """``x = x + alpha_k F(x)`` without a norm; one alpha a sublayer, 0 at the start.
 
@@ -436,6 +418,20 @@ class SkipInit(Placement):
 
     def step(self, x: Tensor, branch: Branch, k: int) -> Tensor:
         return x + self.alpha[k] * branch(x)
+
+
+class ReZero(SkipInit):
+    """``x = x + alpha F(x)`` without a norm; one alpha a block, 0 at the start.
+
+    Source: Bachlechner et al. 2021, arXiv:2003.04887; rezero/transformer/rztx.py, ``resweight``.
+    """
+
+    def __init__(self, d_model: int, num_blocks: int) -> None:
+        super().__init__(d_model, num_blocks)
+        self.alpha = nn.Parameter(torch.zeros(num_blocks))
+
+    def step(self, x: Tensor, branch: Branch, k: int) -> Tensor:
+        return x + self.alpha[k // 2] * branch(x)
 
 
 class LayerScale(Placement):
