@@ -11,6 +11,11 @@
   const CLAIM = "sup.claim a";
   const LINKS = `.bd-article a:is([title][href*="glossary.html#term-"], [title][href*="references.html#"], [href^="#equation-"], ${CLAIM}):not(.headerlink)`;
 
+  const described = new Map(); // a page describes a source at the first link to it
+  for (const link of document.querySelectorAll('.bd-article a[href*="references.html#"]'))
+    if (link.title) described.set(link.href, link.title);
+    else if (described.has(link.href)) link.title = described.get(link.href);
+
   for (const link of document.querySelectorAll(LINKS))
     if (link.title) [link.dataset.card, link.title] = [link.title, ""]; // else the browser shows it too
 

@@ -44,9 +44,49 @@ addEventListener("keydown", (event) => {
   options.at((options.indexOf(target) + step) % options.length).focus();
 });
 
-// Highlight the current section in the page contents where they are beside the text. On a phone they are hidden, and
-// scrollspy would lay out the whole page before it can be used.
-if (matchMedia("(min-width: 1200px)").matches) document.body.dataset.bsSpy = "scroll";
+// Highlight the current section, and those around it, in the page contents where they are beside the text: the last
+// section that has begun above the middle of the screen.
+if (matchMedia("(min-width: 1200px)").matches) {
+  const links = new Map([...document.querySelectorAll(".page-toc a[href^='#']")]
+    .map((link) => [document.getElementById(decodeURIComponent(link.hash.slice(1))), link]));
+  const seen = new Set();
+  const observer = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) seen[isIntersecting ? "add" : "delete"](target);
+    const current = [...links.keys()].findLast((section) => seen.has(section));
+    if (current) for (const [section, link] of links) link.classList.toggle("active", section.contains(current));
+  }, { rootMargin: "0px 0px -60%" });
+  for (const section of links.keys()) if (section) observer.observe(section);
+}
+
+// The menu in the head of a page: by pointer, with the arrow keys, and closed with Escape.
+for (const button of document.querySelectorAll(".dropdown-toggle")) {
+  const menu = button.nextElementSibling;
+  const show = (open) => {
+    menu.classList.toggle("show", open);
+    button.setAttribute("aria-expanded", open);
+  };
+  addEventListener("click", ({ target }) => show(button.contains(target) && !menu.classList.contains("show")));
+  button.parentElement.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (event.key === "Escape") button.focus();
+    if (step || event.key === "Escape") show(Boolean(step));
+    if (!step) return;
+    event.preventDefault();
+    const items = [button, ...menu.querySelectorAll(".dropdown-item")];
+    items.at((items.indexOf(document.activeElement) + step) % items.length).focus();
+  });
+}
+
+// "Back to top" appears when the reader scrolls up.
+{
+  const up = document.getElementById("pst-back-to-top");
+  let before = 0;
+  up?.addEventListener("click", () => scrollTo(0, 0));
+  if (up) addEventListener("scroll", () => {
+    up.style.display = scrollY < before && scrollY > innerHeight ? "block" : "none";
+    before = scrollY;
+  });
+}
 
 // Print in the light theme, whatever the screen shows, and with the answers last: those of the quick checks, and the
 // solutions, which go back to their places afterwards.

@@ -59,7 +59,7 @@ def test_a_merged_page_stays_as_it_is(static):
         (".byscript { color: red }", ".byscript{color:red}"),
         (".inline { color: red }", ".inline{color:red}"),
         (".seen { --live-green: #090 }", ".seen{--live-green:#090}"),
-        (".bs-tooltip-top { color: red }", ".bs-tooltip-top{color:red}"),
+        (".navbar-expand-lg { color: red }", ".navbar-expand-lg{color:red}"),
         ("@media print { .gone { color: red } .seen { color: red } }", "@media print{.seen{color:red}}"),
         ("@media print { .gone { color: red } }", ""),
         (".seen { --a: var(--b); --b: 1px; --c: 2px; width: var(--a) }", ".seen{--a:var(--b);--b:1px;width:var(--a)}"),
@@ -121,6 +121,19 @@ def test_a_new_letter_on_one_page_comes_into_the_font(katex):
     old = styles.merge({"a": LINKS + one}, katex)["a"]
     styles.merge({"a": old, "b": LINKS + two}, katex)
     assert formula_fonts(katex)["KaTeX_Math 400"] == {ord("x"), ord("y")}
+
+
+def test_a_page_without_a_formula_loads_no_sheet_of_formulas(katex):
+    links = LINKS.replace("own.css", "katex/katex.css")
+    pages = {"a": links + FORMULA.format('<span class="mord mathnormal">x</span>'), "b": links}
+    for _ in range(2):  # the second build finds the merged links
+        pages = styles.merge(pages, katex)
+        (formulas,) = katex.glob("formulas.*.css")
+        (site,) = katex.glob("site.*.css")
+        assert re.findall(r"_static/([^\"]*)\"", pages["a"]) == [formulas.name, site.name]
+        assert re.findall(r"_static/([^\"]*)\"", pages["b"]) == [site.name]
+    assert "KaTeX_Math" in formulas.read_text("utf-8")
+    assert "katex" not in site.read_text("utf-8").lower()
 
 
 def test_icons_are_those_that_the_sheet_names(tmp_path):

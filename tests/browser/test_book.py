@@ -1,6 +1,7 @@
 """What single pages do in a real browser; test_every_page*.py have what holds for every page."""
 
 import pytest
+from helpers.look import accessible
 from helpers.visit import DESK, PHONE, opened
 
 from tools import checkout
@@ -90,6 +91,49 @@ def test_on_a_desk_the_list_of_contents_follows_the_reader(browser, server):
         for link in (links.nth(1), links.nth(3)):
             page.locator(link.get_attribute("href")).evaluate("section => section.scrollIntoView()")
             page.wait_for_function("link => link.classList.contains('active')", arg=link.element_handle())
+
+
+def test_the_menu_of_a_page_opens_by_pointer_and_by_key(browser, server):
+    faults = []
+    with opened(browser, server, faults, viewport=DESK) as page:
+        page.goto(server + "notebooks/03-layer-normalization.html")
+        button, items = page.locator(".dropdown-toggle"), page.locator(".dropdown-menu .dropdown-item")
+        assert items.count() == 2
+        button.click()
+        items.last.wait_for(state="visible")
+        assert button.get_attribute("aria-expanded") == "true"
+        box = items.last.bounding_box()
+        assert box["x"] + box["width"] <= DESK["width"]
+        faults += accessible(page, "light")
+        page.locator("article h1").click()
+        items.last.wait_for(state="hidden")
+        button.focus()
+        for key, at in [("ArrowDown", 0), ("ArrowDown", 1), ("ArrowUp", 0)]:
+            page.keyboard.press(key)
+            assert items.nth(at).evaluate("item => item === document.activeElement")
+        page.keyboard.press("Escape")
+        items.first.wait_for(state="hidden")
+        assert button.evaluate("button => button === document.activeElement")
+        assert button.get_attribute("aria-expanded") == "false"
+    assert faults == []
+
+
+SCROLL = """by => new Promise((done) => {
+  addEventListener("scroll", () => done(), { once: true });
+  scrollBy(0, by);
+})"""
+
+
+def test_a_reader_who_scrolls_up_is_offered_the_top(browser, server):
+    with opened(browser, server, [], viewport=DESK, reduced_motion="reduce") as page:
+        page.goto(server + "notebooks/05-pre-ln-or-post-ln.html")
+        button = page.locator("#pst-back-to-top")
+        for move, state in [(6000, "hidden"), (-500, "visible"), (500, "hidden"), (-500, "visible")]:
+            page.evaluate("by => scrollBy(0, by)", move)
+            button.wait_for(state=state)
+        button.click()
+        page.wait_for_function("scrollY === 0")
+        button.wait_for(state="hidden")
 
 
 def test_lines_are_of_a_readable_length(browser, server):

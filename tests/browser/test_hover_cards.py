@@ -38,6 +38,22 @@ def test_a_card_comes_with_the_pointer_and_goes_with_it(desk, kind):
     assert not link.get_attribute("title")
 
 
+def test_every_link_to_a_source_shows_its_card(browser, server):
+    """A page describes a source at the first link to it."""
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "book/claims.html")
+        links = page.locator(LINKS["source"])
+        described = "links => links.map(link => [link.href, link.dataset.card])"
+        found = links.evaluate_all(described)
+        assert len(dict(found)) < len(found) > 100
+        assert all(text and text == dict(found)[source] for source, text in found)
+        last = links.last
+        last.scroll_into_view_if_needed()
+        last.hover()
+        page.locator(".hover-card").wait_for(state="visible")
+        assert page.locator(".hover-card").inner_text() == last.get_attribute("data-card")
+
+
 def test_a_card_follows_the_focus_and_escape_closes_it(browser, server):
     with opened(browser, server, [], viewport=DESK) as page:
         page.goto(server + PAGE)

@@ -51,6 +51,9 @@ RULES = [
     # roles that do not fit their children
     (r' role="list"(?= class="citation-list")| role="doc-biblioentry"', ""),
     (r"<script (?![^>]*\b(?:defer|async)\b)(?=[^>]*\bsrc=)", "<script defer "),
+    # of what Bootstrap's script can do, a page needs what subnorm.js does in a twentieth of its bytes
+    (r"<script [^>]*/scripts/bootstrap\.js[^>]*></script>", ""),
+    (r' data-bs-[a-z-]+="[^"]*"', ""),
     # a browser may begin a line with the full stop after a formula
     (rf"</span>{GLUE}([.,;:?!)’”]*)", r"\1</span>"),
     # the TeX of a formula beside its MathML, and a class of the hundreds of links of the ledger, which no rule needs
@@ -70,7 +73,7 @@ ASKED = (
 NOT_ASKED = '["not-asked"]'
 
 # A fifth of the bytes of the site, which no page loads. Fonts in another form are for browsers of before 2018.
-UNUSED = ["**/*.map", "**/*.ttf", "scripts/fontawesome.js*"]
+UNUSED = ["**/*.map", "**/*.ttf", "scripts/fontawesome.js*", "scripts/bootstrap.js*"]
 
 HOME = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Subnorm</title>

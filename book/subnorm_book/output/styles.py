@@ -1,10 +1,11 @@
 """Merge all style sheets into one for the whole site, with only the rules that its pages can use.
 
 The theme has ten sheets of half a megabyte, and the browser shows nothing until all have loaded. We merge them in
-order. A selector stays if all its classes and ids occur in a page or a script; so do the custom properties,
-animations and fonts still in use, and of the fonts only the glyphs in use (`fonts.py`).
+order. The sheet of the formulas, with their fonts, is apart: only pages with a formula load it. A selector stays if all
+its classes and ids occur in a page or a script; so do the custom properties, animations and fonts still in use, and of
+the fonts only the glyphs in use (`fonts.py`).
 
-The sheet's name is a hash of its inputs. A page keeps the names of the theme's sheets in `data-from`, so that the next
+A sheet's name is a hash of its inputs. A page keeps the names of the theme's sheets in `data-from`, so that the next
 build can make the sheet again when it writes only some pages.
 """
 
@@ -15,9 +16,12 @@ import re
 import tinycss2
 from subnorm_book.output import fonts
 
-#: Names that a script builds from parts, so that the whole word occurs nowhere: Bootstrap's sides of tooltips and
-#: popovers, its `navbar-expand-` + width, the colours of live figures.
-PUT_TOGETHER = re.compile(r"bs-(tooltip|popover)-\w+|navbar-expand-\w+|--live-\w+")
+#: Names that are built from parts, so that the whole word occurs nowhere: Bootstrap's `navbar-expand-` + width, the
+#: colours of live figures.
+PUT_TOGETHER = re.compile(r"navbar-expand-\w+|--live-\w+")
+
+FORMULAS = "katex/katex.css"
+FORMULA = 'class="katex"'
 
 LINK = re.compile(
     r'<link\b(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^"?#:]*_static/)([^"?#]*)[^"]*"'
@@ -29,25 +33,32 @@ VARIABLE = re.compile(r"--[\w-]+")
 
 
 def merge(pages, static):
-    """The HTML of all pages by path, each linked to one style sheet, which is written to `static` with its fonts."""
-    names = list(dict.fromkeys(name for html in pages.values() for name in sources(html)))
-    text = "\n".join(css_text(static, name) for name in names)
+    """The HTML of all pages by path, each linked to the merged sheets, which are written to `static`."""
+    names = dict.fromkeys(name for html in pages.values() for name in sources(html))
     # what runs Python in a page brings its own look, and a megabyte of words; a model's weights are no words at all
     others = {static / "python", static / "stories"}
     own = [path for path in sorted(static.rglob("*.js")) if others.isdisjoint(path.parents)]
     scripts = "\n".join(path.read_text("utf-8") for path in own)
-    # sorted, because the sheet's name depends on them
-    words = sorted((in_pages(pages.values()) | in_script(scripts)) & set(re.findall(r"[\w-]+", text)))
+    words = in_pages(pages.values()) | in_script(scripts)
     glyphs = fonts.typeset(pages.values())
+    site = sheet(static, "site", [name for name in names if name != FORMULAS], words, glyphs)
+    formulas = sheet(static, "formulas", [FORMULAS], words, glyphs) if FORMULAS in names else None
+    return {path: linked(html, site, formulas) for path, html in pages.items()}
+
+
+def sheet(static, kind, names, words, glyphs):
+    """The name of the sheet that the sheets `names` make, which is written unless it is there."""
+    text = "\n".join(css_text(static, name) for name in names)
+    words = sorted(words & set(re.findall(r"[\w-]+", text)))  # sorted, because the sheet's name depends on them
     key = hashlib.sha256(repr((text, words, sorted(glyphs.items()))).encode()).hexdigest()
-    site = static / f"site.{key[:12]}.css"
-    if not site.exists():
-        for old in [*static.glob("site.*.css"), *static.glob("fonts/*.woff2")]:
+    path = static / f"{kind}.{key[:12]}.css"
+    if not path.exists():
+        for old in [*static.glob(f"{kind}.*.css"), *(static.glob("fonts/*.woff2") if kind == "site" else ())]:
             old.unlink()
         rules = used(tinycss2.parse_stylesheet(text, skip_comments=True, skip_whitespace=True), set(words))
         licences = "\n".join(dict.fromkeys(re.findall(r"/\*!.*?\*/", text, re.DOTALL)))
-        site.write_text(licences + fonts.cut(written(without_leftovers(rules, words)), glyphs, static), "utf-8")
-    return {path: linked(html, site.name) for path, html in pages.items()}
+        path.write_text(licences + fonts.cut(written(without_leftovers(rules, words)), glyphs, static), "utf-8")
+    return path.name
 
 
 def sources(html):
@@ -55,14 +66,20 @@ def sources(html):
     return [name for _, name, merged in LINK.findall(html) for name in (merged.split() or [name])]
 
 
-def linked(html, name):
-    """The page with one link in place of all its links to sheets."""
-    made_from = " ".join(sources(html))
-    if not made_from:
+def linked(html, site, formulas):
+    """The page with one link in place of all its links to sheets, and another if it has a formula."""
+    found = sources(html)
+    if not found:
         return html
     first = LINK.search(html)
     rest = LINK.sub("", html[first.end() :])
-    return f'{html[: first.start()]}<link rel="stylesheet" href="{first[1]}{name}" data-from="{made_from}" />\n{rest}'
+    links = [(formulas, [FORMULAS])] if FORMULAS in found and FORMULA in html else []
+    links.append((site, [name for name in found if name != FORMULAS]))
+    text = "".join(
+        f'<link rel="stylesheet" href="{first[1]}{name}" data-from="{" ".join(made_from)}" />\n'
+        for name, made_from in links
+    )
+    return html[: first.start()] + text + rest
 
 
 def css_text(static, name):

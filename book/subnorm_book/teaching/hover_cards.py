@@ -1,4 +1,7 @@
-"""Give each link to a glossary term its definition as title; hover-cards.js shows titles of links as cards."""
+"""Give each link to a glossary term its definition as title; hover-cards.js shows titles of links as cards.
+
+A source is described at the first link to it on a page; the ledger cites one some dozen times.
+"""
 
 import re
 
@@ -31,10 +34,15 @@ def without_citations(definition):
 
 def explain(app, doctree, docname):
     known = {anchor: text for page in app.env.definitions.values() for anchor, text in page.items()}
+    described = set()
     for link in doctree.findall(nodes.reference):
         anchor = link.get("refuri", "").partition("#")[2]
         if link.get("internal") and anchor in known:
             link["reftitle"] = known[anchor]
+        elif link.get("internal") and link.get("refuri") in described:
+            link.attributes.pop("reftitle", None)
+        elif "reftitle" in link:
+            described.add(link.get("refuri"))
 
 
 def pages_to_write(app, env):
