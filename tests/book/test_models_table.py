@@ -15,13 +15,13 @@ from subnorm_book.evidence.models_table import (
     address,
     cells,
     faults,
-    other_cast,
+    measurements,
     other_eps,
-    ports,
     read,
 )
 
 from subnorm_lab import diagrams
+from tools import models
 from tools.checkout import PAGES
 
 ROW = {
@@ -35,7 +35,7 @@ ROW = {
     "eps_note": "",
     "qk_norm": "no",
     "cast": "",
-    "ports": [],
+    "classes": [],
     "sources": [{"repository": "a/b", "path": "c/d.py", "commit": "0123456789"}],
 }
 
@@ -99,7 +99,7 @@ def test_the_page_shows_every_row():
     shown = [[cell.text.strip().replace("’", "'") for cell in line] for line in lines]
     rows = read()
     assert [texts[0] for texts in shown] == [row["model"] for row in rows]
-    measured = ports()
+    measured = measurements()
     for row, texts, line in zip(rows, shown, table.select("tbody tr"), strict=True):
         assert texts[:-1] == cells(row, measured)[0]
         assert texts[3].startswith(row["placement"])
@@ -132,56 +132,42 @@ EACH = {row["model"]: row for row in read()}
 each_model = pytest.mark.parametrize("model", EACH)
 
 
-def of_transformers_alone(row):
-    """Whether the row's facts come from the class: all that it cites of a model's code is in transformers."""
-    return bool(row["ports"]) and {source["repository"] for source in row["sources"]} == {"huggingface/transformers"}
-
-
 def test_every_class_is_measured_and_no_other():
-    assert ports().keys() == {name for row in read() for name in row["ports"]}
-    assert sum(of_transformers_alone(row) for row in read()) >= 5
+    assert measurements().keys() == {name for row in read() for name in row["classes"]}
 
 
 @each_model
-def test_a_row_shows_the_eps_of_its_class_where_it_is_another(model):
-    row, measured = EACH[model], ports()
-    eps = cells(row, measured)[0][5]
-    for name in row["ports"]:
-        for value in measured[name]["eps"]:
-            assert value == row["eps"] or re.search(rf"{name}: .*{re.escape(value)}(?![0-9])", eps)
+def test_a_row_is_what_its_classes_are(model):
+    assert list(models.differences(EACH[model], measurements())) == []
 
 
-@each_model
-def test_a_row_that_comes_from_the_class_has_its_eps(model):
-    row = EACH[model]
-    if of_transformers_alone(row):
-        for name in row["ports"]:
-            assert ports()[name]["eps"] == [row["eps"]]
-
-
-@each_model
-def test_a_row_shows_the_cast_of_its_class(model):
-    row, measured = EACH[model], ports()
-    cast = cells(row, measured)[0][7]
-    for name in row["ports"]:
-        for order in measured[name]["cast"]:
-            assert order in cast or order in ("library call", "no gain")
-    if of_transformers_alone(row):
-        assert other_cast(row, measured) == []
-
-
-@each_model
-def test_a_row_has_the_gain_and_bias_of_its_class(model):
-    row = EACH[model]
-    for name in row["ports"]:
-        for parameters in ports()[name]["parameters"]:
-            assert parameters in row["parameters"] or (parameters == "none" and "some without" in row["parameters"])
-            assert ("1+w" in parameters) == ("1+w" in row["parameters"].replace("no 1+w", ""))
+@pytest.mark.parametrize(
+    ("model", "change", "said"),
+    [
+        ("Qwen3", {"norm": "LayerNorm"}, "norm: the row has 'LayerNorm', the class 'RMSNorm'"),
+        ("Qwen3", {"parameters": "gain 1+w"}, "1+w: the row has True, the class False"),
+        ("Gemma 2", {"parameters": "gain"}, "1+w: the row has False, the class True"),
+        ("GPT-2", {"parameters": "gain"}, "parameters: the row has 'gain', the class 'gain, bias'"),
+        ("ModernBERT", {"parameters": "gain, bias"}, "parameters: the row has 'gain, bias', the class 'gain'"),
+        ("Qwen3", {"placement": "parallel"}, "placement: the row has 'parallel', the class 'Pre'"),
+        ("OPT", {"placement_note": ""}, "placement: the row has 'Pre', the class 'Post'"),
+        ("DeepSeek-V4", {"placement_note": ""}, "placement: the row has 'Pre', the class 'several streams'"),
+        ("Qwen3", {"qk_norm": "no"}, "qk_norm: the row has 'no', the class 'RMSNorm per head, before RoPE'"),
+        ("Llama 2", {"qk_norm": "RMSNorm per head, before RoPE"}, "QK-norm: the row has True, the class False"),
+        ("Qwen3", {"final_norm": "none"}, "final norm: the row has False, the class True"),
+        ("BERT", {"final_norm": "yes; norm after the embedding"}, "final norm: the row has True, the class False"),
+        ("BERT", {"final_norm": "none"}, "first norm: the row has False, the class True"),
+        ("Jamba", {"eps": "1e-5"}, "eps: the row has '1e-5', the class '1e-6'"),
+        ("Jamba", {"cast": "library call"}, "cast: the row has 'library call', the class 'gain after the cast'"),
+    ],
+)
+def test_a_row_that_says_something_else_is_named(model, change, said):
+    assert said in list(models.differences({**EACH[model], **change}, measurements()))
 
 
 def test_an_eps_and_a_cast_that_differ_are_shown():
     measured = {"AConfig": {"eps": ["1e-6"], "cast": ["gain after the cast"]}, "BConfig": {"eps": ["1e-5"], "cast": []}}
-    row = {**ROW, "ports": ["AConfig", "BConfig"], "eps_note": "here", "cast": "library call"}
+    row = {**ROW, "classes": ["AConfig", "BConfig"], "eps_note": "here", "cast": "library call"}
     assert other_eps(row, measured) == ["transformers' AConfig: 1e-6"]
     assert cells(row, measured)[0][5] == "1e-5 (here; transformers' AConfig: 1e-6)"
     assert cells(row, measured)[0][7] == "library call; transformers' AConfig: gain after the cast"
@@ -189,9 +175,8 @@ def test_an_eps_and_a_cast_that_differ_are_shown():
 
 def test_the_record_is_what_the_installed_transformers_has():
     pytest.importorskip("transformers", exc_type=ImportError)
-    from tools import ports as measuring
-
-    stored, taken = json.loads(measuring.RECORD.read_text("utf-8")), measuring.take()
+    stored = json.loads(models.RECORD.read_text("utf-8"))
+    taken = models.take(stored["classes"])
     if stored["transformers"] != taken["transformers"]:
         pytest.skip("measured in another release")
     assert stored["classes"] == taken["classes"]

@@ -1,8 +1,9 @@
 """The table "What does model X use?": the rows of `models.json`, which readers filter and sort.
 
 `{models}` shows the table, and above it the filter. Every row names the files in which its entries were read, at a
-commit or a release. To add a model, add a row to the file. `ports` names its classes in transformers; what
-`tools/ports.py` measured of them is in `ports.json`, and shown wherever it differs.
+commit or a release. To add a model, add a row to the file. `classes` names its classes in transformers; what
+`tools/models.py` measured of them is in `measured.json`. A test compares it with the row, and the table shows an eps
+or a cast that differs from the authors'.
 """
 
 import json
@@ -16,12 +17,12 @@ from subnorm_book.html_nodes import add_script
 from subnorm_book.teaching.row_filter import row_filter
 
 HERE = Path(__file__).parents[2] / "models.json"
-PORTS = HERE.with_name("ports.json")
+MEASURED = HERE.with_name("measured.json")
 COLUMNS = ["model", "norm", "gain and bias", "placement", "final norm", "eps", "QK-norm", "cast", "source"]
 PLACEMENTS = ["Pre", "Post", "after the branch", "both sides", "parallel", "other"]
 KEYS = {
     *("model", "norm", "parameters", "placement", "placement_note", "final_norm", "eps", "eps_note", "qk_norm", "cast"),
-    *("ports", "sources"),
+    *("classes", "sources"),
 }
 
 
@@ -41,15 +42,15 @@ def faults(row):
     if row.keys() != KEYS:
         yield f"needs the entries {sorted(KEYS)}; got {sorted(row)}"
         return
-    for key in KEYS - {"placement_note", "eps_note", "cast", "ports", "sources"}:
+    for key in KEYS - {"placement_note", "eps_note", "cast", "classes", "sources"}:
         if not row[key].strip():
             yield f"{key} is empty"
     if row["placement"] not in PLACEMENTS:
         yield f"the placement must be one of {PLACEMENTS}; got {row['placement']!r}"
     if not re.fullmatch(r"\d(\.\d+)?e-\d+|library default|none", row["eps"]):
         yield f"eps must be a number such as 1e-5, 'library default' or 'none'; got {row['eps']!r}"
-    if not row["ports"] and any(source["repository"] == "huggingface/transformers" for source in row["sources"]):
-        yield "cites transformers, and names no class in ports"
+    if not row["classes"] and any(source["repository"] == "huggingface/transformers" for source in row["sources"]):
+        yield "cites transformers, and names no class"
     if not row["sources"]:
         yield "has no source"
     for source in row["sources"]:
@@ -66,16 +67,16 @@ def address(source):
     return f"https://github.com/{source['repository']}/blob/{source['commit']}/{quote(source['path'])}"
 
 
-def ports():
+def measurements():
     """What was measured of each class of transformers."""
-    return json.loads(PORTS.read_text("utf-8"))["classes"]
+    return json.loads(MEASURED.read_text("utf-8"))["classes"]
 
 
 def other_eps(row, measured):
     """The eps of the row's classes in transformers, where it is another."""
     return [
         f"transformers' {name}: {' and '.join(measured[name]['eps'])}"
-        for name in row["ports"]
+        for name in row["classes"]
         if measured[name]["eps"] != [row["eps"]]
     ]
 
@@ -84,7 +85,7 @@ def other_cast(row, measured):
     """The order of gain and cast in the row's classes in transformers, where the row says something else."""
     return [
         f"transformers' {name}: {order}"
-        for name in row["ports"]
+        for name in row["classes"]
         for order in measured[name]["cast"]
         if order.startswith("gain") and order not in row["cast"]
     ]
@@ -107,8 +108,8 @@ def noted(text, notes):
 class Models(SphinxDirective):
     def run(self):
         self.env.note_dependency(str(HERE))
-        self.env.note_dependency(str(PORTS))
-        measured = ports()
+        self.env.note_dependency(str(MEASURED))
+        measured = measurements()
         table = nodes.table("", classes=["models"])
         group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in COLUMNS), cols=len(COLUMNS))
         group += nodes.thead("", line([nodes.Text(name)] for name in COLUMNS))
