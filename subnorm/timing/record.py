@@ -23,7 +23,7 @@ Record = dict[str, Any]
 Shape = tuple[int, int]
 
 _CPU_SHAPES = [(1, 4096), (16, 4096), (4096, 512), (4096, 4096)]
-_CUDA_SHAPES = [(rows, d) for rows in (4096, 16384) for d in (1024, 4096, 16384)]
+_CUDA_SHAPES = [(4096, 1024), (16384, 4096), (16384, 16384)]
 _ONE_ROW = [(1, 4096)]
 #: The tables to measure on each device, and their shapes.
 PLAN: dict[str, dict[str, list[Shape]]] = {
