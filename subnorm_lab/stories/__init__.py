@@ -7,7 +7,7 @@ attention at even numbers; norm k reads the stream for sublayer k, and norm 10 i
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
@@ -72,6 +72,30 @@ def altered(
     norms = tuple(norm if norm and k in sites else old for k, old in enumerate(model.norms))
     places = tuple(place if place and k in sites else old for k, old in enumerate(model.places))
     return replace(model, norms=norms, places=places)
+
+
+def arranged(model: Model, blocks: Sequence[int]) -> Model:
+    """The same weights with the blocks in another order: some left out, some several times.
+
+    For example ``arranged(model, [1, 2, 4, 5])`` has no third block, and ``[1, 2, 3, 3, 4, 5]`` runs it twice.
+
+    Args:
+        blocks: numbers of blocks, from 1, in the order in which they run.
+
+    Raises:
+        ValueError: the model has no such block.
+    """
+    number = len(model.weights) // 2
+    if unknown := [block for block in blocks if block not in range(1, number + 1)]:
+        raise ValueError(f"the model's blocks are 1 to {number}; got {unknown}.")
+    sublayers = [2 * block - half for block in blocks for half in (2, 1)]
+    return replace(
+        model,
+        gains=model.gains[[*sublayers, -1]],
+        weights=tuple(model.weights[k] for k in sublayers),
+        norms=tuple(model.norms[k] for k in [*sublayers, -1]),
+        places=tuple(model.places[k] for k in sublayers),
+    )
 
 
 def leave_out(x: Array, sublayer: Callable[[Array], Array], norm: Callable[[Array], Array]) -> Array:

@@ -1,5 +1,6 @@
 """The trained model: what it tells is what its author published."""
 
+import re
 import subprocess
 import sys
 from functools import partial
@@ -142,6 +143,24 @@ def test_an_alteration_holds_at_its_places_only(model: Model, texts: list[list[i
     last = altered(model, norm=partial(rms_norm, eps=1.0), at=[10])
     np.testing.assert_array_equal(stories.stream(last, texts[0]), plain)
     assert np.abs(stories.logits(last, plain) - stories.logits(model, plain)).max() > 0.1
+
+
+def test_blocks_run_in_the_given_order(model: Model, texts: list[list[int]]) -> None:
+    text = texts[0]
+    plain = stories.stream(model, text)
+    np.testing.assert_array_equal(stories.stream(stories.arranged(model, [1, 2, 3, 4, 5]), text), plain)
+    without = stories.stream(altered(model, place=stories.leave_out, at=[4, 5]), text)
+    np.testing.assert_array_equal(stories.stream(stories.arranged(model, [1, 2, 4, 5]), text)[-1], without[-1])
+    twice = stories.arranged(altered(model, norm=layer_norm, at=[5]), [3, 3])
+    np.testing.assert_array_equal(twice.gains, model.gains[[4, 5, 4, 5, 10]])
+    assert twice.norms == (rms_norm, layer_norm) * 2 + (rms_norm,)
+    assert [w is model.weights[k] for w, k in zip(twice.weights, (4, 5, 4, 5), strict=True)] == [True] * 4
+
+
+@pytest.mark.parametrize("unknown", [0, 6, -1])
+def test_there_are_five_blocks(model: Model, unknown: int) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"the model's blocks are 1 to 5; got [{unknown}].")):
+        stories.arranged(model, [1, unknown])
 
 
 def test_the_loss_is_that_of_guessing_where_all_scores_are_equal(model: Model, texts: list[list[int]]) -> None:

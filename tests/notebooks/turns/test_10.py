@@ -1,4 +1,4 @@
-"""Chapter 10, Norms at work: what its turns promise."""
+"""Chapter 10, Norms at work, and its deep dives: what their turns promise."""
 
 import re
 
@@ -52,3 +52,26 @@ def test_two_blocks_have_one_sum_and_three_blocks_three():
     assert at["2"] == 1
     assert at["3"] == 3
     assert at["64"] > 40
+
+
+def test_the_story_misses_neighbours_more():
+    at = {order: run.loss for order, run in turned("10c-cut-and-looped", "order").items()}
+    assert at["[1, 2, 4, 5]"] + 0.5 < at["[1, 2, 4]"] < at["[1, 2, 5]"] - 0.5
+
+
+def test_only_post_ln_turns_the_stream_in_deep_blocks():
+    deep = {name[1:-1]: run.turned[-1] for name, run in turned("10c-cut-and-looped", "placement").items()}
+    assert deep["post"] > 0.2
+    assert deep["layernorm_scaling"] < deep["pre"] / 3 < 0.004
+
+
+def test_a_later_exit_is_right_more_often_and_saves_less():
+    at = {first: (run.same.mean(), run.after.mean()) for first, run in turned("10c-cut-and-looped", "first").items()}
+    assert at["1"][0] < 0.3 < 0.85 < at["3"][0] < at["4"][0] < 1
+    assert at["1"][1] < 2 < 4.5 < at["3"][1] < at["4"][1] < 5
+
+
+def test_only_a_norm_on_the_sum_stops_a_loop():
+    at = {where[1:-1]: first_number(run) for where, run in turned("10c-cut-and-looped", "where").items()}
+    assert at["branch"] > at["nowhere"] + 20 > 60
+    assert at["sum"] == 1
