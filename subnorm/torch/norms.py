@@ -2,7 +2,7 @@
 
 The code mirrors `subnorm.numpy.norms`; autograd supplies the backward passes. The modules compute the same functions,
 through `subnorm.torch.fast` where it covers their input. They never use the Triton kernels of `subnorm.torch.kernels`:
-import those yourself. They were tested in Triton's interpreter, not yet on a GPU.
+import those yourself.
 """
 
 import torch
@@ -115,6 +115,9 @@ class RMSNorm(nn.Module):
     ``elementwise_affine=False`` there is no gamma. It runs ``F.rms_norm`` where x and the weight share a dtype: float32
     or float64 on the CPU, these or half precision on CUDA. On the CPU, from 65,536 entries on and for a multiple of 64
     features, it runs its own passes if it has a weight. Otherwise it calls :func:`rms_norm`.
+
+    Accuracy as in :func:`rms_norm`. Only CUDA's kernel is less exact on long rows: 13 machine epsilons at 4 million
+    features, on an H200.
     """
 
     def __init__(self, d_model: int, eps: float = 1e-5, elementwise_affine: bool = True) -> None:
