@@ -1,5 +1,6 @@
 """Figures and proofs of deep dive 09d, When something breaks."""
 
+import logging
 import math
 import warnings
 
@@ -18,6 +19,10 @@ def begin():
     torch.manual_seed(0)
 
     warnings.showwarning = in_one_line
+    warnings.filterwarnings("ignore", "The PyTorch API of nested tensors is in prototype stage")
+    # what these log, the cell would show as an error of its own
+    for name in ("torch.fx.experimental.symbolic_shapes", "torch.fx._symbolic_trace"):
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 def prove_victim():

@@ -143,6 +143,40 @@ THERE = {
     "numpy._core._exceptions._UFuncOutputCastingError: Cannot cast ufunc 'multiply' output from dtype('float64') to dtype('int64') with casting rule 'same_kind'": "Cannot cast ufunc",
     "ValueError: expected 3D or 4D input (got 2D input)": "expected 2D or 3D input",
     "RuntimeError: mat1 and mat2 must have the same dtype, but got BFloat16 and Float": "mat1 and mat2",
+    # of sharding, export and newer tensors
+    "NotImplementedError: Cannot copy out of meta tensor; no data!": "Cannot copy out of meta",
+    IN_A_NORM.replace("F.layer_norm", "t.to")
+    + "NotImplementedError: Cannot copy out of meta tensor; no data! Please use "
+    "torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from meta to a different device.": (
+        "Cannot copy out of meta"
+    ),
+    "RuntimeError: FSDP parameters should be materialized from meta device before training, but the following were "
+    "still on meta device: ['layers.0.attention.wq.weight', 'layers.0.attention_norm.weight', 'norm.weight']\nFor "
+    "example, call module.to_empty(device) to materialize to device and call module.reset_parameters() on each module "
+    "to initialize values.": "FSDP parameters should",
+    "RuntimeError: aten.mm.default got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor "
+    "before calling distributed operators!": "aten.native_layer_norm",
+    "[rank3]: RuntimeError: aten.embedding.default: got mixed torch.Tensor and DTensor, need to convert all "
+    "torch.Tensor to DTensor before calling distributed operators!": "aten.native_layer_norm",
+    "torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode: Could not guard on data-dependent expression "
+    "u3 < 10 (unhinted: u3 < 10).  (Size-like symbols: none)": "Could not guard",
+    "torch._dynamo.exc.Unsupported: Data-dependent branching\n  Explanation: Detected data-dependent branching (e.g. "
+    "`if my_tensor.sum() > 0:`). Dynamo does not support tracing dynamic control flow.": "Could not guard",
+    'torch._dynamo.exc.UserError: Constraints violated (batch)! For more information, run with TORCH_LOGS="+dynamic".\n'
+    "  - You marked batch as dynamic but your code specialized it to be a constant (1). If you're using mark_dynamic, "
+    "either remove it or use maybe_mark_dynamic. If you're using Dim.DYNAMIC, replace it with either Dim.STATIC or "
+    "Dim.AUTO.\nSuggested fixes:\n  batch = 1": "Constraints violated",
+    "RuntimeError: Promotion for Float8 Types is not supported, attempted to promote Float8_e5m2 and BFloat16": (
+        "Promotion for Float8"
+    ),
+    "NotImplementedError: \"add_stub\" not implemented for 'Float8_e4m3fn'": "Promotion for Float8",
+    IN_A_NORM
+    + "NotImplementedError: \"LayerNormKernelImpl\" not implemented for 'Float8_e4m3fn'": "Promotion for Float8",
+    "RuntimeError: Internal error: NestedTensorImpl doesn't support sizes. Please file an issue.": "Internal error: Nested",
+    "RuntimeError: cannot call binary pointwise function mul.Tensor with inputs of shapes (16, j41, 768) and (16, j57, "
+    "768)": "cannot call binary",
+    "RuntimeError: Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+    "moment.": "Only Tensors created",
 }
 
 ABSENT = [
@@ -208,8 +242,6 @@ ABSENT = [
     "RuntimeError: can't retain_grad on Tensor that has requires_grad=False",
     "RuntimeError: Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.",
     "RuntimeError: only Tensors of floating point dtype can require gradients",
-    "RuntimeError: Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
-    "moment.",
     IN_A_STEP + "RuntimeError: Mismatch in shape: grad_output[0] has a shape of torch.Size([3]) and output[0] has a "
     "shape of torch.Size([]).",
     "TypeError: optimizer can only optimize Tensors, but one of the params is int",
@@ -279,4 +311,15 @@ ABSENT = [
     "RuntimeError: result type Float can't be cast to the desired output type Int",
     "RuntimeError: shape '[-1, 4]' is invalid for input of size 6",
     "RuntimeError: dot : expected both vectors to have same dtype, but found Half and Float",
+    # of sharding, export and newer tensors
+    "ValueError: Default process group has not been initialized, please make sure to call init_process_group.",
+    "AttributeError: 'FSDPParam' object has no attribute 'param_dtype'",
+    "RuntimeError: expected m1 and m2 to have the same dtype, but got: c10::Float8_e4m3fn != float",
+    "NotImplementedError: \"sum_cpu\" not implemented for 'Float8_e4m3fn'",
+    "NotImplementedError: \"max_all\" not implemented for 'Float8_e4m3fn'",
+    "RuntimeError: Expected both self and other to be nested, but got a nested self and non-nested other",
+    "ValueError: NestedTensor layer_norm requires weight and bias",
+    "NotImplementedError: Could not run 'aten::mean.dim' with arguments from the 'NestedTensorCPU' backend. This could be "
+    "because the operator doesn't exist for this backend, or was omitted during the selective/custom build process",
+    "ModuleNotFoundError: No module named 'onnxscript'",
 ]

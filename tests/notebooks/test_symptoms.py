@@ -9,7 +9,7 @@ from subnorm_book import notebook_text
 from tools.refresh import NOTEBOOKS
 
 PAGE = NOTEBOOKS / "09d-when-something-breaks.ipynb"
-AT_LEAST = 40
+AT_LEAST = 80
 SHOWN = {"error": r"^\w+Error: ", "warning": r"^\w+Warning: "}  # by kind
 HEADING = re.compile(r"^\{\.second-reading \.symptom \.(\w+)\}\n### (.+)\Z", re.MULTILINE)
 MESSAGE = re.compile(r"(`+)(.+?)\1(?: / .*)?\Z")  # a heading in words quotes none

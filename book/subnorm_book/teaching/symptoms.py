@@ -17,6 +17,7 @@ KINDS = {
     "wrong": "wrong numbers",
     "stuck": "no learning",
     "apart": "a checkpoint or library",
+    "sharded": "sharding or export",
 }
 
 
