@@ -77,6 +77,15 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   });
 }
 
+// The first use of a search field loads what shows sections while the reader types.
+{
+  const { src } = document.currentScript;
+  document.addEventListener("focusin", ({ target }) => {
+    if (!target.matches(".bd-search input") || typeof subnormSections !== "undefined" || document.getElementById("search-box")) return;
+    document.head.append(Object.assign(document.createElement("script"), { id: "search-box", src: src.replace(/subnorm\.js.*/, "search-box.js") }));
+  });
+}
+
 // "Back to top" appears when the reader scrolls up.
 {
   const up = document.getElementById("pst-back-to-top");

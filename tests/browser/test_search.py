@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from helpers.look import accessible
 from helpers.visit import DESK, PHONE, opened
 
 from tools import checkout
@@ -228,6 +229,96 @@ def test_results_are_shown(browser, server, kind):
         page.locator("#search-results li a").first.wait_for()
         assert page.locator("#search-results li a", has_text="Glossary").count() >= 1
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert faults == []
+
+
+@pytest.mark.parametrize("kind", ["server", "file"])
+@pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])
+def test_sections_appear_while_one_types(browser, server, kind, window):
+    faults, base = [], server if kind == "server" else checkout.PAGES.as_uri() + "/"
+    with opened(browser, base, faults, viewport=window) as page:
+        page.goto(base + "notebooks/03-layer-normalization.html")
+        page.keyboard.press("Control+k")
+        page.keyboard.type("residul conection")  # misspelt
+        box = page.locator("#pst-search-dialog .found-sections")
+        links = box.locator("a")
+        box.get_by_role("status").filter(has_text="residual connection").wait_for()
+        assert links.first.get_attribute("href").endswith("notebooks/02-residual-connections.html")
+        assert sum("#" in link.get_attribute("href") for link in links.all()) > 3
+        assert "residual" in [mark.lower() for mark in links.first.locator("mark").all_inner_texts()]
+        assert box.locator("small").count() > 3
+        has_focus = "link => link === document.activeElement"
+        for key, at in [("ArrowDown", 0), ("ArrowDown", 1), ("ArrowUp", 0)]:
+            page.keyboard.press(key)
+            assert links.nth(at).evaluate(has_focus)
+        page.keyboard.press("ArrowUp")
+        assert page.evaluate("document.activeElement.name") == "q"
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/02-residual-connections.html")
+    assert faults == []
+
+
+@pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])
+def test_the_sections_are_accessible(browser, server, window):
+    faults = []
+    with opened(browser, server, faults, viewport=window) as page:
+        page.goto(server + "notebooks/03-layer-normalization.html")
+        page.keyboard.press("Control+k")
+        page.keyboard.type("skip path")
+        page.locator("#pst-search-dialog .found-sections mark").first.wait_for()
+        faults += accessible(page, "light", "dark")
+    assert faults == []
+
+
+# What a reader types into the field, and the first section shown.
+SECTIONS = {
+    "layer norm": "03-",
+    "rmsnorm": "04-",
+    "pre-ln": "05-",
+    "layer_norm": "book/api/",
+    "five versions": "03-layer-normalization.html#five-versions",
+    "rstd": "glossary.html#",
+    "warm-up": "05b",
+}
+
+
+def test_the_section_that_was_meant_comes_first(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "search.html")
+        field, first = page.locator(".bd-search-container input"), page.locator(".bd-search-container li a").first
+        found = {}
+        for typed in SECTIONS:
+            field.fill(typed)
+            page.locator(".found-sections mark").first.wait_for()
+            found[typed] = first.get_attribute("href")
+        assert {typed: at for typed, at in found.items() if SECTIONS[typed] not in at} == {}
+        field.fill("xyzzyq")
+        page.get_by_role("status").filter(has_text="No sections").wait_for()
+        assert not first.is_visible()
+
+
+def test_a_first_query_is_light(browser, server):
+    """The page of results with its index, and the list of sections that a field loads."""
+    with opened(browser, server, [], viewport=DESK) as page:
+        network, sizes = page.context.new_cdp_session(page), []
+        network.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
+        network.send("Network.enable")
+        network.send("Network.setCacheDisabled", {"cacheDisabled": True})
+        page.goto(server + "search.html")
+        page.wait_for_load_state("networkidle")
+        page.locator(".bd-search-container input").fill("skip connection")
+        page.locator(".found-sections mark").first.wait_for()
+        page.wait_for_load_state("networkidle")
+        assert 100_000 < sum(sizes) < 300_000
+
+
+def test_a_result_is_quoted_in_a_book_opened_as_a_file(browser):
+    faults, base = [], checkout.PAGES.as_uri() + "/"
+    with opened(browser, base, faults, viewport=DESK) as page:
+        page.goto(base + "search.html?q=residual+connection")
+        page.locator("#search-results p.context .highlighted").first.wait_for()
+        assert page.locator("#search-results p.context").count() > 2
     assert faults == []
 
 

@@ -87,17 +87,6 @@
         [title, `#${id}`, [...asked].filter((word) => own.has(word)).length, own.size, asked.size])));
   }
 
-  /** How many letters to add, leave out or exchange, so that one word becomes the other. */
-  function distance(one, other) {
-    let row = [...other, ""].map((_, k) => k);
-    for (const [j, letter] of [...one].entries()) {
-      const next = [j + 1];
-      for (const [k, its] of [...other].entries()) next.push(Math.min(row[k] + (its !== letter), row[k + 1] + 1, next[k] + 1));
-      row = next;
-    }
-    return row.at(-1);
-  }
-
   /** The query with each word that no page has replaced by the nearest word of a term, a title or the glossary. */
   function spelt(query) {
     const { terms, titleterms, alltitles, indexentries } = Search._index;
@@ -107,8 +96,7 @@
     return query.replace(/[\p{L}\p{N}_]+/gu, (typed) => {
       const word = typed.toLowerCase();
       if (!/^\p{L}{4,}$/u.test(word) || known(word)) return typed;
-      const near = [...right].map((other) => [other, distance(word, other)]).sort((a, b) => a[1] - b[1])[0];
-      return near[1] <= (word.length < 6 ? 1 : 2) ? near[0] : typed;
+      return subnormNearWord(word, right) ?? typed;
     });
   }
 
@@ -151,22 +139,43 @@
     return [...others, ...found.values()].sort((a, b) => a[4] - b[4]); // Sphinx shows the last one first
   };
 
-  // A quotation takes the page of its result, which no page opened as a file can read. It comes when the result is in
-  // view, and each page comes once.
+  // A quotation takes the page of its result. It comes when the result is in view, and each page comes once. No page
+  // opened as a file can read another: there it takes the first sentences of the section that has most of the words.
   DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
   const pagesRead = new Map();
   const seen = new IntersectionObserver((entries) => entries.filter(({ isIntersecting }) => isIntersecting).forEach(async ({ target }) => {
     seen.unobserve(target);
     const [address, anchor] = target.querySelector("a").href.split("#");
-    if (!pagesRead.has(address)) pagesRead.set(address, fetch(address).then((answer) => answer.text()));
-    const html = await pagesRead.get(address);
-    target.append(Search.makeSearchSummary(html, asked.words, anchor && `#${decodeURIComponent(anchor)}`));
+    if (location.protocol === "file:") target.append(...(await firstSentences(address, anchor)));
+    else {
+      if (!pagesRead.has(address)) pagesRead.set(address, fetch(address).then((answer) => answer.text()));
+      const html = await pagesRead.get(address);
+      target.append(Search.makeSearchSummary(html, asked.words, anchor && `#${decodeURIComponent(anchor)}`));
+    }
     for (const word of asked.marked) _highlightText(target, word, "highlighted");
   }));
+  /** The quotation without the page: none if no section of it has a sentence. */
+  async function firstSentences(address, anchor) {
+    const common = ({ title, text }) => [...asked.words].filter((word) => `${title} ${text}`.toLowerCase().includes(word)).length;
+    const own = (await subnormSections()).filter(({ page, text }) => {
+      const [file, id] = page.split("#");
+      return text && address.endsWith(`/${file}`) && (!anchor || id === anchor);
+    });
+    const best = own.reduce((one, other) => (one && common(one) >= common(other) ? one : other), null);
+    return best ? [quotation(best.text)] : [];
+  }
+
+  function quotation(text) {
+    const summary = document.createElement("p");
+    summary.className = "context";
+    summary.textContent = text;
+    return summary;
+  }
+
   const show = Search.query;
   Search.query = (query) => {
     const quoted = (result) => !result.querySelector(":scope > span"); // the span says what a function is
-    if (location.protocol !== "file:") new MutationObserver((changes) => {
+    new MutationObserver((changes) => {
       for (const result of changes.flatMap(({ addedNodes }) => [...addedNodes]).filter(quoted)) {
         result.classList.add("quoted");
         seen.observe(result);
@@ -191,10 +200,7 @@
     const places = (text) => [...keywords].map((word) => text.toLowerCase().indexOf(word)).filter((place) => place >= 0);
     const best = texts.filter((text) => text.length > 40)
       .reduce((one, other) => (places(other).length > places(one).length ? other : one), "");
-    const summary = document.createElement("p");
-    summary.className = "context";
-    summary.textContent = excerpt(best || (texts[0] ?? ""), Math.min(...places(best), Infinity));
-    return summary;
+    return quotation(excerpt(best || (texts[0] ?? ""), Math.min(...places(best), Infinity)));
   };
 
   /** An excerpt in whole words, from the start of the sentence at `place`. */
@@ -203,6 +209,16 @@
     const end = start + LONG < text.length ? text.lastIndexOf(" ", start + LONG) : text.length;
     return `${start ? "… " : ""}${text.slice(start, end).trim()}${end < text.length ? " …" : ""}`;
   }
+
+  Documentation.addTranslations({
+    messages: {
+      "Search Results": "Results",
+      "Search finished, found ${resultCount} page(s) matching the search query.": "${resultCount} pages have these words.",
+      "Your search did not match any documents. Please make sure that all words are spelled correctly and that you've selected enough categories.":
+        "No page has all these words. Try fewer.",
+    },
+    plural_expr: "n != 1",
+  });
 
   // Highlight the search words only on a page opened from the results.
   addEventListener("click", ({ target }) => {

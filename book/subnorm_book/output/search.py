@@ -3,13 +3,20 @@
 Sphinx's option for a scorer loads the script between its own search and the index. The index has no bare numbers,
 because Sphinx's search drops them from a query, not the ticks of plots, which run together with the labels, and not the
 names of tests, figures and proofs, nor private names.
+
+`sections.js` lists the sections of the chapters, deep dives, sheets and pages with their first sentences. It is a
+script, so that a page opened as a file can load it, and `search-box.js` looks it up while the reader types.
 """
 
+import json
 import re
 from pathlib import Path
 
+from docutils import nodes
 from sphinx import addnodes
 from sphinx.search.en import SearchEnglish
+from subnorm_book import AFTER_SUBNORM_JS, page_data
+from subnorm_book.evidence.claims import SENTENCE_END
 
 #: Sphinx's scripts run early here (slim.py), and would highlight the words of the previous search.
 FORGET = 'try { localStorage.removeItem("sphinx_highlight_terms"); } catch { /* a browser may refuse to store */ }'
@@ -18,6 +25,7 @@ FORGET = 'try { localStorage.removeItem("sphinx_highlight_terms"); } catch { /* 
 def forget(app, pagename, templatename, context, doctree):
     if pagename == "search":
         app.add_js_file(None, body=FORGET)
+        app.add_js_file("search-box.js", loading_method="defer", priority=AFTER_SUBNORM_JS)
 
 
 #: How the names of tests, of the chapters' figures and proofs, and private names begin
@@ -42,9 +50,70 @@ def once(app, doctree, docname):
             entry.parent.remove(entry)
 
 
+#: Pages whose sections nobody looks up by their words: the API is found by its names.
+UNLISTED = re.compile(r"book/(api/.*|changelog|claims|references)")
+SHORT, FIRST_WORDS = 25, 160  # characters
+
+
+def collect(app, doctree):
+    """The sections of a page, and the terms that it defines, as [anchor, title, first sentences]."""
+    rows = []
+    for node in doctree.findall(lambda n: isinstance(n, nodes.section | nodes.definition_list_item)):
+        if isinstance(node, nodes.section):
+            own = node.children[1:]
+            top = node.parent is doctree
+        elif isinstance(node.parent.parent, addnodes.glossary):
+            own, top = node[-1].children, False
+        else:
+            continue
+        title = node[0]
+        anchor = "" if top else (title["ids"] or node["ids"])[0]
+        rows.append([anchor, plain(title), next((text for p in own if (text := first_words(p))), "")])
+    app.env.sections[app.env.docname] = [] if UNLISTED.fullmatch(app.env.docname) else rows
+
+
+def plain(node):
+    """Its text without citations, which are keys until they are resolved."""
+    copy = node.deepcopy()
+    for link in list(copy.findall(addnodes.pending_xref)):
+        if link["refdomain"] == "cite":
+            link.parent.remove(link)
+    return re.sub(r"\s+([.,;:])", r"\1", " ".join(copy.astext().split()))
+
+
+def first_words(node):
+    """The first whole sentences of a paragraph; none of a few words, nor of a formula, whose text is TeX."""
+    if not isinstance(node, nodes.paragraph) or next(node.findall(nodes.math), None):
+        return ""
+    text = plain(node)
+    if len(text) < SHORT:
+        return ""
+    ends = [end.end() for end in SENTENCE_END.finditer(text) if end.end() <= FIRST_WORDS]
+    if len(text) <= FIRST_WORDS or not ends:
+        return text[:FIRST_WORDS].rpartition(" ")[0] + " …" if len(text) > FIRST_WORDS else text
+    return text[: ends[-1]].strip()
+
+
+def write_sections(app, error):
+    if error or app.builder.format != "html":
+        return
+    env = app.env
+    found = [[doc, env.titles[doc].astext(), rows] for doc, rows in env.sections.items() if rows]
+    functions = {}
+    for name, entry in env.domains["py"].objects.items():
+        if entry.objtype in ("function", "class"):
+            functions.setdefault(entry.docname, []).append([entry.node_id, name.rpartition(".")[2], ""])
+    found += [[doc, env.titles[doc].astext(), rows] for doc, rows in sorted(functions.items())]
+    text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    Path(app.outdir, "_static", "sections.js").write_text(f"const SECTIONS = {text};\n", "utf-8")
+
+
 def setup(app):
+    page_data.by_page(app, "sections")
+    app.connect("doctree-read", collect)
+    app.connect("build-finished", write_sections)
     app.add_search_language(English)
     app.config.html_search_scorer = str(Path(__file__).with_suffix(".js"))
     app.connect("html-page-context", forget)
     app.connect("doctree-resolved", once)
-    return {"env_version": 6, "parallel_read_safe": True, "parallel_write_safe": True}  # an old index has more
+    return {"env_version": 7, "parallel_read_safe": True, "parallel_write_safe": True}  # an old index has more
