@@ -34,7 +34,7 @@ SIZES = [
     (4, "num_hidden_layers num_layers n_layer n_layers encoder_layers decoder_layers num_experts n_routed_experts"),
     (4, "num_local_experts index_topk"),
     (HEADS, "num_attention_heads n_head n_heads num_heads encoder_attention_heads decoder_attention_heads"),
-    (KV_HEADS, "num_key_value_heads index_n_heads num_experts_per_tok eos_token_id"),
+    (KV_HEADS, "num_key_value_heads index_n_heads num_experts_per_tok num_experts_per_token eos_token_id"),
     (HEAD, "head_dim d_kv rotary_dim qk_rope_head_dim v_head_dim"),
     (WIDTH, "hidden_size d_model n_embd word_embed_proj_dim embedding_size lru_width dim"),
     (96, "intermediate_size intermediate_size_mlp ffn_dim d_ff n_inner hidden_dim encoder_ffn_dim decoder_ffn_dim"),
@@ -44,15 +44,22 @@ SIZES = [
     (0, "pad_token_id num_kv_shared_layers"),
 ]
 #: what a class needs beside these
+T5GEMMA = {key: size for size, keys in SIZES for key in keys.split() if key not in ("dim", "num_heads")}
 MORE: dict[str, dict] = {
     "ConvNextConfig": {"hidden_sizes": [WIDTH] * 4, "image_size": 64, "patch_size": 4},
     "Gemma4TextConfig": {"global_head_dim": HEAD},
+    "GraniteMoeHybridConfig": {"layer_types": ["linear_attention", "full_attention"] * 2},
     "JambaConfig": {"attn_layer_period": 2, "attn_layer_offset": 1},
+    "KimiLinearConfig": {"layer_types": ["linear_attention", "full_attention"] * 2},
+    "Lfm2Config": {"layer_types": ["conv", "full_attention"] * 2},
     "Mamba2Config": {"num_heads": 8, "n_groups": 1},
+    "Mistral4Config": {"qk_nope_head_dim": HEAD, "head_dim": 2 * HEAD},
+    "Swinv2Config": {"depths": [2, 2], "num_heads": [4, 8], "embed_dim": WIDTH, "hidden_size": 2 * WIDTH},
+    "T5GemmaConfig": {"encoder": T5GEMMA, "decoder": T5GEMMA},
+    "WhisperConfig": {"max_source_positions": 20},
 }
 #: what the table writes for a measured value that it does not show as it is; the last two leave the placement to read
 WORDS = {"none": "without|none", "no gain": ".", "several streams": "streams", "inside the branch": "other"}
-
 #: how the table says that the first layer reads what a norm returns
 FIRST = "after the embedding|before the first layer|in the stem"
 
@@ -234,7 +241,8 @@ def placement(layer, bare, norms, parts):
     weights = torch.randn(bare.returned.shape, generator=torch.Generator().manual_seed(2))
     probes = [z.probe for _, z in norms]
     through = torch.autograd.grad((bare.returned * weights).sum(), probes, retain_graph=True, allow_unused=True)
-    reading = [norm for norm, z in norms if z.read.any()]
+    results = storages(z.kept[1] for _, z in norms)  # what reads another norm's result does not read the stream
+    reading = [norm for norm, z in norms if z.read.any() and not storages(z.kept[:1]) & results]
     writing = [n for (n, z), g in zip(norms, through, strict=True) if n not in reading and g is not None and g.any()]
     if not torch.allclose(bare.read, bare.returned, atol=1e-4):
         return "Post", reading + writing

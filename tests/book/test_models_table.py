@@ -16,6 +16,7 @@ from subnorm_book.evidence.models_table import (
     cells,
     faults,
     measurements,
+    origin,
     other_eps,
     read,
 )
@@ -102,6 +103,7 @@ def test_the_page_shows_every_row():
     measured = measurements()
     for row, texts, line in zip(rows, shown, table.select("tbody tr"), strict=True):
         assert texts[:-1] == cells(row, measured)[0]
+        assert texts[-1].startswith(origin(row))
         assert texts[3].startswith(row["placement"])
         assert row["placement_note"] in texts[3]
         assert [a["href"] for a in line.select("a")] == [address(source) for source in row["sources"]]

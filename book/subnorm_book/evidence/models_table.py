@@ -72,6 +72,22 @@ def measurements():
     return json.loads(MEASURED.read_text("utf-8"))["classes"]
 
 
+def origin(row):
+    """Whether a row was measured, and in which classes, or only read."""
+    classes = dict.fromkeys(name.partition("(")[0] for name in row["classes"])
+    return f"measured: {', '.join(classes)}" if classes else "read"
+
+
+def counted(rows):
+    """How many rows were measured, and how many only read."""
+    release = json.loads(MEASURED.read_text("utf-8"))["transformers"]
+    number = sum(bool(row["classes"]) for row in rows)
+    return (
+        f"Of {len(rows)} rows, {number} are measured: their class in transformers {release} was built, small and "
+        f"random, and its norms were called. The other {len(rows) - number} have no class there and were only read."
+    )
+
+
 def other_eps(row, measured):
     """The eps of the row's classes in transformers, where it is another."""
     return [
@@ -115,11 +131,12 @@ class Models(SphinxDirective):
         group += nodes.thead("", line([nodes.Text(name)] for name in COLUMNS))
         group += nodes.tbody("", *(self.row(row, measured) for row in read()))
         table += group
-        return [row_filter("table.models tbody tr", "models", {css(name): name for name in PLACEMENTS}), table]
+        choices = row_filter("table.models tbody tr", "models", {css(name): name for name in PLACEMENTS})
+        return [nodes.paragraph("", counted(read())), choices, table]
 
     def row(self, row, measured):
         texts, sources = cells(row, measured)
-        links = []
+        links = [nodes.Text(origin(row) + " ")]
         for source in sources:
             name = source["path"].rpartition("/")[2]
             links += [nodes.reference("", name, refuri=address(source)), nodes.Text(" ")]
