@@ -191,7 +191,7 @@ def say_the_blind_loss():
 
 @cache
 def recorded():
-    """The record, its held-back losses, (seeds, depths) for each arm, and the column of each depth."""
+    """The record, its held-out losses, (seeds, depths) for each arm, and the column of each depth."""
     record = ablation.recorded()
     return record, record["held_back"], {depth: k for k, depth in enumerate(record["depths"])}
 
@@ -209,7 +209,7 @@ def draw_from_which_depth_on():
     ax.axhline(record["blind"], label="blind", **figures.LOOKS["theory"])
     ax.set(
         xlabel="blocks",
-        ylabel="held-back loss (nats)",
+        ylabel="held-out loss (nats)",
         xticks=range(len(depths)),
         xticklabels=depths,
         ylim=(2.35, 3.75),
@@ -247,7 +247,7 @@ def prove_skip_from_two():
 
 def tabulate_held_back_losses(judged):
     table(
-        ["held-back loss, 5 seeds", "1 block", "12 blocks"],
+        ["held-out loss, 5 seeds", "1 block", "12 blocks"],
         [
             [
                 NAMES[arm],
@@ -301,7 +301,7 @@ def tabulate_what_the_failure_depends_on():
     _, held, column = recorded()
     late, rates, final = failures()
     table(
-        ["held-back loss, 5 seeds", "lowest to highest"],
+        ["held-out loss, 5 seeds", "lowest to highest"],
         [
             row_of_interval("scaled, no norm, 12 blocks", held["scaled"][:, column[12]]),
             row_of_interval("both, 12 blocks", held["both"][:, column[12]]),

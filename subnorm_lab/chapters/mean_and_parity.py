@@ -46,7 +46,7 @@ def draw_eight_pairs(losses):
         xticklabels=NORMS.values(),
         xlim=(-0.4, 1.4),
         ylim=(lowest - 0.05 * width, lowest + 1.05 * width),
-        ylabel="held-back loss (nats)",
+        ylabel="held-out loss (nats)",
     )
     axes[1].axhline(0, color=figures.BLACK, linewidth=1)
     axes[1].plot(np.zeros(len(SEEDS)), difference, "o", color=figures.GREY)
@@ -60,7 +60,7 @@ def draw_eight_pairs(losses):
     )
     figures.show(
         fig,
-        alt="Left: held-back loss of eight pairs of models, LayerNorm and RMSNorm, joined by nearly level "
+        alt="Left: held-out loss of eight pairs of models, LayerNorm and RMSNorm, joined by nearly level "
         "lines; the lines "
         "lie further apart than their ends. Right, at the same scale: the eight differences scatter "
         "closely round zero, and "

@@ -624,7 +624,7 @@ def of_both(losses):
 def tabulate_stages():
     record = recorded()
     table(
-        ["step", "loss", "held back", "what it writes"],
+        ["step", "loss", "held out", "what it writes"],
         [
             [
                 step,

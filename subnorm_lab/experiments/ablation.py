@@ -40,7 +40,7 @@ SEEDS = range(5)
 OTHER_RATES = (1e-3, 1e-2)
 #: A longer run of the two-block models without a skip path.
 LATE_DEPTH, LATE_STEPS = 2, 400
-#: Characters of held-back text for evaluation: 32 windows, and the character after the last.
+#: Characters of held-out text for evaluation: 32 windows, and the character after the last.
 JUDGED = 32 * TASK.length + 1
 
 X = TypeVar("X", npt.NDArray[np.float64], Tensor)
@@ -131,7 +131,7 @@ def tens(losses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def judge(model: LanguageModel) -> float:
-    """The loss, in nats, on the first :data:`JUDGED` characters of the held-back text."""
+    """The loss, in nats, on the first :data:`JUDGED` characters of the held-out text."""
     return held_back_loss(model, TASK.text.validation[:JUDGED])
 
 

@@ -32,7 +32,7 @@ TASK, BLOCKS, D_MODEL, NUM_HEADS, STEPS, LR = Characters(), 2, 32, 2, 150, 5e-3
 #: A longer training run, and its batch sizes.
 LONGER, LONGER_SIZES = 600, (1, 4)
 
-#: Windows of held-back text for evaluation.
+#: Windows of held-out text for evaluation.
 WINDOWS = 64
 
 
@@ -88,7 +88,7 @@ def loss_in_batches(model: LanguageModel, text: Tensor, batch_size: int, trainin
 
 
 def held_back(norm: str, batch_size: int, seed: int, steps: int = STEPS) -> tuple[float, float]:
-    """Train on the text, then evaluate the held-back text in both modes.
+    """Train on the text, then evaluate the held-out text in both modes.
 
     Args:
         norm: "layer" or "batch".

@@ -1,6 +1,6 @@
 """What a small language model writes while it trains: noise at first, then words, then sentences like those it read.
 
-The text that it reads is short, so it learns part of it by heart: the record has the loss on held-back text as well.
+The text that it reads is short, so it learns part of it by heart: the record has the loss on held-out text as well.
 The runs take minutes:
 
     python -m subnorm_lab.experiments.learning_to_write all
@@ -53,7 +53,7 @@ def stages(seed: int) -> Iterator[Stage]:
         seed: of the weights and the batches.
 
     Yields:
-        "training" and "held_back": the loss on the whole training text and on the held-back text, in nats; "text":
+        "training" and "held_back": the loss on the whole training text and on the held-out text, in nats; "text":
         what the model writes.
     """
     weights = torch.Generator().manual_seed(seed)

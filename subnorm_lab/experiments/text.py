@@ -22,7 +22,7 @@ class Text:
     Attributes:
         characters: the vocabulary, sorted; token k encodes ``characters[k]``.
         train: training tokens, shape (N,).
-        validation: held-back tokens, shape (M,).
+        validation: held-out tokens, shape (M,).
     """
 
     characters: str
@@ -50,7 +50,7 @@ class Text:
 
 
 def load() -> Text:
-    """Both files: the last tenth of each is held back for validation."""
+    """Both files: the last tenth of each is held out for validation."""
     documents = [read(file) for file in FILES]
     characters = "".join(sorted(set("".join(documents))))
     cuts = [len(document) * 9 // 10 for document in documents]
