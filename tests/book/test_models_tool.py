@@ -55,6 +55,8 @@ class Layer(nn.Module):
 
     def forward(self, x):
         n = self.norms
+        if self.placement == "one mixer":
+            return x + self.attention(n["a"](x))
         if self.placement == "parallel":
             return x + self.attention(n["a"](x)) + self.mlp(n["b"](x))
         for branch, first, last in ((self.attention, "a", "c"), (self.mlp, "b", "d")):
@@ -92,6 +94,10 @@ class Model(nn.Module):
 @pytest.mark.parametrize("norm", [nn.LayerNorm, nn.RMSNorm])
 def test_a_placement_is_found(placement, norm):
     assert models.norms_of(Model(placement, norm))["placement"] == {placement: 3}
+
+
+def test_a_layer_of_one_mixer_is_not_parallel():
+    assert models.norms_of(Model("one mixer"))["placement"] == {"Pre": 3}
 
 
 def test_the_norms_before_and_after_the_layers_are_found():
