@@ -47,6 +47,7 @@ SETTINGS = {
     ("09b", "thirteen"): "len({c.function for c in conventions.CONVENTIONS.values()})",
     ("09b", "seventeen"): "len(conventions.CONVENTIONS)",
     ("09c", "fifteen"): "2 * 7 + 1",
+    ("10a", "1.0078"): "1 + 2**-7",  # bfloat16
     ("ex02", "thirteen"): "len(checks.invariances.cases(np.random.default_rng(0)))",
     ("ex06", "eleven"): "2 * 5 + 1",
     ("ex06", "forty"): "5 * 8",

@@ -49,6 +49,7 @@
     "notebooks/09c-quantisation-autocast-export": `quantization, int8, autocast, mixed precision, amp, export, onnx`,
     "notebooks/10-norms-at-work": `all reduce, tensor parallelism, sequence parallelism, batch invariant, batch invariance,
       determinism, sharded norm`,
+    "notebooks/10a-outliers-and-rotations": `smoothquant, quarot, spinquant, massive activation, fp8, float8`,
     "notebooks/10c-cut-and-looped": `pruning, early exit, curse of depth, looped transformer, block influence, shortgpt`,
     "book/models": `model, which norm, llama, mistral, gemma, qwen, olmo, gpt 2, gpt 3, bert, deepseek`,
     "book/exercises": "exercise, exercise sheet, sheet",

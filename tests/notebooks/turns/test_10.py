@@ -75,3 +75,28 @@ def test_only_a_norm_on_the_sum_stops_a_loop():
     at = {where[1:-1]: first_number(run) for where, run in turned("10c-cut-and-looped", "where").items()}
     assert at["branch"] > at["nowhere"] + 20 > 60
     assert at["sum"] == 1
+
+
+def test_a_planted_outlier_costs_more_the_louder_it_is_and_smoothing_undoes_it():
+    at = {}
+    for factor, run in turned("10a-outliers-and-rotations", "factor").items():
+        at[factor] = [float(line.split()[-2]) for line in run.printed.splitlines()]
+    assert at["1"][0] == 0
+    assert 0 < at["30"][0] < 2 < at["100"][0]
+    assert [smoothed for _, smoothed in at.values()] == [0, 0, 0]
+
+
+def test_a_rotation_needs_the_gains_folded():
+    at = {folded: run.error for folded, run in turned("10a-outliers-and-rotations", "folded").items()}
+    assert at["True"] < 1e-12
+    assert at["False"] > 0.1
+
+
+def test_a_gain_in_bfloat16_loses_small_steps():
+    at = {
+        rate: [float(line.split()[1]) for line in run.printed.splitlines()]
+        for rate, run in turned("10a-outliers-and-rotations", "rate").items()
+    }
+    assert at["0.001"] == [1, 1.1]
+    assert at["0.01"][0] < 2
+    assert at["0.01"][0] > 1.5
