@@ -1,5 +1,7 @@
 """Other right answers to the exercises on norms at work, and answers with two mistakes at once."""
 
+import itertools
+
 import numpy as np
 import torch
 from checks.combined import both
@@ -67,13 +69,62 @@ def back_through_rstd(dys, pieces, gains, eps):
     return [r[..., None] * gain * dy + slope * x for gain, dy, x in zip(gains, dys, pieces, strict=True)]
 
 
+def capped_by_exponentials(scores, dy, cap):
+    e = np.exp(2 * scores / cap)
+    return cap * (e - 1) / (e + 1), dy * 4 * e / (e + 1) ** 2
+
+
+def capped_by_autograd(scores, dy, cap):
+    scores = scores.clone().requires_grad_()
+    y = cap * torch.tanh(scores / cap)
+    (y * dy).sum().backward()
+    return y, scores.grad
+
+
+def folded_by_einsum(weight, bias, gamma, beta, mean, var, eps):
+    scale = gamma * (var + eps) ** -0.5
+    shift = beta - mean * scale
+    return np.einsum("oihw,o->oihw", weight, scale), shift if bias is None else bias * scale + shift
+
+
+def folded_in_torch(weight, bias, gamma, beta, mean, var, eps):
+    scale = torch.rsqrt(var + eps) * gamma
+    bias = torch.zeros_like(mean) if bias is None else bias
+    return (torch.diag(scale) @ weight.flatten(1)).view(weight.shape), beta + (bias - mean) * scale
+
+
+def rotated_by_diagonal(writer, gamma, reader, rotation):
+    return np.linalg.solve(rotation, writer), np.zeros(len(gamma)), reader @ np.diag(gamma + 1) @ rotation
+
+
+def rotated_in_torch(writer, gamma, reader, rotation):
+    return (writer.T @ rotation).T, torch.zeros_like(gamma), torch.einsum("od,d,de->oe", reader, 1 + gamma, rotation)
+
+
+def influence_by_loop(streams):
+    found = []
+    for x, y in itertools.pairwise(streams):
+        cosines = [a @ b / np.sqrt((a @ a) * (b @ b)) for a, b in zip(x, y, strict=True)]
+        found.append(1 - sum(cosines) / len(cosines))
+    return found, found.index(min(found))
+
+
+def influence_in_torch(streams):
+    influence = 1 - torch.nn.functional.cosine_similarity(streams[:-1], streams[1:], dim=-1).mean(-1)
+    return influence, influence.argmin()
+
+
 RIGHT = {
     "split_rms_norm": [split_by_joining, split_by_weighted_means, split_in_torch],
     "gain_gradients": [gains_of_all_tokens, gains_by_autograd],
     "split_rms_norm_backward": [back_by_joining, back_by_autograd, back_through_rstd],
+    "soft_cap": [capped_by_exponentials, capped_by_autograd],
+    "fold_batch_norm": [folded_by_einsum, folded_in_torch],
+    "fold_and_rotate": [rotated_by_diagonal, rotated_in_torch],
+    "removable_block": [influence_by_loop, influence_in_torch],
 }
 
-# Answers that are right on equal pieces alone
+# Answers that are right on equal pieces alone, or for some gains
 
 
 def equal_widths(pieces, gains, eps):
@@ -86,7 +137,17 @@ def equal_tokens(dys, xs, eps):
     return [sum(own) * len(xs[0]) for _ in xs]
 
 
-UNDESERVED = {"split_rms_norm": [equal_widths], "gain_gradients": [equal_tokens]}
+def positive_gains(weight, bias, gamma, beta, mean, var, eps):
+    """Right for gains above 0 alone."""
+    scale = np.abs(gamma) / np.sqrt(var + eps)
+    return weight * scale[:, None, None, None], ((0 if bias is None else bias) - mean) * scale + beta
+
+
+UNDESERVED = {
+    "split_rms_norm": [equal_widths],
+    "gain_gradients": [equal_tokens],
+    "fold_batch_norm": [positive_gains],
+}
 
 # Two mistakes at once
 
@@ -94,4 +155,8 @@ COMBINED = {
     "split_rms_norm": both("split_rms_norm", "own_mean_square no_gain, own_variance eps_outside"),
     "gain_gradients": both("gain_gradients", "averaged mean_over_tokens, not_summed shift"),
     "split_rms_norm_backward": both("split_rms_norm_backward", "no_message_back no_rstd, plus no_gain"),
+    "soft_cap": both("soft_cap", "score_for_cap no_dy, multiplied cap_in_slope"),
+    "fold_batch_norm": both("fold_batch_norm", "no_eps old_bias_unscaled, mean_added no_beta"),
+    "fold_and_rotate": both("fold_and_rotate", "gain_alone writer_transposed, ones_stored reader_unrotated"),
+    "removable_block": both("removable_block", "largest summed, branch counted_from_one"),
 }

@@ -285,6 +285,10 @@ TOGETHER = {
     ("qk_norm", "keys_only", "queries_only"): "no_norm",
     ("overflows", "entries", "not_squared"): "no_overflow_seen",
     ("swiglu", "no_activation", "both_activated"): "gate_and_up_swapped",  # a * silu(up)
+    ("fold_and_rotate", "gain_twice", "gain_lost"): "gain_left",
+    ("fold_and_rotate", "reader_transposed", "other_way"): "writer_transposed",  # the reader is turned twice
+    ("fold_and_rotate", "writer_transposed", "reader_transposed"): "other_way",
+    ("removable_block", "largest", "least_similar"): "similarity",
 }
 
 

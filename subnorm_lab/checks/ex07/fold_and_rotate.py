@@ -1,0 +1,67 @@
+import numpy as np
+
+from subnorm_lab.checks.shared import case, drawn, exercise
+
+
+def inputs(rng, width, d, out):
+    """A writer and a reader of the stream, the stored gain between them, and a rotation of the stream."""
+    rotation = np.linalg.qr(rng.normal(0, 1, (d, d)))[0]
+    return rng.normal(0.3, 1, (d, width)), rng.normal(0.3, 0.4, d), rng.normal(0, 1, (out, d)), rotation
+
+
+def is_right(k):
+    return lambda r, *case: np.allclose(r[k], fold_and_rotate.reference(*case)[k], rtol=1e-3)
+
+
+@exercise(
+    number=6, level=3, minutes=20, chapter="04-rmsnorm",
+    objective="move a zero-centred gain into the next matrix, and rotate the stream around the norm",
+    cases=drawn(inputs,
+        case("a stream of 4 features, written from 3, read by 5", 3, 4, 5),
+        case("a stream of 5 features, all matrices square", 5, 5, 5),
+        case("a stream of 6 features, written from 2, read by 3", 2, 6, 3),
+        case("a stream of 3 features, written from 7, read by 4", 7, 3, 4),
+        case("a stream of 2 features, written from 1, read by 1", 1, 2, 1, edge=True),
+    ),
+    facts=[
+        ("the writer is right", is_right(0)),
+        ("the gain is right", is_right(1)),
+        ("the reader is right", is_right(2)),
+        ("the writer keeps its size",
+         lambda r, writer, *rest: np.isclose(np.square(r[0]).sum(), np.square(writer).sum())),
+    ],
+    mistakes=[
+        ("gain_alone", "(1 + gamma) -> gamma",
+         "gamma is folded as if it were the gain; it is zero-centred, so the gain is 1 + gamma."),
+        ("ones_stored", "0 * gamma -> 1 + 0 * gamma",
+         "gamma is set to 1, which is a gain of 2 here; the gain that does nothing is stored as 0."),
+        ("gain_twice", "0 * gamma, -> 1 * gamma,",
+         "the gain is folded and still stored, so it acts twice; set gamma to 0."),
+        ("gain_left", ("reader * (1 + gamma) @ -> reader @", "0 * gamma, -> 1 * gamma,"),
+         "the gain stays in the norm, where it multiplies rotated features; it does not commute, so fold it first.",
+         "BrotherHappy/OSTQuant/issues/9"),
+        ("gain_lost", "reader * (1 + gamma) @ -> reader @",
+         "the gain is lost; multiply the reader's columns by 1 + gamma."),
+        ("gain_after", "reader * (1 + gamma) @ rotation -> (reader @ rotation) * (1 + gamma)",
+         "the gain multiplies rotated columns; it belongs to the old features, so fold first, then rotate."),
+        ("gain_divided", "reader * (1 -> reader / (1",
+         "the reader is divided by the gain; it has to apply it: multiply."),
+        ("gain_in_writer", ("rotation.T @ writer -> rotation.T @ ((1 + gamma)[:, None] * writer)",
+                            "reader * (1 + gamma) @ -> reader @"),
+         "the gain is folded into the writer, before the norm, which would divide by another size; fold it after."),
+        ("writer_transposed", "rotation.T @ writer -> rotation @ writer",
+         "the writer is rotated by the transpose, the wrong way round; the new stream is x @ rotation."),
+        ("reader_transposed", "gamma) @ rotation -> gamma) @ rotation.T",
+         "the reader is rotated the wrong way round; together with the writer it must undo the rotation."),
+        ("other_way", ("rotation.T @ writer -> rotation @ writer", "gamma) @ rotation -> gamma) @ rotation.T"),
+         "the stream is x @ rotation.T: the model is the same, but its stream is rotated backwards; use x @ rotation."),
+        ("writer_unrotated", "rotation.T @ writer -> 1 * writer",
+         "the writer still writes the old stream; rotate it, too."),
+        ("reader_unrotated", "gamma) @ rotation -> gamma)", "the reader still reads the old stream; rotate it, too."),
+        ("centred", "rotation.T @ writer -> rotation.T @ (writer - writer.mean(0))",
+         "the mean over features is taken from the writer, which only a LayerNorm allows; RMSNorm sees the mean.",
+         "facebookresearch/SpinQuant/issues/14"),
+    ],
+)
+def fold_and_rotate(writer, gamma, reader, rotation):
+    return rotation.T @ writer, 0 * gamma, reader * (1 + gamma) @ rotation
