@@ -33,11 +33,11 @@ def is_right(k):
     mistakes=[
         ("gain_alone", "(1 + gamma) -> gamma",
          "gamma is folded as if it were the gain; it is zero-centred, so the gain is 1 + gamma."),
-        ("ones_stored", "0 * gamma -> 1 + 0 * gamma",
+        ("ones_stored", "np.zeros_like(gamma) -> np.ones_like(gamma)",
          "gamma is set to 1, which is a gain of 2 here; the gain that does nothing is stored as 0."),
-        ("gain_twice", "0 * gamma, -> 1 * gamma,",
+        ("gain_twice", "np.zeros_like(gamma) -> gamma * 1",
          "the gain is folded and still stored, so it acts twice; set gamma to 0."),
-        ("gain_left", ("reader * (1 + gamma) @ -> reader @", "0 * gamma, -> 1 * gamma,"),
+        ("gain_left", ("reader * (1 + gamma) @ -> reader @", "np.zeros_like(gamma) -> gamma * 1"),
          "the gain stays in the norm, where it multiplies rotated features; it does not commute, so fold it first.",
          "BrotherHappy/OSTQuant/issues/9"),
         ("gain_lost", "reader * (1 + gamma) @ -> reader @",
@@ -64,4 +64,4 @@ def is_right(k):
     ],
 )
 def fold_and_rotate(writer, gamma, reader, rotation):
-    return rotation.T @ writer, 0 * gamma, reader * (1 + gamma) @ rotation
+    return rotation.T @ writer, np.zeros_like(gamma), reader * (1 + gamma) @ rotation

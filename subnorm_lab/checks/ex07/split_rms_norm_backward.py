@@ -9,12 +9,12 @@ def inputs(rng, *widths, rows=(3,), scale=1.0, eps=1e-5):
     return [rng.normal(0.5, 1, x.shape) for x in xs], xs, ex07.gains(rng, widths), eps
 
 
-def has_no_effect_on_size(y, dys, pieces, gains, eps):
-    """Where eps hardly matters, no output depends on the token's size: dx is orthogonal to x."""
+def is_nearly_orthogonal(y, dys, pieces, gains, eps):
+    """Whether x · dx is what eps leaves of it: without eps the output does not depend on a token's size."""
     x, dx = ex07.one_token(pieces), ex07.one_token(y)
-    if np.square(x).mean(-1).min() < 1000 * eps:
-        return None
-    return np.allclose((x * dx).sum(-1) / (np.linalg.norm(x, axis=-1) * np.linalg.norm(dx, axis=-1)), 0, atol=1e-3)
+    dxhat = ex07.one_token(gain * dy for gain, dy in zip(gains, dys, strict=True))
+    rstd = (np.square(x).mean(-1) + eps) ** -0.5
+    return np.allclose((x * dx).sum(-1), eps * rstd**3 * (x * dxhat).sum(-1), 1e-3, 1e-5)
 
 
 def is_right(y, *case):
@@ -40,7 +40,7 @@ OWN = "(g * xhat).sum(-1, keepdims=True)"
         case("one token, in pieces of 3 and 4 features", 3, 4, rows=(), edge=True),
     ),
     facts=[
-        ("dx is orthogonal to x where eps is small", has_no_effect_on_size),
+        ("dx is orthogonal to x, but for eps", is_nearly_orthogonal),
         ("dx is right", is_right),
     ],
     mistakes=[
