@@ -14,7 +14,7 @@ def is_right(k):
 
 
 @exercise(
-    number=6, level=3, minutes=20, chapter="04-rmsnorm",
+    number=6, level=3, minutes=20, chapter="10a-outliers-and-rotations",
     objective="move a zero-centred gain into the next matrix, and rotate the stream around the norm",
     cases=drawn(inputs,
         case("a stream of 4 features, written from 3, read by 5", 3, 4, 5),
