@@ -227,6 +227,7 @@ globalThis.subnormLive ??= (() => {
     return text(x, y + 14, title, "start", ' class="title"') + data.map(([label, word, value, marked], k) => {
       const top = y + 30 + 24 * k;
       const box = (wide, look) => `<rect x="${fixed(left)}" y="${top}" width="${fixed(wide)}" height="20" ${look}/>`;
+      if (!word && !value) return box(reach, `fill="${colour("line")}" fill-opacity=".4"`) + text(left - 6, top + 15, label, "end");
       seen.push({ x: left + (value / full) * reach, y: top + 10, words: `${label} ${word}: ${short(value)}`.trimStart() });
       return box(reach, `fill="${colour("line")}" fill-opacity=".4"`) +
         box((value / full) * reach, `fill="${colour(marked ? "green" : "blue")}" fill-opacity=".45"`) +
@@ -387,7 +388,7 @@ globalThis.subnormLive ??= (() => {
         const place = { y: (r + (tight ? 1 : 0)) * row, w: wide - 12, h: row };
         const first = tight ? 0 : wide;
         return bars({ norm, title: norm === "layer" ? "LayerNorm: x − mean" : "RMSNorm: x", bars: now.centred, ghost: ghost.centred, reach: REACH }, { x: first, ...place }) +
-          bars({ norm, title: moved < UNMOVED ? "output: not moved" : `output: moved by ${short(Number(moved.toPrecision(2)))}`, bars: now.y, ghost: ghost.y, reach: 3 }, { x: first + wide, ...place });
+          bars({ norm, title: moved < UNMOVED ? "output: hollow = solid" : `output: off by ${short(Number(moved.toPrecision(2)))}`, bars: now.y, ghost: ghost.y, reach: 3 }, { x: first + wide, ...place });
       }).join("");
     },
 
@@ -405,8 +406,8 @@ globalThis.subnormLive ??= (() => {
     sentence(norm, now, ghost) {
       const { mean, rstd } = now;
       const moved = norms.moved(now, ghost);
-      const statistic = norm === "layer" ? `mean ${short(mean)}, rstd ${short(rstd)}` : `rstd ${short(rstd)}`;
-      const answer = moved < UNMOVED ? "the output has not moved" : `the output has moved by up to ${short(moved)}`;
+      const statistic = norm === "layer" ? `mean ${short(mean)}, spread ${short(1 / rstd)}` : `size ${short(1 / rstd)}`;
+      const answer = moved < UNMOVED ? "unmoved by shift and scale" : `moved by shift and scale, up to ${short(moved)}`;
       return `${NAMES[norm]}: ${statistic}; ${answer}.`;
     },
   };

@@ -40,6 +40,16 @@
     const [field, status] = [box.querySelector("[data-truth]"), box.querySelector("[role=status]")];
     const sketch = box.dataset.kind === "curve" && follows.previousElementSibling.querySelector("figure");
     const [compare, skip] = [box.querySelector(".compare"), box.querySelector(".skip")];
+    const figure = follows.querySelector("figure.live");
+    const play = figure && Object.assign(document.createElement("button"), { type: "button", className: "play", hidden: true });
+    if (play) {
+      play.textContent = figure.querySelector(".live-play") ? "Play it" : "Try it";
+      skip.after(play);
+      play.addEventListener("click", () => {
+        figure.scrollIntoView({ block: "center" });
+        figure.querySelector(".live-play")?.click();
+      });
+    }
     const kept = () => subnormStore((store) => store.getItem(key(name)));
 
     /** Show what came of an answer; null takes it back. */
@@ -62,6 +72,10 @@
         said = numberSaid(guess, truth);
         status.insertAdjacentHTML("afterend", scale(guess, truth));
       } else if (field) field.value = "";
+      box.classList.toggle("skimmed", reading?.checked && answer === SKIPPED && !kept());
+      box.classList.toggle("right", said === "Right.");
+      box.classList.toggle("wrong", said === "Not quite.");
+      if (play) play.hidden = answer === null;
       if (sketch) sketch.dispatchEvent(new CustomEvent("compare", { detail: answer }));
       status.textContent = said;
     }

@@ -194,13 +194,29 @@ for (const side of ["primary", "secondary"]) {
   addEventListener("hashchange", open);
 }
 
+// The first page continues with the chapter that was opened last.
+{
+  const [chapter, start] = [".bd-article .chapter-of", ".landing .ways a[href*='/01-']"].map((one) => document.querySelector(one));
+  const title = () => document.querySelector("article h1").firstChild.textContent.trim();
+  if (/^Chapter/.test(chapter?.textContent)) subnormStore((store) => store.setItem("subnorm.last", JSON.stringify([location.pathname.split("/").at(-1), title()])));
+  const last = start && subnormStore((store) => JSON.parse(store.getItem("subnorm.last")));
+  if (last) [start.href, start.textContent] = [`../notebooks/${last[0]}`, `Continue with chapter ${parseInt(last[0])}, ${last[1]}`];
+}
+
 // Tick the sections that have been read: their end was seen, and they were on the screen for a while. The contents of a
 // sheet tick what its checks accept (in-page.js).
 if (!document.querySelector("[data-in-page]")) {
   const WHILE = 5000; // ms
   const key = `subnorm.read.${location.pathname.split("/").at(-1)}`;
   const links = new Map([...document.querySelectorAll(".page-toc .toc-h2 > a")].map((link) => [link.hash.slice(1), link]));
-  const read = new Set(JSON.parse(subnormStore((store) => store.getItem(key)) ?? "[]"));
+  const stored = (name) => new Set(JSON.parse(subnormStore((store) => store.getItem(name)) ?? "[]"));
+  const [read, whole] = [stored(key), stored("subnorm.whole")]; // sections of this page, and pages read to the end
+  const tickPages = () => document.querySelectorAll(".bd-links a").forEach((link) => {
+    if (!whole.has(link.href.split("/").at(-1)) || link.classList.contains("read")) return;
+    link.classList.add("read");
+    link.setAttribute("aria-label", `${link.textContent.trim()} (read)`);
+  });
+  tickPages();
   const tick = (id) => {
     const link = links.get(id);
     link?.classList.add("read");
@@ -222,6 +238,10 @@ if (!document.querySelector("[data-in-page]")) {
         read.add(id);
         subnormStore((store) => store.setItem(key, JSON.stringify([...read])));
         tick(id);
+        if (read.size < links.size) return;
+        whole.add(location.pathname.split("/").at(-1));
+        subnormStore((store) => store.setItem("subnorm.whole", JSON.stringify([...whole])));
+        tickPages();
       }
     };
     const end = section.nextElementSibling ?? document.querySelector(".prev-next-area"); // the end is seen when this comes

@@ -241,3 +241,48 @@ def test_a_link_to_what_waits_opens_it(browser, server):
         page.evaluate("id => (location.hash = id)", target.get_attribute("id"))
         page.wait_for_function("box => !box.hidden", arg=box.follows.element_handle())
         assert box.shows()
+
+
+def test_an_answer_offers_the_figure_that_shows_it(browser, server):
+    with opened(browser, server, [], viewport=DESK, reduced_motion="reduce") as page:
+        page.goto(server + "notebooks/02-residual-connections.html#predict-02-sublayer-or-skip")
+        box = Box(page, "02-sublayer-or-skip")
+        play = box.box.locator(".play")
+        assert not play.is_visible()
+        box.press("Skip")
+        play.press("Enter")
+        figure = box.follows.locator("figure.live").first
+        page.wait_for_function(
+            "e => e.getBoundingClientRect().top < innerHeight && e.getBoundingClientRect().bottom > 0",
+            arg=figure.element_handle(),
+        )
+        box.press("Predict again")
+        assert not play.is_visible()
+
+
+def test_a_wrong_answer_is_told_why_and_a_right_one_is_marked(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "notebooks/01a-attention-in-twenty-lines.html#predict-01a-scores-plus-hundred")
+        box = Box(page, "01a-scores-plus-hundred")
+        why, mark = box.box.locator(".reason"), "e => getComputedStyle(e, '::before').content"
+        assert not why.is_visible()
+        box.box.locator("label:not([data-right]) input").first.check()
+        assert why.inner_text().startswith("Only differences of scores matter")
+        assert "✓" not in box.box.get_by_role("status").evaluate(mark)
+        box.box.locator("label[data-right] input").check()
+        assert not why.is_visible()
+        assert "✓" in box.box.get_by_role("status").evaluate(mark)
+
+
+@pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])
+def test_a_box_is_one_line_for_who_just_reads(browser, server, window):
+    with opened(browser, server, [], viewport=window) as page:
+        page.goto(server + "notebooks/01-why-depth-breaks.html")
+        switch = page.get_by_label("Just let me read")
+        switch.press("Space")
+        boxes = page.locator(".predict[data-kind='choice']")
+        lines = boxes.evaluate_all("list => list.map((box) => box.getBoundingClientRect().height)")
+        assert min(lines) > 0
+        assert max(lines) < 50
+        switch.press("Space")
+        assert min(boxes.evaluate_all("list => list.map((box) => box.getBoundingClientRect().height)")) > 100

@@ -43,3 +43,32 @@ def test_a_section_that_was_only_passed_is_not_ticked(browser, server):
         page.clock.run_for(60_000)
         assert first not in read(page)
         assert last in read(page)
+
+
+def test_a_page_read_to_its_end_is_ticked_in_the_list_of_pages(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + PAGE)
+        ids = page.locator(".page-toc .toc-h2 > a").evaluate_all("links => links.map((link) => link.hash.slice(1))")
+        name = PAGE.split("/")[-1]
+        store = "([name, ids]) => localStorage.setItem(`subnorm.read.${name}`, JSON.stringify(ids))"
+        page.evaluate(store, [name, ids[1:]])
+        page.reload()
+        link = page.locator(f".bd-links a[href='#'], .bd-links a[href$='{name}']").first
+        assert "read" not in (link.get_attribute("class") or "").split()
+        page.evaluate(f"{FIRST}.lastElementChild.scrollIntoView()")
+        page.locator(f".page-toc a.read[href='#{ids[0]}']").wait_for()
+        page.goto(server + "book/glossary.html")
+        page.locator(f".bd-links a.read[href$='{name}']").first.wait_for(state="attached")
+
+
+def test_the_first_page_continues_with_the_last_chapter(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "book/intro.html")
+        link = page.locator(".ways a").first
+        assert link.inner_text() == "Start with chapter 01"
+        page.goto(server + "notebooks/03-layer-normalization.html")
+        page.goto(server + PAGE)  # a deep dive is no chapter
+        page.goto(server + "book/intro.html")
+        assert link.inner_text() == "Continue with chapter 3, Layer normalization"
+        link.click()
+        page.wait_for_url("**/notebooks/03-layer-normalization.html")

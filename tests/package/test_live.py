@@ -202,6 +202,12 @@ def test_bars_are_as_long_as_their_values_and_a_marked_word_is_checked(shown):
     assert list(lines.values()) == [["a", "cat", "2.00"], ["the", "dog ✓", "0.50"], ["bird", "0.00"]]
 
 
+def test_a_row_that_is_not_reached_yet_has_no_value(shown):
+    bars(("1", "cat", 0.0, False), ("2", "", 0.0, False), ("3", "", 0.5, False))
+    svg = live.markup(shown[0][1]["live"]).split("</svg>")[0]
+    assert re.findall(r'text-anchor="end">([^<]+)</text>', svg) == ["1", "0.00", "2", "3", "0.50"]
+
+
 def sketch(**changes):
     arguments = {
         "name": "size",

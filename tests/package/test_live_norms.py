@@ -128,8 +128,8 @@ def test_the_controls_reach_the_norms(figure, dials):
 
 def test_the_sentence_says_which_norm_ignores_a_shift(figure):
     layer, rms = live.renderer().eval(f"subnormLive.picture({figure}).say").split("RMSNorm")
-    assert "the output has not moved" in layer
-    assert "the output has moved by up to" in rms
+    assert "unmoved by shift and scale" in layer
+    assert "; moved by shift and scale, up to" in rms
 
 
 CHOICES = {"layer": 0, "rms": 1}

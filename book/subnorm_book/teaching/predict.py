@@ -27,7 +27,7 @@ from docutils.parsers.rst import directives
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from subnorm_book import page_data
-from subnorm_book.evidence import values
+from subnorm_book.evidence import claims, values
 from subnorm_book.html_nodes import add_html_only, add_script, writes
 from subnorm_book.teaching.quick_checks import NAME, tick_box
 
@@ -51,6 +51,10 @@ class guess(nodes.list_item):
 
 class prediction_end(nodes.General, nodes.Element):
     """The field for a number, what the answer turned out to be, and the button that skips."""
+
+
+class reason(nodes.paragraph):
+    """What a wrong answer is told: the first claim of what follows, if that begins with one."""
 
 
 class foretold(nodes.container):
@@ -130,8 +134,17 @@ def gather(app, doctree, docname):
         rest = parent[start:]
         stop = next((k for k, node in enumerate(rest) if isinstance(node, prediction | nodes.section)), len(rest))
         del parent[start : start + stop]
-        first = next((node.astext() for node in rest[:stop] if isinstance(node, nodes.paragraph)), "")
-        parent.insert(start, [foretold("", *rest[:stop], name=box["name"]), waiting_line(text=first[:LINE])])
+        first = next((node for node in rest[:stop] if isinstance(node, nodes.paragraph)), nodes.paragraph())
+        if box["kind"] == "choice":
+            box += because(first)
+        parent.insert(start, [foretold("", *rest[:stop], name=box["name"]), waiting_line(text=first.astext()[:LINE])])
+
+
+def because(paragraph):
+    mark = next((node for node in paragraph if claims.is_mark(node)), None)
+    said = claims.sentence(mark) if mark is not None else []
+    text = "".join(part.astext() for part in said)
+    return [reason("", "", *said)] if text and paragraph.astext().startswith(text) and len(text) <= 2 * LINE else []
 
 
 # HTML
@@ -179,9 +192,10 @@ def setup(app):
     app.add_node(guesses, html=(writes(""), writes("")))
     app.add_node(guess, html=(visit_guess, writes("</span></label></div>\n")))
     app.add_node(foretold, html=(visit_foretold, writes("</div>\n")))
+    app.add_node(reason, html=(writes('<p class="reason">'), writes("</p>\n")))
     add_html_only(app, prediction_end, visit_end)
     add_html_only(app, waiting_line, visit_waiting_line)
     page_data.by_page(app, "predictions")
     app.connect("doctree-resolved", gather)
     add_script(app, "predict.js", lambda doctree: any(doctree.findall(prediction)))
-    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}
