@@ -51,6 +51,8 @@
       determinism, sharded norm`,
     "notebooks/10a-outliers-and-rotations": `smoothquant, quarot, spinquant, massive activation, fp8, float8`,
     "notebooks/10c-cut-and-looped": `pruning, early exit, curse of depth, looped transformer, block influence, shortgpt`,
+    "notebooks/10d-without-a-norm": `fold batch norm, batchnorm folding, normalizer free, nfnet, adaptive gradient clipping,
+      agc, weight standardization, remove layer norm`,
     "book/models": `model, which norm, llama, mistral, gemma, qwen, olmo, gpt 2, gpt 3, bert, deepseek`,
     "book/exercises": "exercise, exercise sheet, sheet",
     "book/playground": "playground, sandbox, try it, run python, run code",

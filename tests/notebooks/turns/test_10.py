@@ -100,3 +100,26 @@ def test_a_gain_in_bfloat16_loses_small_steps():
     assert at["0.001"] == [1, 1.1]
     assert at["0.01"][0] < 2
     assert at["0.01"][0] > 1.5
+
+
+def test_a_folded_batch_norm_is_the_one_of_evaluation():
+    at = {training: run.error.item() for training, run in turned("10d-without-a-norm", "training").items()}
+    assert at["False"] < 1e-12 < 0.1 < at["True"]
+
+
+def test_standardised_weights_have_no_offsets_and_pass_the_variance():
+    at = {}
+    for weights, run in turned("10d-without-a-norm", "weights").items():
+        at[weights[1:-1]] = run.offsets.std(), run.y.var(axis=0).mean() / run.h.var()
+    assert at["plain"][0] > 0.3 > 0.05 > at["standardised"][0]
+    assert abs(at["standardised"][1] - 1) < 0.05 < abs(at["plain"][1] - 1)
+
+
+def test_only_a_large_gradient_is_clipped():
+    at = {}
+    for size, run in turned("10d-without-a-norm", "size").items():
+        at[size] = [float(line.split()[-4]) for line in run.printed.splitlines()]
+    assert at["0.0001"][0] == at["0.0001"][1] < 0.01
+    for size in ("1.0", "1000000.0"):
+        assert at[size][0] > 1
+        assert at[size][1] == 0.01
