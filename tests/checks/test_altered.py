@@ -24,6 +24,8 @@ MATRIX = "in a matrix, axis 1 is the last"
 NUMBER = "one number: it has no axis, no dtype to keep, and is positive"
 OWN_ARRAY = "it writes into an array of its own"
 SWAPPED = "the arguments may be exchanged"
+ANY_ORDER = "a sum over processes may begin with any of them"
+EQUALLY_LONG = "the lists have an item for each process"
 
 #: exercise: {what the new lines of an altered answer match: why it is right}
 THE_SAME = {
@@ -136,6 +138,34 @@ THE_SAME = {
         r"for _ in list\(range\(count\)\)\[::-1\]:": "the counter is not used",
         r"token = np.argmax\(.*": "an integer of NumPy is as good as one of Python",
         r"continue|calls argument 0 again": "asking again changes nothing",
+    },
+    "split_rms_norm": {
+        r".*in list\(pieces\)\[::-1\]\)\)": ANY_ORDER,
+        r"d = sum\(\(x.shape\[-1\] for x in gains\)\)": "a process has a gain for each of its features",
+        r"return .* zip\(gains, pieces, strict=True\)\]": SWAPPED,
+        r"return .* zip\(pieces, gains(, strict=False)?\)\]": EQUALLY_LONG,
+    },
+    "gain_gradients": {
+        r"for dy, x in list\(.*\)\[::-1\]:": ANY_ORDER,
+        r"for dy, x in zip\(dys, xs(, strict=False)?\):": EQUALLY_LONG,
+        r"return \[total for _ in (dys|xs|list\(own\)\[::-1\])\]": "all processes get the same",
+        r"xhat = .*mean\(1, keepdims=True\).*": MATRIX,
+        r"squeezes": "a gradient has one axis",
+    },
+    "split_rms_norm_backward": {
+        r".*in list\((pieces|zip\(.*\))\)\[::-1\]\)\).*": ANY_ORDER,
+        r"d = sum\(\(x.shape\[-1\] for x in (dys|gains)\)\)": "a process has one for each of its features",
+        r".* zip\((dys, gains|xhats, dxhats), strict=True\)\)?\)?\]?": SWAPPED,
+        r".* zip\((gains, dys|dxhats, xhats)(, strict=False)?\)\)?\)?\]?": EQUALLY_LONG,
+        r"xhats = \[x \* -rstd for x in pieces\]": "each term has xhat twice, or not at all",
+    },
+    "soft_cap": {
+        r"_ = cap \| _ \*= .*": "numbers are not changed in place",
+        r"dscores = .*-cap\) \*\* 2\)": "it is squared",
+    },
+    "removable_block": {
+        r"influence = .*mean\(1\)": MATRIX,
+        r"x, y = \(streams\[1:\], streams\[:-1\]\)": SWAPPED,
     },
 }  # fmt: skip
 

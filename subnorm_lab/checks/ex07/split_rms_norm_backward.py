@@ -38,6 +38,7 @@ OWN = "(g * xhat).sum(-1, keepdims=True)"
         case("two processes with 5 and 3 features, and eps = 0.5", 5, 3, eps=0.5),
         case("a single process with 6 features", 6, edge=True),
         case("one token, in pieces of 3 and 4 features", 3, 4, rows=(), edge=True),
+        case("a batch of one token, in pieces of 2 and 3 features", 2, 3, rows=(1,), edge=True),
     ),
     facts=[
         ("dx is orthogonal to x, but for eps", is_nearly_orthogonal),
