@@ -50,6 +50,7 @@
     "notebooks/10-norms-at-work": `all reduce, tensor parallelism, sequence parallelism, batch invariant, batch invariance,
       determinism, sharded norm`,
     "notebooks/10a-outliers-and-rotations": `smoothquant, quarot, spinquant, massive activation, fp8, float8`,
+    "notebooks/10b-fine-tuning": `lora, peft, adapter, muon, adamw, frozen batch norm`,
     "notebooks/10c-cut-and-looped": `pruning, early exit, curse of depth, looped transformer, block influence, shortgpt`,
     "notebooks/10d-without-a-norm": `fold batch norm, batchnorm folding, normalizer free, nfnet, adaptive gradient clipping,
       agc, weight standardization, remove layer norm`,

@@ -123,3 +123,16 @@ def test_only_a_large_gradient_is_clipped():
     for size in ("1.0", "1000000.0"):
         assert at[size][0] > 1
         assert at[size][1] == 0.01
+
+
+def test_only_stacked_gains_decay_by_axes():
+    at = {layout[1:-1]: run.decaying for layout, run in turned("10b-fine-tuning", "layout").items()}
+    assert at == {"stacked": 11 * 64, "one by one": 0}
+
+
+def test_only_eval_freezes_the_statistics():
+    at = {
+        freeze[1:-1]: float(run.norm.running_mean.mean()) for freeze, run in turned("10b-fine-tuning", "freeze").items()
+    }
+    assert at["gain and shift"] > 0.2
+    assert at["statistics, too"] == 0
