@@ -8,6 +8,10 @@ def inputs(rng, shape, cap, size=1.0):
     return rng.normal(0.3, 1, shape) * cap * size, rng.normal(0.5, 1, shape), cap
 
 
+def right(part, r, scores, dy, cap):
+    return np.allclose(r[part], soft_cap.reference(scores, dy, cap)[part], rtol=1e-3)
+
+
 @exercise(
     number=4, level=1, minutes=10, chapter="07b-the-attention-logits",
     objective="cap attention logits smoothly, and say what the cap does to their gradient",
@@ -21,9 +25,8 @@ def inputs(rng, shape, cap, size=1.0):
     ),
     facts=[
         ("no capped score exceeds the cap", lambda r, scores, dy, cap: np.abs(r[0]).max() <= cap),
-        ("y is right", lambda r, scores, dy, cap: np.allclose(r[0], soft_cap.reference(scores, dy, cap)[0], rtol=1e-3)),
-        ("the gradient is right",
-         lambda r, scores, dy, cap: np.allclose(r[1], soft_cap.reference(scores, dy, cap)[1], rtol=1e-3)),
+        ("y is right", lambda r, *given: right(0, r, *given)),
+        ("the gradient is right", lambda r, *given: right(1, r, *given)),
     ],
     mistakes=[
         ("score_for_cap", "cap * np.tanh -> scores * np.tanh",
