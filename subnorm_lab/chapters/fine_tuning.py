@@ -30,7 +30,7 @@ def texts():
 
 @cache
 def documents():
-    """The first windows of the held-back text, each of 64 tokens and the next."""
+    """The first windows of the held-out text, each of 64 tokens and the next."""
     return fine_tuning.tokens(2).unfold(0, fine_tuning.LENGTH + 1, fine_tuning.LENGTH)[:12].tolist()
 
 
@@ -76,7 +76,7 @@ def draw_way():
                 live.Axis("loss (nats)", limits=(0, 5)),
                 {
                     "stories": live.Curve("stories", figures.GREEN),
-                    "documents": live.Curve("held-back text of two old documents", figures.BLUE, linestyle="--"),
+                    "documents": live.Curve("two old documents", figures.BLUE, linestyle="--"),
                     "now": live.Curve("now", figures.ORANGE, marks="only"),
                 },
                 260,
@@ -84,7 +84,7 @@ def draw_way():
         ],
         frame,
         "Two curves against the way from the trained gains to the fine-tuned ones. The loss on stories rises from 1 to "
-        "about 2 nats, that on the held-back text of two old documents falls by one nat.",
+        "about 2 nats, that on the held-out text of two old documents falls by one nat.",
     )
 
 
@@ -112,7 +112,7 @@ def tabulate_adapters():
         rows.append(
             [name, f"{found['parameters']:,}", f"{found['rate']:g}", interval(held_back), interval(told)],
         )
-    table(["trained", "numbers", "rate", "held-back text, three seeds (nats)", "stories (nats)"], rows)
+    table(["trained", "numbers", "rate", "held-out text, three seeds (nats)", "stories (nats)"], rows)
 
 
 def prove_adapters():

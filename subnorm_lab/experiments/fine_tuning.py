@@ -114,7 +114,7 @@ def story_loss(model: Stories) -> float:
 
 
 def run(adapter: str, rate: float, seed: int) -> tuple[dict[str, float], Stories]:
-    """One run: the loss on the text to choose by, the held-back text, and the stories; and the model."""
+    """One run: the loss on the text to choose by, the held-out text, and the stories; and the model."""
     model = adapted(adapter, seed)
     for _loss in updates(model, rate, seed):
         pass

@@ -17,7 +17,7 @@ QUESTION = "The question"  # the last section before those
 # marks, controls, code and formulas; what is folded; and the lines that the book adds
 NO_WORDS = (
     "script, style, svg, pre, math, .math, .live-controls, .headerlink, sup.claim, p.supports, details, .opening, "
-    ".chapter-of, .deep-dives, div.citation, .try-it, template"
+    ".chapter-of, .deep-dives, div.citation, .try-it, template, p.reason"
 )
 CHAPTERS = [path.stem for path in chapters() if re.match(r"\d\d-", path.name)]
 

@@ -49,6 +49,14 @@ async (scheme, first) => {
   const heads = [...document.querySelectorAll(".bd-header, .bd-header-article")].filter((e) => e.offsetHeight > 0);
   if (heads.length !== 1) faults.push(`${heads.length} visible headers`);
 
+  const contents = document.querySelector(".bd-sidebar-secondary")?.getBoundingClientRect();
+  const line = document.createRange(); // a paragraph can be wider than its words
+  for (const e of contents?.width > 0 ? document.querySelectorAll("article > section > p") : []) {
+    line.selectNodeContents(e);
+    if ([...line.getClientRects()].some((box) => box.right > contents.left && box.bottom > contents.top && box.top < contents.bottom))
+      faults.push(`under the contents: ${short(e)}`);
+  }
+
   for (const e of document.querySelectorAll(".math .katex, article img, article svg[role=img]")) {
     const box = e.getBoundingClientRect();
     if (e.checkVisibility() && (box.width < 2 || box.height < 2 || e.naturalWidth === 0)) faults.push(`no size: ${short(e)}`);
