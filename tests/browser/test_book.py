@@ -125,7 +125,8 @@ SCROLL = """by => new Promise((done) => {
 
 
 def test_a_reader_who_scrolls_up_is_offered_the_top(browser, server):
-    with opened(browser, server, [], viewport=DESK, reduced_motion="reduce") as page:
+    """On a phone: a desk has the contents beside the text."""
+    with opened(browser, server, [], viewport=PHONE, reduced_motion="reduce") as page:
         page.goto(server + "notebooks/05-pre-ln-or-post-ln.html")
         button = page.locator("#pst-back-to-top")
         for move, state in [(6000, "hidden"), (-500, "visible"), (500, "hidden"), (-500, "visible")]:
