@@ -76,7 +76,7 @@ FOCUSED = """async () => {
 }"""
 #: The text of the first element that a selector finds, once it has one; "" if it never comes.
 TEXT = """async (selector) => {
-  for (const begun = performance.now(); performance.now() - begun < 120_000;) { // only guards against hanging
+  for (const begun = performance.now(); performance.now() - begun < 500_000;) { // only guards against hanging
     const text = document.querySelector(selector)?.textContent.trim();
     if (text) return text;
     await new Promise((done) => setTimeout(done, 10));
