@@ -1,6 +1,9 @@
 """How our own nodes become HTML, and nothing in other builders."""
 
+import re
+
 from docutils import nodes
+from sphinx import addnodes
 
 from subnorm_book import AFTER_SUBNORM_JS
 
@@ -29,3 +32,12 @@ def add_script(app, name, wanted, priority=AFTER_SUBNORM_JS):
 
 def skip(translator, node):
     raise nodes.SkipNode
+
+
+def without_citations(node):
+    """Its text without citations, which are keys until they are resolved."""
+    copy = node.deepcopy()
+    for link in list(copy.findall(addnodes.pending_xref)):
+        if link["refdomain"] == "cite":
+            link.parent.remove(link)
+    return re.sub(r"\s+([.,;:])", r"\1", " ".join(copy.astext().split()))

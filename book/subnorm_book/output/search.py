@@ -17,6 +17,7 @@ from sphinx import addnodes
 from sphinx.search.en import SearchEnglish
 from subnorm_book import AFTER_SUBNORM_JS, page_data
 from subnorm_book.evidence.claims import SENTENCE_END
+from subnorm_book.html_nodes import without_citations
 
 #: Sphinx's scripts run early here (slim.py), and would highlight the words of the previous search.
 FORGET = 'try { localStorage.removeItem("sphinx_highlight_terms"); } catch { /* a browser may refuse to store */ }'
@@ -68,24 +69,15 @@ def collect(app, doctree):
             continue
         title = node[0]
         anchor = "" if top else (title["ids"] or node["ids"])[0]
-        rows.append([anchor, plain(title), next((text for p in own if (text := first_words(p))), "")])
+        rows.append([anchor, without_citations(title), next((text for p in own if (text := first_words(p))), "")])
     app.env.sections[app.env.docname] = [] if UNLISTED.fullmatch(app.env.docname) else rows
-
-
-def plain(node):
-    """Its text without citations, which are keys until they are resolved."""
-    copy = node.deepcopy()
-    for link in list(copy.findall(addnodes.pending_xref)):
-        if link["refdomain"] == "cite":
-            link.parent.remove(link)
-    return re.sub(r"\s+([.,;:])", r"\1", " ".join(copy.astext().split()))
 
 
 def first_words(node):
     """The first whole sentences of a paragraph; none of a few words, nor of a formula, whose text is TeX."""
     if not isinstance(node, nodes.paragraph) or next(node.findall(nodes.math), None):
         return ""
-    text = plain(node)
+    text = without_citations(node)
     if len(text) < SHORT:
         return ""
     ends = [end.end() for end in SENTENCE_END.finditer(text) if end.end() <= FIRST_WORDS]

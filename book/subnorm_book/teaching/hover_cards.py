@@ -3,12 +3,10 @@
 A source is described at the first link to it on a page; the ledger cites one some dozen times.
 """
 
-import re
-
 from docutils import nodes
 from sphinx import addnodes
 from subnorm_book import page_data
-from subnorm_book.html_nodes import add_script
+from subnorm_book.html_nodes import add_script, without_citations
 
 
 def collect(app, doctree):
@@ -21,15 +19,6 @@ def collect(app, doctree):
         for term in item.findall(nodes.term)
         for anchor in term["ids"]
     }
-
-
-def without_citations(definition):
-    """Its text without citations."""
-    definition = definition.deepcopy()
-    for link in list(definition.findall(addnodes.pending_xref)):
-        if link["refdomain"] == "cite":
-            link.parent.remove(link)
-    return re.sub(r"\s+([.,;:])", r"\1", " ".join(definition.astext().split()))
 
 
 def explain(app, doctree, docname):

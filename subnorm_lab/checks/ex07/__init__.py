@@ -5,8 +5,22 @@ Several processes are a list: each has its piece of every array, and a message i
 
 import numpy as np
 
+from subnorm_lab.checks.shared import case
+
 #: Sizes of the pieces, so that a piece by itself has a clearly different mean square
 LOUD = (1.0, 3.0, 0.5)
+#: The cases of a norm that is split by features
+SPLITS = (
+    case("two processes with 4 features each", 4, 4),
+    case("two processes with 3 and 5 features", 3, 5),
+    case("three processes with 2, 6 and 3 features", 2, 6, 3),
+    case("sequences, (2, 3) tokens, in halves of 4 features", 4, 4, rows=(2, 3)),
+    case("pieces of size 2e-3, where eps matters", 4, 5, scale=2e-3, eps=4e-6),
+    case("two processes with 5 and 3 features, and eps = 0.5", 5, 3, eps=0.5),
+    case("a single process with 6 features", 6, edge=True),
+    case("one token, in pieces of 3 and 4 features", 3, 4, rows=(), edge=True),
+    case("a batch of one token, in pieces of 2 and 3 features", 2, 3, rows=(1,), edge=True),
+)
 
 
 def pieces(rng, widths, rows=(3,), scale=1.0):

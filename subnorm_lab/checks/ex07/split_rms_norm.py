@@ -1,7 +1,7 @@
 import numpy as np
 
 from subnorm_lab.checks import ex07
-from subnorm_lab.checks.shared import FIXED_EPS, case, drawn, exercise
+from subnorm_lab.checks.shared import FIXED_EPS, drawn, exercise
 
 
 def inputs(rng, *widths, rows=(3,), scale=1.0, eps=1e-5):
@@ -22,17 +22,7 @@ def has_its_size(y, pieces, gains, eps):
 @exercise(
     number=1, level=2, minutes=12, chapter="10-norms-at-work",
     objective="normalise a token whose features are split over processes, with one number for a message",
-    cases=drawn(inputs,
-        case("two processes with 4 features each", 4, 4),
-        case("two processes with 3 and 5 features", 3, 5),
-        case("three processes with 2, 6 and 3 features", 2, 6, 3),
-        case("sequences, (2, 3) tokens, in halves of 4 features", 4, 4, rows=(2, 3)),
-        case("pieces of size 2e-3, where eps matters", 4, 5, scale=2e-3, eps=4e-6),
-        case("two processes with 5 and 3 features, and eps = 0.5", 5, 3, eps=0.5),
-        case("a single process with 6 features", 6, edge=True),
-        case("one token, in pieces of 3 and 4 features", 3, 4, rows=(), edge=True),
-        case("a batch of one token, in pieces of 2 and 3 features", 2, 3, rows=(1,), edge=True),
-    ),
+    cases=drawn(inputs, *ex07.SPLITS),
     facts=[
         ("all pieces of a token are divided by the same number",
          lambda *case: np.allclose(divisors(*case), divisors(*case)[..., :1])),

@@ -1,7 +1,7 @@
 import numpy as np
 
 from subnorm_lab.checks import ex07
-from subnorm_lab.checks.shared import FIXED_EPS, case, drawn, exercise
+from subnorm_lab.checks.shared import FIXED_EPS, drawn, exercise
 
 
 def inputs(rng, *widths, rows=(3,), scale=1.0, eps=1e-5):
@@ -29,17 +29,7 @@ OWN = "(g * xhat).sum(-1, keepdims=True)"
 @exercise(
     number=3, level=3, minutes=30, chapter="10-norms-at-work",
     objective="derive what processes must send in the backward pass of a norm that is split by features",
-    cases=drawn(inputs,
-        case("two processes with 4 features each", 4, 4),
-        case("two processes with 3 and 5 features", 3, 5),
-        case("three processes with 2, 6 and 3 features", 2, 6, 3),
-        case("sequences, (2, 3) tokens, in halves of 4 features", 4, 4, rows=(2, 3)),
-        case("pieces of size 2e-3, where eps matters", 4, 5, scale=2e-3, eps=4e-6),
-        case("two processes with 5 and 3 features, and eps = 0.5", 5, 3, eps=0.5),
-        case("a single process with 6 features", 6, edge=True),
-        case("one token, in pieces of 3 and 4 features", 3, 4, rows=(), edge=True),
-        case("a batch of one token, in pieces of 2 and 3 features", 2, 3, rows=(1,), edge=True),
-    ),
+    cases=drawn(inputs, *ex07.SPLITS),
     facts=[
         ("dx is orthogonal to x, but for eps", is_nearly_orthogonal),
         ("dx is right", is_right),
