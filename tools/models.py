@@ -376,8 +376,9 @@ def differences(row, classes):
     found = [classes[name] for name in row["classes"]]
     text = {**row, "placement": f"{row['placement']} {row['placement_note']}", "eps": f"{row['eps']} {row['eps_note']}"}
     keys = ["norm", "parameters", "qk_norm", "placement"]
-    if {source["repository"] for source in row["sources"]} == {"huggingface/transformers"}:
-        keys += ["eps", "cast"]  # the row of another repository shows them beside its own
+    cited = {source["repository"] for source in row["sources"]}
+    if "huggingface/transformers" in cited:  # the row of another repository shows these beside its own
+        keys += ["cast"] + ["eps"] * (len(cited) == 1 or not row["eps_note"])
     for key in keys:
         for value in sorted({value for facts in found for value in facts[key]}):
             pattern = WORDS.get(value, rf"{re.escape(value)}(?!\w| 1\+w|, bias)")

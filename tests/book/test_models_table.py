@@ -161,10 +161,19 @@ def test_a_row_is_what_its_classes_are(model):
         ("BERT", {"final_norm": "none"}, "first norm: the row has False, the class True"),
         ("Jamba", {"eps": "1e-5"}, "eps: the row has '1e-5', the class '1e-6'"),
         ("Jamba", {"cast": "library call"}, "cast: the row has 'library call', the class 'gain after the cast'"),
+        ("Qwen3", {"cast": "library call"}, "cast: the row has 'library call', the class 'gain after the cast'"),
+        ("Qwen3", {"eps": "1e-5"}, "eps: the row has '1e-5', the class '1e-6'"),
     ],
 )
 def test_a_row_that_says_something_else_is_named(model, change, said):
     assert said in list(models.differences({**EACH[model], **change}, measurements()))
+
+
+def test_an_eps_that_was_read_in_the_class_alone_says_so():
+    port = {**ROW, "classes": ["AConfig"], "sources": [{**ROW["sources"][0], "repository": "huggingface/transformers"}]}
+    measured = {"AConfig": {"eps": ["1e-5"], "cast": []}}
+    assert cells(port, measured)[0][5] == "1e-5 (class default)"
+    assert cells({**port, "sources": [*port["sources"], *ROW["sources"]]}, measured)[0][5] == "1e-5"
 
 
 def test_an_eps_and_a_cast_that_differ_are_shown():

@@ -88,6 +88,11 @@ def counted(rows):
     )
 
 
+def only_the_class(row):
+    """Whether a row's eps was read nowhere but in its classes in transformers."""
+    return {source["repository"] for source in row["sources"]} == {"huggingface/transformers"}
+
+
 def other_eps(row, measured):
     """The eps of the row's classes in transformers, where it is another."""
     return [
@@ -110,7 +115,7 @@ def other_cast(row, measured):
 def cells(row, measured):
     """The texts of a row, and the links of its last cell."""
     placement = noted(row["placement"], [row["placement_note"]])
-    eps = noted(row["eps"], [row["eps_note"], *other_eps(row, measured)])
+    eps = noted(row["eps"], [row["eps_note"], "class default" * only_the_class(row), *other_eps(row, measured)])
     cast = "; ".join([row["cast"] or "–", *other_cast(row, measured)])
     texts = [row["model"], row["norm"], row["parameters"], placement, row["final_norm"], eps]
     return [*texts, row["qk_norm"], cast], row["sources"]
