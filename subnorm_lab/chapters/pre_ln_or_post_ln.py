@@ -11,7 +11,7 @@ from torch import nn
 import subnorm.numpy as sn
 import subnorm.torch as st
 from subnorm_lab import diagrams, figures, live, stories
-from subnorm_lab.experiments import gradients, longer_runs, stack, warmup
+from subnorm_lab.experiments import gradients, longer_runs, stack
 from subnorm_lab.report import claimed_table, say, table
 from subnorm_lab.stories.torch import Stories
 
@@ -541,29 +541,26 @@ RATES = (0.001, 0.002, 0.005)
 
 
 def draw_loss_curves():
-    long, short = longer_runs.recorded(), warmup.recorded()["maps"]["deep"]
+    record = longer_runs.recorded()
+    steps, parts = record["steps"], record["parts"]
     RUNS = {
         "post": live.Curve("Post-LN", **figures.LOOKS["post"]),
         "warm": live.Curve("Post-LN, warm-up", figures.PINK, "-."),
-        "pre": live.Curve("Pre-LN", marks="too"),
+        "pre": live.Curve("Pre-LN", **figures.LOOKS["pre"]),
         "chance": live.Curve("chance", **figures.LOOKS["theory"]),
     }
 
     def trained_at(rate):
-        steps, parts = long["steps"], long["parts"]
-        column = short["learning_rates"].index(rate)
         runs = {
             "post": (steps, parts[f"12-post-{rate}-0"]),
             "warm": (steps, parts[f"12-post-{rate}-400"]),
-            "pre": ([100], short["final_loss"]["pre"][:, [column]]),
-            "chance": ([0, 800], [long["chance"]] * 2),
+            "pre": (steps, parts[f"12-pre-{rate}-0"]),
+            "chance": ([0, 800], [record["chance"]] * 2),
         }
-        if f"12-pre-{rate}-0" in parts:
-            runs["pre"] = (steps, parts[f"12-pre-{rate}-0"])
-        post, warm, pre = (np.median(runs[k][1][:, -1]) for k in list(RUNS)[:3])
+        post, warm, pre = (np.median(runs[name][1][:, -1]) for name in ("post", "warm", "pre"))
         return (
-            f"Median loss at rate {rate:g}: Post-LN {post:.1f} nats after 800 steps, "
-            f"with warm-up {warm:.1f}; Pre-LN {pre:.1f} after {runs['pre'][0][-1]}.",
+            f"Median loss at rate {rate:g} after 800 steps: Post-LN {post:.1f} nats, "
+            f"with warm-up {warm:.1f}; Pre-LN {pre:.1f}.",
             [runs],
         )
 
@@ -580,10 +577,8 @@ def draw_loss_curves():
         ],
         trained_at,
         "Training loss against the step, at learning rate 0.002. Post-LN stays on the dotted line of "
-        "chance for all 800 "
-        "steps. With warm-up it comes down from above, crosses the line by step 200 and falls far below "
-        "it. A single dot "
-        "at step 100, far below the line, is Pre-LN.",
+        "chance for all 800 steps. With warm-up it comes down from above, crosses the line by step 200 "
+        "and falls far below it. Pre-LN, without warm-up, falls from the first steps on and ends lowest.",
     )
 
 

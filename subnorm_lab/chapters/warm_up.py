@@ -314,7 +314,9 @@ def prove_more_steps():
     for slow in ("12-post-0.001-0", "12-post-0.001-400"):
         assert runs_of[slow][:, after_100].min() > chance - 0.05
         assert at_end[slow].max() < chance - 0.5
-    assert at_end["12-pre-0.001-0"].max() < at_end["12-post-0.001-0"].min()
+    for rate in (0.001, 0.002, 0.005):
+        post = [at_end[f"12-post-{rate}-{updates}"] for updates in (0, 400)]
+        assert at_end[f"12-pre-{rate}-0"].max() < np.min(post)
     assert at_end["12-post-0.002-400"].max() < chance - 0.5
     rescued = runs_of["12-post-0.005-400"]
     assert rescued[:, after_400].max() < chance - 0.3

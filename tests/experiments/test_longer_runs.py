@@ -15,7 +15,9 @@ def test_the_record_has_a_value_for_every_run() -> None:
         assert (losses > 0).all()
 
 
-@pytest.mark.parametrize("part", ["12-post-0.001-0", "12-pre-0.001-0", "12-post-0.002-0", "12-post-0.005-0"])
+@pytest.mark.parametrize(
+    "part", [f"12-{placement}-{rate}-0" for placement in ("post", "pre") for rate in (0.001, 0.002, 0.005)]
+)
 def test_after_100_steps_the_runs_are_those_of_the_map(part: str) -> None:
     record, deep = longer_runs.recorded(), warmup.recorded()["maps"]["deep"]
     after_100 = record["parts"][part][:, record["steps"].index(100)]
