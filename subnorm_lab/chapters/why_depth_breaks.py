@@ -18,10 +18,10 @@ def begin():
 
 
 GAINS = {  # mean square out, for each unit of mean square in
-    "1/6, torch": 1 / 6,
-    "1/2, Xavier": 1 / 2,
-    "1, He": 1.0,
-    "2, twice He": 2.0,
+    "1/6 (torch)": 1 / 6,
+    "1/2 (Xavier)": 1 / 2,
+    "1 (He)": 1.0,
+    "2 (twice He)": 2.0,
 }
 
 

@@ -22,7 +22,9 @@ def test_a_solution_is_shown_to_those_who_ask_for_it(browser, server, sheet):
         assert set(labels.all_inner_texts()) == {"Show the solution"}
         parts = page.locator(".cell.tag_answer pre, .admonition.solution > :not(.admonition-title)")
         assert not any(parts.evaluate_all(SHOWN))
-        for label in (*labels.all(), *page.locator(".admonition.solution > summary").all()):
+        explained = page.locator(".admonition.solution > summary")
+        assert set(explained.all_inner_texts()) == {"Explanation"}  # two labels "solution" would be one too many
+        for label in (*labels.all(), *explained.all()):
             label.press("Enter")
         assert set(labels.all_inner_texts()) == {"Hide the solution"}
         assert all(parts.evaluate_all(SHOWN))

@@ -1,7 +1,7 @@
 """Fold hints and solutions under a label, and mark solutions for the style sheet, which does not print them.
 
-A solution is the answer cell of an exercise sheet, or an admonition or dropdown with the title Solution. The code of
-an answer is shown without the marker lines for the release of the sheet.
+A solution is the answer cell of an exercise sheet, or an admonition or dropdown with the title Solution, which a
+sheet calls Explanation. The code of an answer is shown without the marker lines for the release of the sheet.
 
 An admonition of the class dropdown becomes a <details>, which the browser folds. The theme's script would fold it
 after the page is shown, and move the text below.
@@ -22,6 +22,7 @@ class Label(nodes.TextElement):
 
 
 def mark_solutions(app, doctree):
+    answered = any("tag_answer" in cell["classes"] for cell in doctree.findall(nodes.container))
     for box in list(doctree.findall(nodes.container)) + list(doctree.findall(nodes.admonition)):
         if box.get("nb_element") == "cell_code":
             if "tag_answer" in box["classes"]:
@@ -29,6 +30,8 @@ def mark_solutions(app, doctree):
         elif len(box) and isinstance(box[0], nodes.title | nodes.rubric) and box[0].astext() == TITLE:
             # until it becomes HTML, a dropdown keeps its classes elsewhere
             box.get("container_classes", box["classes"]).append("solution")
+            if answered:  # the cell above it is called the solution
+                box[0].children = [nodes.Text("Explanation")]
     for box in list(doctree.findall(nodes.admonition)):
         if "dropdown" in box["classes"]:
             title, *rest = box.children
