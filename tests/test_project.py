@@ -124,6 +124,10 @@ def test_contributing_is_read_in_one_sitting():
     assert [line for line in lines if len(line) > 120] == []
 
 
+def test_the_package_is_read_in_one_sitting():
+    assert sum(len(path.read_text("utf-8").splitlines()) for path in ROOT.glob("subnorm/**/*.py")) <= 4300
+
+
 # --- commands
 
 

@@ -100,16 +100,8 @@ def multi_head_attention(
     params = _arrays(params, ATTENTION_PARAMS)
     _rules.matrix("params['out_proj.weight']", params["out_proj.weight"].shape)
     d_model = params["out_proj.weight"].shape[0]
-    _rules.shapes(
-        "params",
-        params,
-        {
-            "in_proj_weight": (3 * d_model, d_model),
-            "in_proj_bias": (3 * d_model,),
-            "out_proj.weight": (d_model, d_model),
-            "out_proj.bias": (d_model,),
-        },
-    )
+    shapes = ((3 * d_model, d_model), (3 * d_model,), (d_model, d_model), (d_model,))
+    _rules.shapes("params", params, dict(zip(ATTENTION_PARAMS, shapes, strict=True)))
     _rules.heads(d_model, num_heads)
     _rules.sequence(x.shape, d_model)
     source = x if memory is None else _float_array("memory", memory)

@@ -179,10 +179,8 @@ def _feed_forward(params: Params) -> Callable[[Array], Array]:
 
 def _norm(name: str, params: Params, kind: str, eps: float) -> Callable[[Array], Array]:
     _rules.choice("norm", kind, NORM_PARAMS)
+    gamma, *beta = _arrays(params, [f"{name}.{key}" for key in NORM_PARAMS[kind]]).values()
     if kind == "rms":
         _rules.absent("params", params, f"{name}.bias", "RMSNorm has no shift")
-    arrays = _arrays(params, [f"{name}.{key}" for key in NORM_PARAMS[kind]])
-    gamma = arrays[f"{name}.weight"]
-    if kind == "rms":
         return lambda x: rms_norm(x, gamma, eps)
-    return lambda x: layer_norm(x, gamma, arrays[f"{name}.bias"], eps)
+    return lambda x: layer_norm(x, gamma, beta[0], eps)

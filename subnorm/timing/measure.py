@@ -34,10 +34,11 @@ def clocks(cases: Mapping[str, Case], device: str, *, host: bool) -> dict[str, C
     if device == "cuda" and not host:
         return {name: partial(cuda.seconds, case) for name, case in cases.items()}
     timer = getattr(time, CPU_CLOCK) if device == "cpu" else benchmark.timer
-    return {name: _clock(case.prepare(), timer) for name, case in cases.items()}
+    return {name: clock(case.prepare(), timer) for name, case in cases.items()}
 
 
-def _clock(call: Call, timer: Callable[[], float]) -> Callable[[], float]:
+def clock(call: Call, timer: Callable[[], float]) -> Callable[[], float]:
+    """A function that times the call once, by this timer, in seconds per call."""
     repeated = benchmark.Timer("call()", globals={"call": call}, num_threads=1, timer=timer)  # calls twice to warm up
     calls = max(1, round(SECONDS_PER_READING / repeated.timeit(1).mean))
     return lambda: repeated.timeit(calls).mean

@@ -11,10 +11,8 @@ import subnorm.numpy as sn
 import subnorm.torch as st
 from subnorm import timing
 from subnorm.numpy import blocked
-from subnorm.timing import listing
-from subnorm.timing import published as others
 from subnorm_lab import figures, live
-from subnorm_lab.experiments import norm_share
+from subnorm_lab.experiments import kernel_lines, norm_share, published_times, traffic
 from subnorm_lab.report import claimed_table, say, table
 
 OURS = "AMD EPYC"
@@ -105,7 +103,7 @@ def counts(layer_norm):
     def count(norm):
         leaves = [t.clone().requires_grad_() for t in (x, gamma, beta)]
         y = norm(*leaves)
-        return timing.operations(lambda: norm(x, gamma, beta)), timing.operations(
+        return traffic.operations(lambda: norm(x, gamma, beta)), traffic.operations(
             lambda: torch.autograd.grad(y, leaves, dy, allow_unused=True)
         )
 
@@ -164,7 +162,7 @@ def prove_one_kernel(layer_norm):
     say("rms_built_in_forward", built_in[0], ".0f")
     say("rms_built_in_backward", built_in[1], ".0f")
     x, _, gamma, beta = batch()
-    ours = timing.operations(lambda: st.layer_norm(x, gamma, beta))
+    ours = traffic.operations(lambda: st.layer_norm(x, gamma, beta))
     say("layer_of_subnorm", moved(ours), ".0f")
 
 
@@ -203,20 +201,20 @@ def amount(line):
     return f"{line.bytes / 1e6:.1f} MB" if line.bytes > 1e6 else f"{line.bytes / 1e3:.0f} kB"
 
 
-def kernel_lines(calls):
-    return [listing.lines("_forward", arrays, *LARGE) for arrays in calls]
+def lines_of(calls):
+    return [kernel_lines.lines("_forward", arrays, *LARGE) for arrays in calls]
 
 
 def show_kernel(calls):
     print("LayerNorm  sum, RMSNorm")
-    for one, two in zip(*kernel_lines(calls), strict=True):
+    for one, two in zip(*lines_of(calls), strict=True):
         columns = f"{amount(one):>9}{amount(two):>14}"
         print(f"{columns}    {'    ' * one.depth}{one.code}")
 
 
 def prove_kernel_lines(calls):
     """Prove claim 08-kernel-lines."""
-    listed = kernel_lines(calls)
+    listed = lines_of(calls)
     counted = [sum(line.bytes or 0 for line in lines) for lines in listed]
     must = [
         timing.TABLES[name].bytes(norm, LARGE, torch.bfloat16)
@@ -688,7 +686,7 @@ def tabulate_predictions(PASSES, predicted, gpus):
         [
             [
                 gpu.name,
-                f"{gpu.bandwidth / 1e9:.0f} ({others.sources()[gpu.source]})",
+                f"{gpu.bandwidth / 1e9:.0f} ({published_times.sources()[gpu.source]})",
                 *(f"{1e6 * seconds:.1f}" for seconds in predicted[key]),
             ]
             for key, gpu in gpus.items()
@@ -709,7 +707,9 @@ def draw_published():
     fig, ax = plt.subplots(figsize=(6.4, 4))
     ax.plot([4e-3, 4e3], [4e-3, 4e3], "--", color=figures.BLACK, linewidth=1)
     for kind, (mark, color, label) in KINDS.items():
-        points = [(1e6 * row.predicted, 1e6 * row.seconds) for row in others.published() if row.group == kind]
+        points = [
+            (1e6 * row.predicted, 1e6 * row.seconds) for row in published_times.measurements() if row.group == kind
+        ]
         ax.plot(*zip(*points, strict=True), mark, color=color, label=label)
     ax.set(
         xscale="log",
@@ -736,7 +736,7 @@ def prove_published_forward():
         """Published over predicted: forward or backward, PyTorch's or others'."""
         return [
             row.ratio
-            for row in others.published()
+            for row in published_times.measurements()
             if row.group == group and ("backward" not in row.table) == forward and (own or row.kernel != "PyTorch")
         ]
 
@@ -752,11 +752,11 @@ def prove_published_forward():
     say("published_fast_high", max(tuned), ".1f")
     say("published_back_low", min(back), ".1f")
     say("published_back_high", max(back), ".1f")
-    h100 = others.devices()["H100"].seconds("forward", "rms", LARGE, torch.bfloat16)
+    h100 = published_times.devices()["H100"].seconds("forward", "rms", LARGE, torch.bfloat16)
     say("h100_least", 1e6 * h100, ".0f")
     (liger,) = (
         row.ratio
-        for row in others.published()
+        for row in published_times.measurements()
         if (row.group, row.table, row.norm) == ("large", "forward", "layer")
         and (row.kernel, row.device.name) == ("Liger", "H100 SXM")
     )
@@ -766,7 +766,7 @@ def prove_published_forward():
 def prove_published_not_bytes():
     """Prove claim 08-published-not-bytes."""
     by_group = {}
-    for row in others.published():
+    for row in published_times.measurements():
         by_group.setdefault(row.group, []).append(row)
     (chain_row,), (warm,), (cold,) = (by_group[g] for g in ("chain", "cache", "flushed"))
     one_kernel = chain_row.seconds / chain_row.device.seconds("forward", "rms", chain_row.shape, chain_row.dtype)
@@ -813,7 +813,7 @@ def short(seconds):
 
 
 def tabulate_published():
-    KEYS = {gpu.name: key for key, gpu in others.devices().items()}
+    KEYS = {gpu.name: key for key, gpu in published_times.devices().items()}
 
     table(
         [
@@ -832,9 +832,9 @@ def tabulate_published():
                 f"{row.shape[0]} × {row.shape[1]}, {BITS[row.dtype]}",
                 f"{short(row.predicted)} → {short(row.seconds)}",
                 f"{row.ratio:.2f}" if row.ratio < 10 else f"{row.ratio:.0f}",
-                others.sources()[row.source],
+                published_times.sources()[row.source],
             ]
-            for row in others.published()
+            for row in published_times.measurements()
         ],
     )
 
@@ -937,7 +937,7 @@ def tabulate_rms_norms(layer_norm):
             ],
             [
                 "st.RMSNorm",
-                *count_of(moved(timing.operations(lambda: fast(x)))),
+                *count_of(moved(traffic.operations(lambda: fast(x)))),
                 in_copies("rms_module"),
                 mark("08-t-module", RECORD),
             ],

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch.utils import benchmark
 
 from subnorm.provenance import cpu_model, load
-from subnorm.timing.measure import CPU_CLOCK, SECONDS_PER_READING, interleave
+from subnorm.timing.measure import CPU_CLOCK, clock, interleave
 from subnorm_lab import stories
 from subnorm_lab.experiments import stored
 from subnorm_lab.stories import files as story_files
@@ -62,17 +61,11 @@ def calls(length: int) -> dict[str, tuple[Call, Call]]:
 
 def shares(length: int, rounds: int) -> dict[str, npt.NDArray[np.float64]]:
     """The norms' share of the thread's processor time, shape (rounds,), with NumPy and with PyTorch."""
-    found = {}
+    timer, found = getattr(time, CPU_CLOCK), {}
     for library, (whole, norms) in calls(length).items():
-        seconds = interleave({"whole": _clock(whole), "norms": _clock(norms)}, rounds)
+        seconds = interleave({"whole": clock(whole, timer), "norms": clock(norms, timer)}, rounds)
         found[library] = np.array(seconds["norms"]) / np.array(seconds["whole"])
     return found
-
-
-def _clock(call: Call) -> Callable[[], float]:
-    timer = benchmark.Timer("call()", globals={"call": call}, num_threads=1, timer=getattr(time, CPU_CLOCK))
-    number = max(1, round(SECONDS_PER_READING / timer.timeit(1).mean))
-    return lambda: timer.timeit(number).mean
 
 
 def take() -> dict[str, Any]:

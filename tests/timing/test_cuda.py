@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from subnorm import timing
-from subnorm.timing import Case, cuda, measure, record
+from subnorm.timing import cuda, measure, record
+from subnorm.timing.cases import Case
 
 
 def test_a_reading_is_tritons_median_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from helpers.parts import need
 
 import subnorm.torch as st
 from subnorm import timing
-from subnorm.timing import cases, peers
+from subnorm.timing import cases, exact, peers
 from subnorm.timing.exact import EPS, outputs_of
 
 NORMS = ["layer", "rms"]
@@ -29,10 +29,10 @@ NORMS = ["layer", "rms"]
 @pytest.mark.parametrize("norm", NORMS)
 def test_numba_computes_the_norm(norm):
     inputs = timing.Inputs.draw((5, 33), torch.float32, "cpu", tracked=False)
-    wanted = timing.expected(inputs, norm, residual=False, forward=True, backward=False)
+    wanted = exact.expected(inputs, norm, residual=False, forward=True, backward=False)
     found = timing.build_cases("forward", inputs, ["numba", "numba_out"])
     for rival in ("numba", "numba_out"):
-        assert timing.max_error(outputs_of(found[f"{norm}_{rival}"].prepare()()), wanted) < 1e-6
+        assert exact.max_error(outputs_of(found[f"{norm}_{rival}"].prepare()()), wanted) < 1e-6
 
 
 def numba_as_python(monkeypatch):
@@ -47,12 +47,12 @@ def numba_as_python(monkeypatch):
 def test_what_numba_compiles_is_the_norm_in_python_too(norm, monkeypatch):
     numba_as_python(monkeypatch)
     inputs = timing.Inputs.draw((3, 7), torch.float32, "cpu", tracked=False)
-    wanted = timing.expected(inputs, norm, residual=False, forward=True, backward=False)
+    wanted = exact.expected(inputs, norm, residual=False, forward=True, backward=False)
     found = timing.build_cases("forward", inputs, ["numba", "numba_out"])
     for rival in ("numba", "numba_out"):
         result = found[f"{norm}_{rival}"].prepare()()
         assert result.dtype == np.float32
-        assert timing.max_error((result,), wanted) < 1e-6
+        assert exact.max_error((result,), wanted) < 1e-6
     peers.numba_norm.cache_clear()
 
 
@@ -235,24 +235,24 @@ def test_peers_are_called_as_they_are_written(name, stand_ins):
     inputs = timing.Inputs.draw((5, 33), torch.bfloat16, "cpu", tracked=table.backward)
     asked = 0
     for norm in NORMS:
-        wanted = timing.expected(inputs, norm, **vars(table))
+        wanted = exact.expected(inputs, norm, **vars(table))
         makers = peers.on_gpu(norm, residual=table.residual, autograd=table.forward and table.backward)
         for rival, make in makers.items():
             prepare = cases._prepare(table, inputs, norm, make)
             if not table.forward:
                 prepare = peers.backward(rival, norm, inputs, residual=table.residual)
             first = outputs_of(prepare()())
-            assert timing.max_error(first, wanted) < 8 * torch.finfo(torch.bfloat16).eps, (norm, rival)
-            assert timing.max_error(outputs_of(prepare()()), wanted) < 8 * torch.finfo(torch.bfloat16).eps
+            assert exact.max_error(first, wanted) < 8 * torch.finfo(torch.bfloat16).eps, (norm, rival)
+            assert exact.max_error(outputs_of(prepare()()), wanted) < 8 * torch.finfo(torch.bfloat16).eps
             asked += 1
     assert asked == {"add_norm": 2, "add_norm_backward": 2, "host_training": 3}.get(name, 4)
 
 
 def test_the_kernels_of_pytorch_go_back_without_autograd(monkeypatch):
     inputs = timing.Inputs.draw((5, 33), torch.float32, "cpu", tracked=True)
-    wanted = timing.expected(inputs, "layer", residual=False, forward=False, backward=True)
+    wanted = exact.expected(inputs, "layer", residual=False, forward=False, backward=True)
     prepare = peers.backward("builtin", "layer", inputs, residual=False)
-    assert timing.max_error(prepare()(), wanted) < 1e-6
+    assert exact.max_error(prepare()(), wanted) < 1e-6
 
     # PyTorch has the fused RMSNorm on a GPU alone.
     def forward(x, size, weight, eps):
@@ -265,26 +265,26 @@ def test_the_kernels_of_pytorch_go_back_without_autograd(monkeypatch):
 
     fused = {"_fused_rms_norm": forward, "_fused_rms_norm_backward": backward}
     monkeypatch.setattr(torch.ops, "aten", type("aten", (), {k: staticmethod(v) for k, v in fused.items()}))
-    wanted = timing.expected(inputs, "rms", residual=False, forward=False, backward=True)
-    assert timing.max_error(peers.backward("builtin", "rms", inputs, residual=False)()(), wanted) < 1e-6
+    wanted = exact.expected(inputs, "rms", residual=False, forward=False, backward=True)
+    assert exact.max_error(peers.backward("builtin", "rms", inputs, residual=False)()(), wanted) < 1e-6
 
 
 INTERPRETED = """
 import torch
 from subnorm import timing
-from subnorm.timing import cases, peers
+from subnorm.timing import cases, exact, peers
 from subnorm.timing.exact import outputs_of
 
 for name in ("host_training", "add_norm_training", "backward", "add_norm_backward"):
     table = timing.TABLES[name]
     inputs = timing.Inputs.draw((5, 33), torch.float32, "cpu", tracked=True)
     for norm in cases.NORMS:
-        wanted = timing.expected(inputs, norm, **vars(table))
+        wanted = exact.expected(inputs, norm, **vars(table))
         make = peers.on_gpu(norm, residual=table.residual, autograd=False)["triton"]
         prepare = cases._prepare(table, inputs, norm, make)
         if not table.forward:
             prepare = peers.backward("triton", norm, inputs, residual=table.residual)
-        assert timing.max_error(outputs_of(prepare()()), wanted) < 1e-6, (name, norm)
+        assert exact.max_error(outputs_of(prepare()()), wanted) < 1e-6, (name, norm)
 print("right")
 """
 

@@ -13,6 +13,7 @@ import torch
 import subnorm.numpy as sn
 from subnorm import timing
 from subnorm.timing import __main__, cases, exact, measure, record, replay
+from subnorm_lab.experiments import traffic
 
 CPU_TABLES = list(record.PLAN["cpu"])
 SHAPES = ((4, 8), (2, 3))
@@ -40,8 +41,8 @@ def built(name, *arguments):
 
 
 def error_of(name, inputs, key, case):
-    wanted = timing.expected(inputs, case.norm, **vars(timing.TABLES[name]))
-    return timing.max_error(exact.outputs_of(case.prepare()()), wanted)
+    wanted = exact.expected(inputs, case.norm, **vars(timing.TABLES[name]))
+    return exact.max_error(exact.outputs_of(case.prepare()()), wanted)
 
 
 # Cases
@@ -51,13 +52,13 @@ def error_of(name, inputs, key, case):
 @pytest.mark.parametrize("name", timing.TABLES)
 def test_every_case_is_right_and_stays_so_when_it_is_called_again(name, dtype):
     inputs = draw(name, dtype=dtype)
-    wanted = {norm: timing.expected(inputs, norm, **vars(timing.TABLES[name])) for norm in cases.NORMS}
+    wanted = {norm: exact.expected(inputs, norm, **vars(timing.TABLES[name])) for norm in cases.NORMS}
     for case in timing.build_cases(name, inputs).values():
         call = case.prepare()
         for results in (call(), call()):
             if case.norm:
                 limit = 8 * torch.finfo(dtype).eps
-                assert timing.max_error(exact.outputs_of(results), wanted[case.norm]) <= limit
+                assert exact.max_error(exact.outputs_of(results), wanted[case.norm]) <= limit
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -65,17 +66,17 @@ def test_what_is_expected_agrees_with_numpy(monkeypatch, dtype):
     monkeypatch.setattr(exact, "PIECE", 2 * 33)  # two rows at a time, and one at the end
     inputs = draw("training", dtype=dtype)
     x, dy, gamma, beta = (t.detach().double().numpy() for t in (inputs.x, inputs.dy, inputs.gamma, inputs.beta))
-    wanted = timing.expected(inputs, "layer", residual=False, forward=True, backward=True)
+    wanted = exact.expected(inputs, "layer", residual=False, forward=True, backward=True)
     assert [len(piece) for piece in wanted[0]] == [2, 2, 1]
     y = sn.layer_norm(x, gamma, beta, exact.EPS)
-    assert timing.max_error((y, *sn.layer_norm_backward(dy, x, gamma, exact.EPS)), wanted) < 1e-12
+    assert exact.max_error((y, *sn.layer_norm_backward(dy, x, gamma, exact.EPS)), wanted) < 1e-12
 
 
 def test_a_sum_hands_the_gradient_of_the_stream_on():
     inputs = draw("add_norm_training")
-    _y, h, dx, df, *_ = timing.expected(inputs, "rms", residual=True, forward=True, backward=True)
+    _y, h, dx, df, *_ = exact.expected(inputs, "rms", residual=True, forward=True, backward=True)
     assert torch.equal(dx[0], df[0])
-    (alone, *_) = timing.expected(inputs, "rms", residual=False, forward=False, backward=True)
+    (alone, *_) = exact.expected(inputs, "rms", residual=False, forward=False, backward=True)
     assert torch.equal(h[0], inputs.x.double() + inputs.f.double())
     assert not torch.allclose(dx[0], alone[0])
 
@@ -84,18 +85,18 @@ def test_a_sum_hands_the_gradient_of_the_stream_on():
 @pytest.mark.parametrize("place", range(5))
 def test_an_error_of_any_result_is_seen(place, wrong):
     inputs = draw("add_norm_training")
-    wanted = timing.expected(inputs, "rms", residual=True, forward=True, backward=True)
+    wanted = exact.expected(inputs, "rms", residual=True, forward=True, backward=True)
     results = [torch.cat(pieces) for pieces in wanted]
-    assert timing.max_error(results, wanted) == 0
+    assert exact.max_error(results, wanted) == 0
     results[place] = results[place] * wrong
-    assert not timing.max_error(results, wanted) <= 9e-4
+    assert not exact.max_error(results, wanted) <= 9e-4
 
 
 def test_a_missing_result_is_no_result():
     inputs = draw("training")
-    wanted = timing.expected(inputs, "layer", residual=False, forward=True, backward=True)
+    wanted = exact.expected(inputs, "layer", residual=False, forward=True, backward=True)
     with pytest.raises(ValueError, match=r"zip\(\)"):
-        timing.max_error([torch.cat(pieces) for pieces in wanted[:-1]], wanted)
+        exact.max_error([torch.cat(pieces) for pieces in wanted[:-1]], wanted)
 
 
 #: In arrays of x for the roof; vectors of d on top for LayerNorm and for RMSNorm.
@@ -124,7 +125,7 @@ def test_a_roof_reads_and_writes_just_as_many_arrays(name):
     """Each of these operations reads its tensors once and writes one."""
     call = built(name)["copy"].prepare()
     reads = {"clone": 1, "add": 2, "addcmul": 3}
-    assert sum(reads[operation.name] + 1 for operation in timing.operations(call)) == MOVED[name][0]
+    assert sum(reads[operation.name] + 1 for operation in traffic.operations(call)) == MOVED[name][0]
     assert not any(result.requires_grad for result in call())
 
 
@@ -180,7 +181,7 @@ def fake_clocks(costs):
 
 def test_each_round_times_every_case_and_starts_one_later():
     machine, order = fake_clocks({"a": 1, "b": 1, "c": 1})
-    seconds = timing.interleave(machine, rounds=4)
+    seconds = measure.interleave(machine, rounds=4)
     assert order == list("abc" + "bca" + "cab" + "abc")
     assert {name: len(ts) for name, ts in seconds.items()} == {"a": 4, "b": 4, "c": 4}
 
@@ -188,22 +189,22 @@ def test_each_round_times_every_case_and_starts_one_later():
 def test_rounds_keep_the_share_when_the_machine_slows_down():
     costs = {"copy": 1.0, "norm": 4.0}
     machine, _ = fake_clocks(costs)
-    rounds = timing.interleave(machine, rounds=40)
-    assert timing.quartiles(timing.share_of_copy(rounds["norm"], rounds["copy"]))["median"] == pytest.approx(
+    rounds = measure.interleave(machine, rounds=40)
+    assert measure.quartiles(measure.share_of_copy(rounds["norm"], rounds["copy"]))["median"] == pytest.approx(
         0.25, rel=0.02
     )
 
     machine, _ = fake_clocks(costs)
     one_after_the_other = {name: [machine[name]() for _ in range(40)] for name in costs}
-    assert timing.quartiles(timing.share_of_copy(*reversed(one_after_the_other.values())))["median"] < 0.2
+    assert measure.quartiles(measure.share_of_copy(*reversed(one_after_the_other.values())))["median"] < 0.2
 
 
 def test_the_share_divides_round_by_round():
-    assert timing.share_of_copy([2.0, 20.0], [1.0, 10.0]) == [0.5, 0.5]
+    assert measure.share_of_copy([2.0, 20.0], [1.0, 10.0]) == [0.5, 0.5]
 
 
 def test_quartiles():
-    assert timing.quartiles([4.0, 1.0, 3.0, 2.0, 5.0]) == {"q1": 2.0, "median": 3.0, "q3": 4.0}
+    assert measure.quartiles([4.0, 1.0, 3.0, 2.0, 5.0]) == {"q1": 2.0, "median": 3.0, "q3": 4.0}
 
 
 @pytest.mark.parametrize(("device", "host"), [("cpu", False), ("cuda", True)])
@@ -213,7 +214,7 @@ def test_a_clock_reads_seconds_per_call_on_one_thread(device, host):
     def run():
         threads.append(torch.get_num_threads())
 
-    seconds = measure.clocks({"run": timing.Case(lambda: run, 0)}, device, host=host)["run"]()
+    seconds = measure.clocks({"run": cases.Case(lambda: run, 0)}, device, host=host)["run"]()
     assert 0 < seconds < 0.1
     assert set(threads) == {1}
 
@@ -364,7 +365,7 @@ def measured(monkeypatch):
         def build(*arguments):
             found = original(*arguments)
             for key, call in instead.items():
-                found[key] = timing.Case(lambda call=call: call, found[key].bytes, norm=found[key].norm)
+                found[key] = cases.Case(lambda call=call: call, found[key].bytes, norm=found[key].norm)
             return found
 
         monkeypatch.setattr(record, "build_cases", build)

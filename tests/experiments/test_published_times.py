@@ -3,18 +3,17 @@
 import dataclasses
 import json
 import re
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 import torch
 
 import subnorm.torch as st
-from subnorm.timing import published as module
-from subnorm.timing.published import chain_bytes, devices, published, sources
+from subnorm_lab.experiments import published_times
+from subnorm_lab.experiments.published_times import chain_bytes, devices, measurements, sources
 
 BIBLIOGRAPHY = Path(__file__).parents[2] / "book/references.bib"
-STORED = json.loads(files("subnorm.timing").joinpath("published.json").read_text("utf-8"))
+STORED = json.loads(Path(published_times.__file__).with_suffix(".json").read_text("utf-8"))
 BIG = 10**6
 
 
@@ -50,25 +49,25 @@ def test_every_source_is_used_and_in_the_bibliography():
 
 
 def test_no_result_of_ours_is_stored():
-    fields = {field.name for field in dataclasses.fields(module.Published)}
+    fields = {field.name for field in dataclasses.fields(published_times.Published)}
     assert {key for row in STORED["rows"] for key in row} == fields
     assert not fields & {"predicted", "seconds", "ratio"}
 
 
 def test_a_prediction_is_bytes_over_bandwidth():
-    rows = {(r.device.name, r.kernel, r.table, r.dtype, r.shape): r for r in published()}
+    rows = {(r.device.name, r.kernel, r.table, r.dtype, r.shape): r for r in measurements()}
     row = rows["H100 SXM", "Liger", "forward", torch.bfloat16, (4096, 16384)]
     assert row.predicted == pytest.approx((2 * 4096 * 16384 + 16384) * 2 / 3.35e12, rel=1e-12)
     assert row.seconds == pytest.approx(95.008e-6, rel=1e-5)
-    for row in published():
+    for row in measurements():
         twice = dataclasses.replace(row.device, printed=str(2 * float(row.device.printed)))
         assert dataclasses.replace(row, device=twice).ratio == pytest.approx(2 * row.ratio)
 
 
 def test_a_speed_becomes_the_time_of_its_bytes():
-    for row in published():
+    for row in measurements():
         if "/" in row.unit:
-            ratio = row.device.bandwidth / (float(row.printed) * module.UNITS[row.unit])
+            ratio = row.device.bandwidth / (float(row.printed) * published_times.UNITS[row.unit])
             assert row.ratio == pytest.approx(ratio)
 
 
@@ -77,11 +76,11 @@ def test_the_chain_is_counted_by_hand():
     shape = (BIG, 1024)
     assert chain_bytes(shape, torch.bfloat16) / (shape[0] * shape[1]) == pytest.approx(38, rel=1e-2)
     x, gamma = torch.randn(3, 8), 1 + torch.rand(8)
-    assert torch.allclose(module.llama_rms_norm(x, gamma), st.rms_norm(x, gamma, eps=1e-6), atol=1e-6)
+    assert torch.allclose(published_times.llama_rms_norm(x, gamma), st.rms_norm(x, gamma, eps=1e-6), atol=1e-6)
 
 
 def test_only_a_warm_cache_beats_the_roof():
-    assert {row.group for row in published() if row.ratio < 1} == {"cache"}
+    assert {row.group for row in measurements() if row.ratio < 1} == {"cache"}
 
 
 def test_the_devices_are_in_the_order_of_their_memory():

@@ -6,7 +6,8 @@ from importlib.resources import files
 import pytest
 import torch
 
-from subnorm.timing import TABLES, listing
+from subnorm.timing import TABLES
+from subnorm_lab.experiments import kernel_lines
 
 HALF, WIDE = torch.bfloat16, torch.float32
 SHAPE = (4096, 2048)
@@ -20,7 +21,7 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_the_lines_move_what_the_call_must_move_and_the_statistics(name):
     table, norm, arrays, statistics = CALLS[name]
-    found = listing.lines("_forward", arrays | dict.fromkeys(statistics, WIDE), *SHAPE)
+    found = kernel_lines.lines("_forward", arrays | dict.fromkeys(statistics, WIDE), *SHAPE)
     moved = sum(line.bytes for line in found if line.bytes is not None)
     assert moved == TABLES[table].bytes(norm, SHAPE, HALF) + len(statistics) * SHAPE[0] * 4
 
@@ -29,12 +30,12 @@ def test_each_line_is_in_the_source_and_none_is_missing():
     text = files("subnorm.torch").joinpath("kernels.py").read_text("utf-8")
     body = text.split("def _forward(")[1].split('beta."""')[1].split("@triton.jit")[0]
     bare = [re.sub(r"\s*#.*", "", line).strip() for line in body.splitlines()]
-    found = listing.lines("_forward", {"x": HALF, "y": HALF, "rstd": WIDE}, *SHAPE)
+    found = kernel_lines.lines("_forward", {"x": HALF, "y": HALF, "rstd": WIDE}, *SHAPE)
     assert [line.code for line in found] == [line for line in bare if line]
 
 
 def test_a_line_that_needs_a_missing_array_is_left_out():
-    found = listing.lines("_forward", {"x": HALF, "y": HALF, "rstd": WIDE}, *SHAPE)
+    found = kernel_lines.lines("_forward", {"x": HALF, "y": HALF, "rstd": WIDE}, *SHAPE)
     left_out = {line.code for line in found if line.bytes is None}
     assert "if f is not None:" in left_out
     assert "tl.store(mean + row, middle, row < rows)" in left_out

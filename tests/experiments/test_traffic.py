@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from subnorm.timing.traffic import Operation, operations
+from subnorm_lab.experiments.traffic import Operation, operations
 
 X = torch.ones(6, 8)
 ONE = X.nbytes

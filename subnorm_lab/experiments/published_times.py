@@ -1,19 +1,20 @@
 """Published times of norms on GPUs, beside the times that counting bytes predicts. None of them was measured by us.
 
-``published.json`` has each number as it is printed, the words around it, and where they are printed. The predictions
-are computed: the bytes that one call must move, divided by the bandwidth of the device's memory.
+``published_times.json`` beside this file has each number as it is printed, the words around it, and where they are
+printed. The predictions are computed: the bytes that one call must move, divided by the bandwidth of the device's
+memory.
 """
 
 import json
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from subnorm.timing.cases import TABLES
-from subnorm.timing.traffic import operations
+from subnorm_lab.experiments.traffic import operations
 
 #: Seconds, or bytes a second.
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "GB/s": 1e9, "TB/s": 1e12}
@@ -126,7 +127,7 @@ def chain_bytes(shape: tuple[int, int], dtype: torch.dtype) -> int:
 
 
 def _read() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(files("subnorm.timing").joinpath("published.json").read_text("utf-8"))
+    found: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
     return found
 
 
@@ -140,7 +141,7 @@ def devices() -> dict[str, Device]:
     return {key: Device(**about) for key, about in _read()["devices"].items()}
 
 
-def published() -> list[Published]:
+def measurements() -> list[Published]:
     """The published measurements, in the order of the file."""
     gpus = devices()
     return [
