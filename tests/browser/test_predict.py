@@ -243,13 +243,21 @@ def test_a_link_to_what_waits_opens_it(browser, server):
         assert box.shows()
 
 
-def test_an_answer_offers_the_figure_that_shows_it(browser, server):
+@pytest.mark.parametrize(
+    ("chapter", "name", "offer"),
+    [
+        ("02-residual-connections", "02-sublayer-or-skip", "Try it"),
+        ("05c-rank-collapse", "05c-one-token-left", "Play it"),
+    ],
+)
+def test_an_answer_offers_the_figure_that_shows_it(browser, server, chapter, name, offer):
     with opened(browser, server, [], viewport=DESK, reduced_motion="reduce") as page:
-        page.goto(server + "notebooks/02-residual-connections.html#predict-02-sublayer-or-skip")
-        box = Box(page, "02-sublayer-or-skip")
+        page.goto(f"{server}notebooks/{chapter}.html#predict-{name}")
+        box = Box(page, name)
         play = box.box.locator(".play")
         assert not play.is_visible()
         box.press("Skip")
+        assert play.inner_text() == offer
         play.press("Enter")
         figure = box.follows.locator("figure.live").first
         page.wait_for_function(
@@ -267,7 +275,7 @@ def test_a_wrong_answer_is_told_why_and_a_right_one_is_marked(browser, server):
         why, mark = box.box.locator(".reason"), "e => getComputedStyle(e, '::before').content"
         assert not why.is_visible()
         box.box.locator("label:not([data-right]) input").first.check()
-        assert why.inner_text().startswith("Only differences of scores matter")
+        assert why.is_visible() and why.inner_text().startswith("Only differences of scores matter")
         assert "✓" not in box.box.get_by_role("status").evaluate(mark)
         box.box.locator("label[data-right] input").check()
         assert not why.is_visible()
