@@ -10,7 +10,7 @@ from classroom.hand_ins import grade_class
 from classroom.test_variants import answer_to
 from helpers.look import accessible
 from helpers.parts import need
-from helpers.visit import DESK, KEEPS_NOTHING, PHONE, POLICY_HOLDS, opened, strictly
+from helpers.visit import CALM, DESK, KEEPS_NOTHING, PHONE, POLICY_HOLDS, opened, strictly
 from subnorm_book.in_page.session import Session
 
 from subnorm_classroom.files import as_json
@@ -102,7 +102,7 @@ class Bench:
 def workshop(browser, server):
     """Sheet 02, and what goes wrong in it that the reader does not see. A new browser would compile Python anew."""
     faults = []
-    with opened(browser, server, faults, viewport=DESK) as page:
+    with opened(browser, server, faults, viewport=DESK, **CALM) as page:
         page.goto(address(server, "ex02"))
         yield page, faults
 
@@ -172,7 +172,7 @@ def test_all_answers_get_the_verdicts_of_the_notebook(python):
 def test_every_right_answer_of_a_sheet_is_right_in_its_page(browser, server, python, name):
     """Of what the page gives to Python at the press of Check; and the setup of the sheet runs in a page."""
     faults, here = [], list(answers(name))
-    with opened(browser, server, faults, viewport=DESK) as page:
+    with opened(browser, server, faults, viewport=DESK, **CALM) as page:
         page.goto(address(server, name))
         page.evaluate(ASKED)
         for exercise, right, _ in here:
@@ -206,7 +206,6 @@ def test_a_mistake_is_told_as_in_the_notebook(used_sheet, capsys):
 
 @pytest.mark.parametrize(("button", "part"), [("run", "output"), ("check", "verdict")])
 def test_what_a_run_says_is_brought_into_view(used_sheet, button, part):
-    used_sheet.emulate_media(reduced_motion="reduce")  # it jumps there at once
     bench = Bench(used_sheet, "layer_norm")
     bench.write(f"{DDOF1}print('first')\nprint('second')")
     edge = "button => scrollTo(0, scrollY + button.getBoundingClientRect().bottom + 8 - innerHeight)"
@@ -548,7 +547,7 @@ def test_the_code_of_an_own_sheet_makes_the_page_ask_for_its_variants(browser, s
     own = {ex.name: ex for ex in release.exercises("Ada", checks.SETS["ex01"]) if ex.chosen}
     room, faults = tmp_path / "class", []
     room.mkdir()
-    with opened(browser, server, faults, viewport=PHONE) as page:
+    with opened(browser, server, faults, viewport=PHONE, **CALM) as page:
         note = page.locator("[data-own]")
         page.goto(address(server, "ex01"))
         assert not note.is_visible()

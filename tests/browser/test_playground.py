@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 from helpers.look import accessible
-from helpers.visit import DESK, KEEPS_NOTHING, PHONE, opened
+from helpers.visit import CALM, DESK, KEEPS_NOTHING, PHONE, opened
 from subnorm_book.in_page.playground import starters
 
 from tools import checkout
@@ -55,7 +55,7 @@ def visit(browser, server):
         faults = []
 
         def visit(name, **settings):
-            page = stack.enter_context(opened(browser, server, faults, **{"viewport": PHONE, **settings}))
+            page = stack.enter_context(opened(browser, server, faults, **{"viewport": PHONE, **CALM, **settings}))
             page.goto(f"{server}{name}")
             return page
 

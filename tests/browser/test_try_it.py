@@ -1,7 +1,7 @@
 """Try it at the cells of the chapters, as a reader meets it; and every such cell, run in the page."""
 
 from helpers.look import accessible
-from helpers.visit import DESK, KEEPS_NOTHING, PHONE, POLICY_HOLDS, opened, strictly
+from helpers.visit import CALM, DESK, KEEPS_NOTHING, PHONE, POLICY_HOLDS, opened, strictly
 
 from tools import checkout
 from tools.in_page.measure import Chromium, tried
@@ -65,7 +65,7 @@ class Cell:
 def test_a_reader_tries_cells(browser, server):
     """From the first click to an error, with nothing before it and nothing from elsewhere."""
     faults, asked = [], []
-    with opened(browser, server, faults, viewport=DESK) as page:
+    with opened(browser, server, faults, viewport=DESK, **CALM) as page:
         page.on("request", lambda request: asked.append(request.url.partition("_static/")[2].partition("?")[0]))
         visit(page, server + PAGE)
         page.evaluate("scrollTo(0, document.body.scrollHeight)")
@@ -135,7 +135,7 @@ def test_a_reader_tries_cells(browser, server):
 
 
 def test_a_bug_is_fixed_and_its_test_passes_under_a_strict_policy(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
+    with opened(browser, server, [], viewport=DESK, **CALM) as page:
         page.route("**/*", strictly)
         visit(page, f"{server}notebooks/09a-the-bug-museum.html")
         bug, test = Cell(page, "token-norm-bug"), Cell(page, "token-norm-test")
@@ -148,7 +148,7 @@ def test_a_bug_is_fixed_and_its_test_passes_under_a_strict_policy(browser, serve
 
 
 def test_by_keyboard_and_a_loop_that_never_ends(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
+    with opened(browser, server, [], viewport=DESK, **CALM) as page:
         visit(page, server + PAGE)
         cell = Cell(page, "cell-18")
         cell.button.focus()
@@ -180,7 +180,7 @@ def test_by_keyboard_and_a_loop_that_never_ends(browser, server):
 
 
 def test_on_a_phone_nothing_is_too_wide_and_axe_finds_nothing(browser, server):
-    with opened(browser, server, [], viewport=PHONE) as page:
+    with opened(browser, server, [], viewport=PHONE, **CALM) as page:
         visit(page, server + PAGE)
         Cell(page, "cell-06").tries()
         Cell(page, "cell-06").runs("\n".join([*Cell(page, "cell-06").code, "weights = 100_000 * weights"]))
@@ -192,7 +192,7 @@ def test_on_a_phone_nothing_is_too_wide_and_axe_finds_nothing(browser, server):
 
 def test_a_browser_that_keeps_nothing_says_so_at_every_editor(browser, server):
     """From the first, or once there is no more room for it."""
-    with opened(browser, server, [], viewport=PHONE) as page:
+    with opened(browser, server, [], viewport=PHONE, **CALM) as page:
         visit(page, server + PAGE)
         first, later = Cell(page, "cell-18"), Cell(page, "cell-24")
         first.tries()

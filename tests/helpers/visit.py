@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+CALM = {"reduced_motion": "reduce"}  # a page jumps where it would scroll for a second, and a click waits for no motion
 ZOOMED = {"width": 320, "height": 225}  # what a window of 1280 x 900 has at 400 % (WCAG 1.4.10)
 # One page of each kind.
 KINDS = {
