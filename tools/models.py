@@ -13,11 +13,12 @@ constant row whether it subtracts the mean, and the bits in bfloat16 the order o
 
 import argparse
 import copy
+import importlib
 import json
 import re
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest.mock import patch
 
 import torch
@@ -27,7 +28,7 @@ from tools.checkout import ROOT
 
 MODELS, RECORD = ROOT / "book/models.json", ROOT / "book/measured.json"
 ORDERS = {"after": "gain after the cast", "fp32": "gain in fp32, then the cast"}
-HEADS, KV_HEADS, HEAD, WIDTH = 4, 2, 16, 64
+HEADS, KV_HEADS, HEAD, WIDTH, TOKENS = 4, 2, 16, 64, 9
 WIDTHS = {HEAD: "per head", HEADS * HEAD: "over the full width", KV_HEADS * HEAD: "over the full width"}
 #: small sizes, each with the names that configurations have for it
 SIZES = [
@@ -50,16 +51,34 @@ MORE: dict[str, dict] = {
     "Gemma4TextConfig": {"global_head_dim": HEAD},
     "GraniteMoeHybridConfig": {"layer_types": ["linear_attention", "full_attention"] * 2},
     "JambaConfig": {"attn_layer_period": 2, "attn_layer_offset": 1},
+    "Glm5NextTextConfig": {"index_kpool": 2, "qk_rope_head_dim": 0},
     "KimiLinearConfig": {"layer_types": ["linear_attention", "full_attention"] * 2},
     "Lfm2Config": {"layer_types": ["conv", "full_attention"] * 2},
+    "LongcatFlashConfig": {"moe_topk": 2, "zero_expert_num": 0},  # such an expert returns what it reads
     "Mamba2Config": {"num_heads": 8, "n_groups": 1},
     "Mistral4Config": {"qk_nope_head_dim": HEAD, "head_dim": 2 * HEAD},
+    "Qwen4ExpTextConfig": {
+        "indexer_budget": 4,
+        "indexer_compress_ratio": 2,
+        "indexer_n_heads": 2,
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": 16,
+    },
+    "SamVisionConfig": {"initializer_range": 0.02},
+    "Step3p7TextConfig": {"sliding_window": 4},
     "Swinv2Config": {"depths": [2, 2], "num_heads": [4, 8], "embed_dim": WIDTH, "hidden_size": 2 * WIDTH},
     "T5GemmaConfig": {"encoder": T5GEMMA, "decoder": T5GEMMA},
     "WhisperConfig": {"max_source_positions": 20},
+    "ZayaConfig": {"num_experts_per_tok": 1},
 }
 #: what the table writes for a measured value that it does not show as it is; the last two leave the placement to read
-WORDS = {"none": "without|none", "no gain": ".", "several streams": "streams", "inside the branch": "other"}
+WORDS = {
+    "none": "without|none",
+    "no gain": ".",
+    "several streams": "streams",
+    "new sum": "new sum",
+    "inside the branch": "other",
+}
 #: how the table says that the first layer reads what a norm returns
 FIRST = "after the embedding|before the first layer|in the stem"
 
@@ -117,7 +136,11 @@ def build(name):
         small["num_key_value_heads"] = HEADS
     small |= MORE.get(name, {}) | {key: value == "True" for key, value in re.findall(r"(\w+)=(\w+)", settings)}
     torch.manual_seed(0)
-    model = transformers.AutoModel.from_config(getattr(transformers, name)(**small), attn_implementation="eager")
+    config = getattr(transformers, name)(**small)
+    if type(config) not in transformers.MODEL_MAPPING:  # the text model of another
+        file = importlib.import_module(type(config).__module__.replace(".configuration_", ".modeling_"))
+        transformers.AutoModel.register(type(config), getattr(file, name.replace("Config", "Model")), exist_ok=True)
+    model = transformers.AutoModel.from_config(config, attn_implementation="eager")
     model.config.use_cache = False
     return model.eval().requires_grad_(False)
 
@@ -125,7 +148,7 @@ def build(name):
 def inputs(model):
     """A short text, a small picture or a little sound, whatever the model reads."""
     settings, generator = model.config, torch.Generator().manual_seed(1)
-    tokens = torch.randint(3, 99, (1, 9), generator=generator)
+    tokens = torch.randint(3, 99, (1, TOKENS), generator=generator)
     shapes = {
         "pixel_values": lambda: (1, settings.num_channels, settings.image_size, settings.image_size),
         "input_features": lambda: (1, settings.num_mel_bins, 2 * settings.max_source_positions),
@@ -141,12 +164,19 @@ def is_norm(module):
 
 
 def layers_of(model):
-    """The layers by their paths: the members with norms of the innermost lists, or T5's sublayers."""
+    """The layers by their paths: the members with norms of the innermost lists, or T5's sublayers.
+
+    The two attentions of a LongCat layer are such members, too, but no layers: they carry no stream.
+    """
 
     def members(module):
         return [child for child in module if any(map(is_norm, list(child.modules())[1:]))]
 
-    lists = {path: m for path, m in model.named_modules() if isinstance(m, nn.ModuleList) and members(m)}
+    lists = {
+        path: module
+        for path, module in model.named_modules()
+        if isinstance(module, nn.ModuleList) and members(module) and not re.search(r"(attn|mlps?)$", path)
+    }
     inner = [m for path, m in lists.items() if not any(other.startswith(f"{path}.") for other in lists)]
     found = {id(layer) for m in inner for layer in members(m)}
     return {path: module for path, module in model.named_modules() if id(module) in found}
@@ -168,6 +198,8 @@ def run(model, probed=False):
             returned = next(filter(is_float, [output] if is_float(output) else output or []), None)
             if read is None or returned is None:
                 return output
+            if kind == "norm" and not (is_float(output) and output.shape == read.shape):
+                return output  # the reciprocal of a size, or a norm of two things
             probe = torch.zeros_like(returned, requires_grad=probed)
             if probed and kind == "norm":
                 returned = output = returned + probe
@@ -212,14 +244,22 @@ def storages(tensors):
 def describe(random, zero):
     """What the calls of the two runs say, in the words of the table."""
     places: dict[str, int] = {}
+    inner: list[Call] = []
     stream, outside = {}, [n for n in random["norm"] if not any(layer.holds(n) for layer in random["layer"])]
     for layer, bare in zip(random["layer"], zero["layer"], strict=True):
         norms = [(norm, z) for norm, z in zip(random["norm"], zero["norm"], strict=True) if layer.holds(norm)]
-        if layer.read.shape == layer.returned.shape:  # no convolution that reads sound
+        if layer.read.shape == layer.returned.shape and bare.returned.requires_grad:
+            # no convolution that reads sound, and no early turn of a loop
+            if opens(bare, norms):
+                inner.append(norms[0][0])
+                layer, bare = (
+                    replace(whole, read=norm.returned) for whole, norm in zip((layer, bare), norms.pop(0), strict=True)
+                )
             place, own = placement(layer, bare, norms, [part for part in random["part"] if layer.holds(part)])
             places[place] = places.get(place, 0) + 1
             stream |= {norm.path: norm.module for norm in own}
     first, final = around(outside, random["layer"])
+    first += inner
     stream |= {norm.path: norm.module for norm in first + final}
     heads = {n.path: head_norm(n, random["rotation"]) for n in random["norm"] if n.path not in stream}
     values = [look(norm) for norm in stream.values()]
@@ -234,9 +274,19 @@ def describe(random, zero):
     }
 
 
+def opens(bare, norms):
+    """Whether a layer's stream is what its first norm returns, as in RWKV's first layer: other norms read that, too."""
+    if len(norms) < 2:
+        return False
+    (_, norm), *others = norms
+    return torch.equal(norm.returned, bare.returned) and any(
+        storages(other.kept[:1]) & storages(norm.kept[1:]) for _, other in others
+    )
+
+
 def placement(layer, bare, norms, parts):
     """Where a layer has its norms, and those of them that read or write the stream."""
-    if layer.read.dim() == 4 and layer.read.shape[-1] == WIDTH:
+    if layer.read.dim() == 4 and layer.read.shape[-1] == WIDTH and TOKENS in layer.read.shape:  # no picture
         return "several streams", [norm for norm, _ in norms if norm.read.shape[-1] == WIDTH]
     weights = torch.randn(bare.returned.shape, generator=torch.Generator().manual_seed(2))
     probes = [z.probe for _, z in norms]
@@ -244,8 +294,10 @@ def placement(layer, bare, norms, parts):
     results = storages(z.kept[1] for _, z in norms)  # what reads another norm's result does not read the stream
     reading = [norm for norm, z in norms if z.read.any() and not storages(z.kept[:1]) & results]
     writing = [n for (n, z), g in zip(norms, through, strict=True) if n not in reading and g is not None and g.any()]
-    if not torch.allclose(bare.read, bare.returned, atol=1e-4):
+    if not carried(bare.read.flatten(0, -2), bare.returned.flatten(0, -2)):
         return "Post", reading + writing
+    if bare.read.any() and not bare.returned.any():
+        return "new sum", reading
     if writing:
         return ("both sides" if reading else "after the branch"), reading + writing
     if not reading:
@@ -253,6 +305,12 @@ def placement(layer, bare, norms, parts):
     takers = [part for part in parts if storages(part.kept[:1]) & storages(norm.kept[1] for norm in reading)]
     same = all(norm.read.shape == layer.read.shape and torch.equal(norm.read, layer.read) for norm in reading)
     return ("parallel" if same and len(takers) > 1 else "Pre"), reading
+
+
+def carried(read, returned):
+    """Whether each feature of the stream, (tokens, features), passes a layer times a constant; a norm is none."""
+    constant = (read * returned).sum(0) / read.square().sum(0).clamp(min=1e-30)
+    return torch.allclose(constant * read, returned, atol=1e-4)
 
 
 def around(norms, layers):
@@ -316,7 +374,7 @@ def eps_of(norm):
     """From what a row of size 1e-8 becomes, beside one of size 1."""
     with torch.no_grad():
         for parameter in norm.parameters():
-            parameter.fill_(1.0)
+            parameter.fill_(0.0 if parameters_of(copy.deepcopy(norm)) == "gain 1+w" else 1.0)
         if getattr(norm, "bias", None) is not None:
             norm.bias.zero_()
         row = torch.ones(1, width(norm))
@@ -343,17 +401,17 @@ def cast_of(norm):
         order
         for centred in (False, True)
         for more in (0, 1)
-        for order, candidate in both(x, weight, eps, more, centred).items()
+        for order, candidate in both(x, weight, eps, more, centred, getattr(norm, "group_size", None)).items()
         if torch.equal(candidate, y)
     }
     return ORDERS[orders.pop()] if len(orders) == 1 else "other"
 
 
-def both(x, weight, eps, more, centred):
-    wide, gain = x.float(), weight.float() + more
+def both(x, weight, eps, more, centred, group=None):
+    wide, gain = x.float().unflatten(-1, (-1, group or x.shape[-1])), weight.float() + more
     if centred:
         wide = wide - wide.mean(-1, keepdim=True)
-    unit = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)
+    unit = (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)).flatten(-2)
     return {"fp32": (gain * unit).bfloat16(), "after": gain.bfloat16() * unit.bfloat16()}
 
 

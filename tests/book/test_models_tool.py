@@ -51,12 +51,20 @@ class Layer(nn.Module):
         super().__init__()
         self.placement = placement
         self.attention, self.mlp = Branch(order, shared), Branch()
+        self.scale = nn.Parameter(torch.rand(WIDTH) + 0.5)
         self.norms = nn.ModuleDict({name: norm(WIDTH) for name in "abcd"[: 4 if placement == "both sides" else 2]})
 
     def forward(self, x):
         n = self.norms
         if self.placement == "one mixer":
             return x + self.attention(n["a"](x))
+        if self.placement == "scaled":
+            return self.scale * x + self.attention(n["a"](x)) + self.mlp(n["b"](x))
+        if self.placement == "opened":
+            x = n["b"](x)
+            return x + self.attention(n["a"](x))
+        if self.placement == "new sum":
+            return self.attention(n["a"](x)) + self.mlp(n["b"](x))
         if self.placement == "parallel":
             return x + self.attention(n["a"](x)) + self.mlp(n["b"](x))
         for branch, first, last in ((self.attention, "a", "c"), (self.mlp, "b", "d")):
@@ -98,6 +106,95 @@ def test_a_placement_is_found(placement, norm):
 
 def test_a_layer_of_one_mixer_is_not_parallel():
     assert models.norms_of(Model("one mixer"))["placement"] == {"Pre": 3}
+
+
+def test_a_stream_times_a_constant_is_still_a_stream():
+    assert models.norms_of(Model("scaled"))["placement"] == {"parallel": 3}
+
+
+def test_a_layer_that_begins_with_a_norm_of_the_stream_has_a_first_norm():
+    found = models.norms_of(Model("opened"))
+    assert (found["placement"], found["first"]) == ({"Pre": 3}, True)
+
+
+def test_a_layer_that_drops_the_stream_is_named():
+    assert models.norms_of(Model("new sum"))["placement"] == {"new sum": 1, "inside the branch": 2}
+
+
+def test_a_layer_with_two_attentions_is_one_layer():
+    model = Model()
+    for layer in model.layers:
+        layer.self_attn = nn.ModuleList([nn.Sequential(nn.LayerNorm(WIDTH))] * 2)
+    assert set(models.layers_of(model)) == {f"layers.{k}" for k in range(3)}
+
+
+class Picture(Model):
+    def forward(self, input_ids):
+        x = self.embedding(input_ids)[:, :8].unflatten(1, (2, 4))
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def test_the_stream_of_a_picture_is_one_stream():
+    assert models.norms_of(Picture())["placement"] == {"Pre": 3}
+
+
+class Looped(Model):
+    def forward(self, input_ids):
+        with torch.no_grad():
+            x = self.layers[0](self.embedding(input_ids))
+        return super().forward(input_ids) + x
+
+
+def test_a_turn_of_a_loop_without_gradients_is_left_out():
+    assert models.norms_of(Looped())["placement"] == {"Pre": 3}
+
+
+class InverseNorm(nn.Module):
+    def forward(self, x):
+        return torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+def test_the_reciprocal_of_a_size_is_no_norm():
+    model = Model()
+    for layer in model.layers:
+        layer.attention = nn.Sequential(Times(), nn.Linear(WIDTH, WIDTH)).requires_grad_(False)
+    found = models.norms_of(model)
+    assert (found["others"], found["placement"]) == ([], {"Pre": 3})
+
+
+class Times(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = InverseNorm()
+
+    def forward(self, x):
+        return x * self.norm(x)
+
+
+class GroupRMSNorm(OffsetRMSNorm):
+    group_size = HEAD
+
+    def forward(self, x):
+        wide = x.float().unflatten(-1, (-1, HEAD))
+        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)
+        return (wide.flatten(-2) * (1 + self.weight.float())).to(x.dtype)
+
+
+def test_a_norm_of_groups_is_found():
+    assert models.norms_of(Model(norm=GroupRMSNorm))["cast"] == ["gain in fp32, then the cast"]
+
+
+class ScaledFirstNorm(OffsetRMSNorm):
+    def forward(self, x):
+        wide = x.float() * (1 + self.weight.float())
+        return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)).to(x.dtype)
+
+
+def test_a_norm_that_scales_before_it_normalises_is_found():
+    found = models.norms_of(Model(norm=ScaledFirstNorm))
+    assert [found[key] for key in ("parameters", "eps", "cast")] == [["gain 1+w"], ["1e-6"], ["other"]]
 
 
 def test_the_norms_before_and_after_the_layers_are_found():
