@@ -314,6 +314,10 @@ def cloned(tmp_path):
     return clone, lambda *words: git(*words, cwd=clone)
 
 
+SECTION = re.compile(r"\]\((?!https?:)[^()\s#]*#(?!scrollTo=)[^()\s]+\)")
+CELL = re.compile(r"\]\((?!https?:)[^()\s#]*#scrollTo=[\w-]+\)")
+
+
 def publish(clone):
     return subprocess.run([clone / ".ci" / "colab"], capture_output=True, encoding="utf-8", check=True).stdout
 
@@ -346,11 +350,39 @@ def test_colab_gets_copies_that_install_the_package_of_their_commit(cloned):
             f"mini-racer=={metadata.version('mini-racer')} resvg-py=={metadata.version('resvg-py')}"
         ]
         cells = nbformat.read(checkout.ROOT / name, 4).cells
-        for cell in cells:
+        for cell, copied in zip(cells, copy.cells[1:], strict=True):
+            cell.metadata.id = cell.id
             if cell.metadata.get("jupyter") == {"source_hidden": True}:
                 cell.metadata.cellView, cell.source = "form", f"# @title Proof\n{cell.source}"
-        assert copy.cells[1:] == cells
+            if cell.cell_type == "markdown":
+                cell.source = cell.source.replace("](../book/", f"](https://github.com/o/n/blob/{commit}/book/")
+                assert not SECTION.search(copied.source)
+                assert CELL.sub("]", copied.source) == SECTION.sub("]", cell.source)
+        assert [c for c in copy.cells[1:] if c.cell_type == "code"] == [c for c in cells if c.cell_type == "code"]
         assert any("cellView" in cell.metadata for cell in cells) or "student" in name
+
+
+def test_a_link_to_a_section_names_its_cell_in_colab(tmp_path):
+    """Colab follows no other."""
+    here, other = tmp_path / "03-here.ipynb", tmp_path / "deep" / "04-other.ipynb"
+    other.parent.mkdir()
+    titles = [["# Other", "Text"], ["<!-- second-reading -->\n## What *eps*, `0` does?<!-- claim: 04-x -->\nIt."]]
+    for path, sources in ((here, [["# Here"]]), (other, titles)):
+        cells = [nbformat.v4.new_markdown_cell("\n".join(lines), id=f"cell-{k}") for k, lines in enumerate(sources)]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    book = nbformat.read(here, 4)
+    book.cells[0].source += (
+        "\n[a](deep/04-other.ipynb#What-eps,-0-does?) [b](deep/04-other.ipynb#Other) [c](#Here) [d](#Gone) "
+        "[e](deep/04-other.ipynb) [f](../../book/myths.md#eps) [g](https://x.org/y.ipynb#z)"
+    )
+    nbformat.write(book, here)
+    copy = nbformat.reads(colab.copy(here, "https://github.com/o/n", "0"), 4)
+    assert copy.cells[1].source.split("\n")[1] == (
+        "[a](deep/04-other.ipynb#scrollTo=cell-1) [b](deep/04-other.ipynb#scrollTo=cell-0) [c](#scrollTo=cell-0) "
+        "[d](#Gone) [e](deep/04-other.ipynb) [f](https://github.com/o/n/blob/0/book/myths.md#eps) "
+        "[g](https://x.org/y.ipynb#z)"
+    )
+    assert copy.cells[1].metadata.id == "cell-0"
 
 
 def test_every_link_to_colab_leads_to_a_copy():

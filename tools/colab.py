@@ -1,8 +1,9 @@
 """Copies of the notebooks for Google Colab: `python3 -m tools.colab FOLDER`. Standard library only.
 
 Colab opens a notebook from a branch of a repository on GitHub, and nothing beside it. So each copy begins with a cell
-that installs the package, of the commit that the copy is made from. `.ci/colab` publishes the copies as the branch
-`colab`, to which the pages of the book link (book/subnorm_book/output/repository_links.py).
+that installs the package, of the commit that the copy is made from, and links to the pages of the book on GitHub. Colab
+gives headings no names: a link to a section names its cell. `.ci/colab` publishes the copies as the branch `colab`, to
+which the pages of the book link (book/subnorm_book/output/repository_links.py).
 """
 
 import json
@@ -10,6 +11,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 # Of what the notebooks import, Colab lacks the package and what draws the still picture of a live figure. To install
 # `subnorm[figures]` would replace IPython 7, on which Colab's own kernel rests.
 DRAWING = ("mini-racer", "resvg-py")
+BOOK = re.compile(r"\]\((?:\.\./)+(book/[^()\s]+)\)")
+SECTION = re.compile(r"\]\(((?!https?:)[^()\s#]*)#([^()\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 CELL = """\
 # Google Colab has all that this notebook needs, except the course's own package and two that draw its live figures.
 %pip install --quiet --no-deps "subnorm @ git+{address}@{commit}" {drawing}"""
@@ -33,10 +38,33 @@ def version(name: str) -> str:
     return str({pin.replace("_", "-"): number for pin, number in pins.items()}[name])
 
 
+@cache
+def sections(path: Path) -> dict[str, str]:
+    """The id of the cell with each heading of a notebook, by the name that JupyterLab gives the heading."""
+    found = {}
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        if cell["cell_type"] == "markdown":
+            for title in HEADING.findall("".join(cell["source"])):
+                found[re.sub(r"<!--.*?-->|[`*]", "", title).strip().replace(" ", "-")] = cell["id"]
+    return found
+
+
+def to_cell(path: Path, link: re.Match[str]) -> str:
+    """A link to a section, as Colab follows it; unchanged if there is no such section."""
+    page = path.parent / link[1] if link[1] else path
+    cell = sections(page.resolve()).get(link[2]) if page.suffix == ".ipynb" else None
+    return f"]({link[1]}#scrollTo={cell})" if cell else link[0]
+
+
 def copy(path: Path, address: str, commit: str) -> str:
     """A notebook that begins with the cell of the installation, its proofs folded: in Colab, by a title."""
     notebook = json.loads(path.read_text("utf-8"))
     for cell in notebook["cells"]:
+        cell["metadata"]["id"] = cell["id"]  # by which Colab finds a cell
+        if cell["cell_type"] == "markdown":
+            text = SECTION.sub(partial(to_cell, path), "".join(cell["source"]))
+            text = BOOK.sub(rf"]({address}/blob/{commit}/\1)", text)
+            cell["source"] = text.splitlines(keepends=True)
         if cell["metadata"].get("jupyter", {}).get("source_hidden"):
             cell["metadata"]["cellView"] = "form"
             cell["source"] = ["# @title Proof\n", *cell["source"]]
