@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 import subnorm.numpy as sn
-from subnorm_lab import figures
+from subnorm_lab import chapters, figures
 from subnorm_lab.experiments import ablation, language_model, stack
 from subnorm_lab.experiments.parity import paired_interval
 from subnorm_lab.report import claimed_table, interval, say, table
@@ -34,8 +34,7 @@ DEPTHS = (1, 12)
 
 
 def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
+    chapters.begin()
     return SEEDS, NAMES
 
 

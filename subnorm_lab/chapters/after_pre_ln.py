@@ -8,7 +8,7 @@ import torch
 
 import subnorm.torch as st
 from subnorm.torch import STACK_PLACEMENTS
-from subnorm_lab import diagrams, figures, live
+from subnorm_lab import chapters, diagrams, figures, live
 from subnorm_lab.experiments import after_pre_ln
 from subnorm_lab.experiments.after_pre_ln import Movable, at_start, untrained
 from subnorm_lab.experiments.stack import random_tokens
@@ -22,8 +22,7 @@ def generator(seed):
 
 
 def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
+    chapters.begin()
     return generator
 
 

@@ -7,14 +7,13 @@ from torch import nn
 
 import subnorm.numpy as sn
 import subnorm.torch as st
-from subnorm_lab import diagrams, figures
+from subnorm_lab import chapters, diagrams, figures
 from subnorm_lab.experiments import parameters
 from subnorm_lab.report import claimed_table, say, table
 
 
 def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
+    chapters.begin()
     B, T, d, h = 2, 30, 512, 8
     d_head = d // h
 

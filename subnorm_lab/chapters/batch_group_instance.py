@@ -9,6 +9,7 @@ import torch.nn.functional as F
 
 import subnorm.numpy as sn
 from subnorm_lab import diagrams, figures
+from subnorm_lab.chapters import begin as begin
 from subnorm_lab.experiments import batch_norm_gap
 from subnorm_lab.experiments.parity import paired_interval
 from subnorm_lab.report import say, table
@@ -16,11 +17,6 @@ from subnorm_lab.report import say, table
 
 def interval(values, spec=".2f"):
     return f"{np.mean(values):{spec}} [{np.min(values):{spec}}, {np.max(values):{spec}}]"
-
-
-def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
 
 
 def draw_four_norms_one_arithmetic():

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from subnorm.torch.placements import STACK_PLACEMENTS, Sandwich
-from subnorm_lab import figures, live, stories
+from subnorm_lab import chapters, figures, live, stories
 from subnorm_lab.experiments import stack
 from subnorm_lab.report import interval, say, table
 
@@ -16,23 +16,15 @@ WHOLE = (1, 2, 3, 4, 5)
 SEEDS = range(5)
 
 
-@cache
-def trained():
-    return stories.load(), stories.texts()
-
-
 def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
-    return trained()[0]
+    chapters.begin()
+    return stories.load()
 
 
 @cache
 def losses(*blocks):
     """The loss of the model that runs these blocks, for each text, (12,)."""
-    model, texts = trained()
-    changed = stories.arranged(model, blocks)
-    return np.array([stories.loss(changed, text) for text in texts])
+    return stories.losses(stories.arranged(stories.load(), blocks), stories.texts())
 
 
 def without(*gone):
@@ -54,7 +46,7 @@ HOW_OFTEN = {0: "is left out", 1: "runs once, as in training", 2: "runs twice"}
 
 
 def draw_times():
-    model, _ = trained()
+    model = stories.load()
 
     def frame(times):
         rows = []
@@ -100,7 +92,7 @@ def prove_times():
 
 @cache
 def streams():
-    model, texts = trained()
+    model, texts = stories.load(), stories.texts()
     return [stories.stream(model, text[:-1]) for text in texts]
 
 
@@ -141,7 +133,7 @@ def prove_influence(influence):
     say("pair_sum", costs[3] + costs[4], ".1f")
     for a, b in itertools.pairwise(WHOLE):
         assert pairs[a, b] > costs[a] + costs[b] + 0.5
-    model, texts = trained()
+    model, texts = stories.load(), stories.texts()
     cut = stories.altered(model, place=stories.leave_out, at=[4, 5])
     again = influences(influence, [stories.stream(cut, text[:-1]) for text in texts]).mean(axis=1)
     rest = {block: again[block - 1] for block in without(3)}
@@ -149,7 +141,7 @@ def prove_influence(influence):
     assert pairs[2, 3] > pairs[3, 5] + 0.5
     turn = influences(influence, streams(), step=1).mean(axis=1)  # of sublayers
     deaf, last = (stories.altered(model, place=stories.leave_out, at=[k]) for k in (0, 9))
-    dear = [np.mean([stories.loss(m, text) for text in texts]) - losses(*WHOLE).mean() for m in (deaf, last)]
+    dear = [stories.losses(m, texts).mean() - losses(*WHOLE).mean() for m in (deaf, last)]
     assert abs(turn[9] / turn[0] - 1) < 0.1
     assert dear[1] > 2 * dear[0]
     say("attention_turns", turn[0])
@@ -230,7 +222,7 @@ def prove_curse():
 @cache
 def guesses(final_norm=True):
     """What the model would say after 0 to 5 blocks: probabilities, (6, N, 512), for the tokens of all texts."""
-    model, _ = trained()
+    model = stories.load()
     x = np.concatenate([states[::2] for states in streams()], axis=1)  # (6, N, d)
     score = stories.logits(model, x) if final_norm else x @ model.embedding.T
     score = np.exp(score - score.max(axis=-1, keepdims=True))
@@ -240,7 +232,7 @@ def guesses(final_norm=True):
 def early(final_norm):
     """The loss after 0 to 5 blocks, and the share of tokens that the whole model would say, too."""
     p = guesses(final_norm)
-    target = np.concatenate([text[1:] for text in trained()[1]])
+    target = np.concatenate([text[1:] for text in stories.texts()])
     lost = -np.log(p[:, np.arange(len(target)), target]).mean(axis=1)
     return lost, (p.argmax(-1) == guesses()[-1].argmax(-1)).mean(axis=1)
 
@@ -269,7 +261,7 @@ def prove_exits():
     assert (raw_lost[:4] < lost[:4]).all()
     assert raw_lost[0] < np.log(512) < lost[1]
     assert 0.8 < raw_same[5] < 0.9
-    read = np.concatenate([text[:-1] for text in trained()[1]])
+    read = np.concatenate([text[:-1] for text in stories.texts()])
     assert (guesses()[1].argmax(-1) == read).mean() > 0.95
     likely, leaves = guesses().max(-1), guesses().max(-1) > 0.9
     leaves[:3], leaves[5] = False, True
@@ -353,7 +345,7 @@ def prove_loops():
     assert (moves[:, -1] < 1e-4).sum() == 3
     assert (moves[:, -1] > 1e-3).sum() == 2
     assert (scores("pre", True)[:, -1] < 1e-4).all()
-    model, texts = trained()
+    model, texts = stories.load(), stories.texts()
     grown = []
     for block in WHOLE:
         looped = stories.arranged(model, [*range(1, block), *[block] * LOOPS])

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from subnorm_lab import figures, live, stories
+from subnorm_lab import chapters, figures, live, stories
 from subnorm_lab.experiments import fine_tuning
 from subnorm_lab.report import interval, say, table
 from subnorm_lab.stories.torch import Stories
@@ -18,14 +18,8 @@ GAINS, QUERIES, OUTPUTS = list(fine_tuning.ADAPTERS)[:3]
 
 
 def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
+    chapters.begin()
     return stories.load()
-
-
-@cache
-def texts():
-    return [text[:60] for text in stories.texts()]
 
 
 @cache
@@ -35,7 +29,7 @@ def documents():
 
 
 def loss(model, some):
-    return np.mean([stories.loss(model, text) for text in some])
+    return stories.losses(model, some).mean()
 
 
 @cache
@@ -48,7 +42,7 @@ def at(way):
 
 @cache
 def measured(way):
-    return loss(at(way), texts()), loss(at(way), documents())
+    return loss(at(way), stories.beginnings()), loss(at(way), documents())
 
 
 def draw_way():
@@ -129,7 +123,7 @@ def prove_adapters():
 
 def prove_lora():
     """Prove claim 10b-lora-starts."""
-    text = torch.tensor(texts()[0])
+    text = torch.tensor(stories.beginnings()[0])
     with torch.no_grad():
         plain = fine_tuning.adapted(GAINS, 0)(text)
         for name in (QUERIES, OUTPUTS):
@@ -152,12 +146,12 @@ def decayed(model, times, centred):
 
 
 def tabulate_decay():
-    model = stories.load()
-    usual = loss(model, texts())
+    model, texts = stories.load(), stories.beginnings()
+    usual = loss(model, texts)
     table(
         ["stored", *(f"shrunk to {times:.0%}" for times in (0.9, 0.7, 0.5))],
         [
-            [name, *(f"{loss(decayed(model, times, centred), texts()) - usual:.2f} nats" for times in (0.9, 0.7, 0.5))]
+            [name, *(f"{loss(decayed(model, times, centred), texts) - usual:.2f} nats" for times in (0.9, 0.7, 0.5))]
             for name, centred in (("the gain", False), ("the gain less 1", True))
         ],
     )
@@ -180,10 +174,10 @@ def gains_gradients():
 
 def prove_decay():
     """Prove claims 10b-decay-axes, 10b-centred, 10b-muon."""
-    model = stories.load()
-    usual = loss(model, texts())
+    model, texts = stories.load(), stories.beginnings()
+    usual = loss(model, texts)
     for times in (0.9, 0.7, 0.5):
-        plain, centred = (loss(decayed(model, times, one), texts()) - usual for one in (False, True))
+        plain, centred = (loss(decayed(model, times, one), texts) - usual for one in (False, True))
         assert plain > 2 * centred > 0
     optimizer = torch.optim.AdamW([nn.Parameter(torch.full((2, 3), 2.0))], lr=0.01, weight_decay=0.1)
     (gains,) = optimizer.param_groups[0]["params"]

@@ -8,6 +8,7 @@ import torch
 
 import subnorm.numpy as sn
 from subnorm_lab import diagrams, figures
+from subnorm_lab.chapters import begin as begin
 from subnorm_lab.experiments import amplification, deepnorm, gradients
 from subnorm_lab.experiments.block_backward import gradient_sizes, post_ln_back, pre_ln_back
 from subnorm_lab.experiments.finite_differences import adjoint_gap, finite_difference
@@ -15,11 +16,6 @@ from subnorm_lab.report import interval, say, table
 
 NAMES = {"post": "Post-LN", "pre": "Pre-LN", "deepnorm": "DeepNorm"}
 SEEDS = range(5)
-
-
-def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
 
 
 def draw_gradient_routes():

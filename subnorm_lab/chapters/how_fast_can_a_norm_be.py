@@ -12,16 +12,12 @@ import subnorm.torch as st
 from subnorm import timing
 from subnorm.numpy import blocked
 from subnorm_lab import figures, live
+from subnorm_lab.chapters import begin as begin
 from subnorm_lab.experiments import kernel_lines, norm_share, published_times, traffic
 from subnorm_lab.report import claimed_table, say, table
 
 OURS = "AMD EPYC"
 LARGE = (4096, 4096)
-
-
-def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
 
 
 @cache

@@ -7,14 +7,10 @@ import torch.nn.functional as F
 
 import subnorm.numpy as sn
 from subnorm_lab import figures, live
+from subnorm_lab.chapters import begin as begin
 from subnorm_lab.experiments.finite_differences import adjoint_gap, finite_difference
 from subnorm_lab.experiments.jacobian import jacobian, singular_values
 from subnorm_lab.report import say, table
-
-
-def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
 
 
 def four_numbers_backwards():

@@ -10,14 +10,10 @@ import torch.nn.functional as F
 import subnorm.numpy as sn
 import subnorm.torch as st
 from subnorm_lab import diagrams, figures, live, stories
+from subnorm_lab.chapters import begin as begin
 from subnorm_lab.experiments.invariances import CHANGES, PUBLISHED, invariance_table
 from subnorm_lab.report import say, table
 from subnorm_lab.stories import altered
-
-
-def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
 
 
 def draw_volume():
@@ -429,21 +425,13 @@ def say_without_cache(teller, prompt, count):
 
 
 @cache
-def trained():
-    """The model, and its twelve texts."""
-    return stories.load(), stories.texts()
-
-
-@cache
 def losses(norm, at=None):
     """Of the twelve texts, with another norm everywhere or at the given places, (12,)."""
-    model, texts = trained()
-    other = altered(model, norm=norm, at=at)
-    return np.array([stories.loss(other, text) for text in texts])
+    return stories.losses(altered(stories.load(), norm=norm, at=at), stories.texts())
 
 
 def tabulate_trained(over_all, over_tokens):
-    model, _texts = trained()
+    model = stories.load()
     norms = {
         "RMSNorm, as trained": sn.rms_norm,
         "LayerNorm": sn.layer_norm,
@@ -461,7 +449,7 @@ def tabulate_trained(over_all, over_tokens):
 
 def prove_trained_layer(over_all, over_tokens):
     """Prove claims 03-trained-layer, 03-trained-axes, 03-trained-cache."""
-    model, _texts = trained()
+    model = stories.load()
     cost = losses(sn.layer_norm) - losses(sn.rms_norm)
     assert (cost > 0).all()
     assert cost.max() < 0.2
@@ -482,7 +470,7 @@ def prove_trained_layer(over_all, over_tokens):
 
 def prove_trained_one(over_all):
     """Prove claims 03-trained-one, 03-trained-loud."""
-    model, texts = trained()
+    model, texts = stories.load(), stories.texts()
 
     def gain_alone(x, gamma):
         return gamma * x

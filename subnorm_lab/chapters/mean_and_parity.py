@@ -8,17 +8,12 @@ import torch
 
 import subnorm.numpy as sn
 from subnorm_lab import figures, stories
+from subnorm_lab.chapters import begin as begin
 from subnorm_lab.experiments.equivalence import mean_share
 from subnorm_lab.experiments.language_model import Characters, untrained
 from subnorm_lab.experiments.parity import paired_interval, recorded, windows
 from subnorm_lab.report import say, table
 from subnorm_lab.stories import altered
-
-
-def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
-
 
 NORMS = {"layer": "LayerNorm", "rms": "RMSNorm"}
 SEEDS = range(8)
@@ -362,7 +357,7 @@ def draw_llama_share():
 def rise_on_texts(other):
     """The rise of the loss on each text when the trained model becomes another one."""
     model = stories.load()
-    return np.array([stories.loss(other, t) - stories.loss(model, t) for t in stories.texts()])
+    return stories.losses(other, stories.texts()) - stories.losses(model, stories.texts())
 
 
 def prove_trained_share(models, cost, rise):

@@ -8,18 +8,15 @@ import torch
 
 import subnorm.numpy as sn
 import subnorm.torch as st
-from subnorm_lab import figures, live, stories
+from subnorm_lab import chapters, live, stories
 from subnorm_lab.experiments import fixed_order, same_answer, sharded
 from subnorm_lab.report import say, table
 from subnorm_lab.stories.torch import Stories
 
-BEGINNING = 60  # tokens of each text
-
 
 def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
-    return stories.load(), [text[:BEGINNING] for text in stories.texts()]
+    chapters.begin()
+    return stories.load(), stories.beginnings()
 
 
 TOKEN = np.array([2.0, 4.0, 6.0, 12.0])
@@ -61,15 +58,15 @@ def prove_halves(own_mean_square):
     for times in (0.25, 1.0, 4.0):
         y = own_mean_square(TOKEN * [1, 1, times, times], 1.0, 2)
         np.testing.assert_allclose(y, np.sqrt([0.4, 1.6, 0.4, 1.6]), rtol=1e-4)
-    (model, texts), usual = begin(), []
+    model, texts, usual = stories.load(), stories.beginnings(), []
     for shards in (1, 2, 4, 8):
 
         def norm(x, gamma, shards=shards):
             return own_mean_square(x, gamma, shards)
 
-        usual.append([stories.loss(stories.altered(model, norm=norm), text) for text in texts])
+        usual.append(stories.losses(stories.altered(model, norm=norm), texts))
     one, *more = np.array(usual)
-    np.testing.assert_allclose(one, [stories.loss(model, text) for text in texts], rtol=1e-12)
+    np.testing.assert_allclose(one, stories.losses(model, texts), rtol=1e-12)
     costs = [found - one for found in more]
     assert (costs[0] > 0).all()
     assert (costs[1] > costs[0]).all()
@@ -94,7 +91,7 @@ def relative_error(own_mean_square, d):
 @cache
 def norm_in_training(k=4):
     """Norm k of the trained model, for the loss of a text: its input, gain, dy and dgamma."""
-    model, texts = begin()
+    model, texts = stories.load(), stories.beginnings()
     twin, seen = Stories(model), []
     twin.norms[k].register_forward_hook(lambda _norm, inputs, output: seen.extend([inputs[0], output]))
     loss = twin.loss(torch.tensor(texts[0]))
@@ -226,7 +223,7 @@ def prove_tests(gains_gradient):
 @cache
 def queries():
     """The queries of the trained model's third attention, cut into heads, (T, 8, 8), without their rotation."""
-    model, texts = begin()
+    model, texts = stories.load(), stories.beginnings()
     x = stories.stream(model, texts[0])[4]
     q = sn.rms_norm(x, model.gains[4]) @ model.weights[4]["q"].T
     return torch.from_numpy(q).unflatten(-1, (model.heads, -1))
@@ -295,7 +292,7 @@ def prove_batch():
 
 def prove_noise(noisy):
     """Prove claim 10-noise."""
-    model, _ = begin()
+    model = stories.load()
     usual = stories.continuation(model, [stories.BOS], 256)
     turns = []
     for draw in range(3):

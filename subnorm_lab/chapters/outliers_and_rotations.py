@@ -7,10 +7,9 @@ import numpy as np
 import torch
 
 import subnorm.numpy as sn
-from subnorm_lab import figures, live, stories
+from subnorm_lab import chapters, figures, live, stories
 from subnorm_lab.report import interval, say, table
 
-BEGINNING = 60  # tokens of each text
 READS = ("q", "k", "v", "gate", "up")  # the matrices that read a norm; the others write to the stream
 WIDTH = 64
 FEATURE = 7  # of the planted outlier
@@ -18,30 +17,23 @@ RANDOM = range(3)  # seeds of random rotations
 
 
 def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
+    chapters.begin()
     return stories.load()
 
 
-@cache
-def texts():
-    return [text[:BEGINNING] for text in stories.texts()]
-
-
 def losses(model):
-    return np.array([stories.loss(model, text) for text in texts()])
+    return stories.losses(model, stories.beginnings())
 
 
 @cache
-def trained():
-    """The trained model, and its loss for each text."""
-    model = stories.load()
-    return model, losses(model)
+def usual():
+    """The losses of the trained model, (texts,)."""
+    return losses(stories.load())
 
 
 def rises(model):
     """How much the loss of each text is above that of the trained model, (texts,)."""
-    return losses(model) - trained()[1]
+    return losses(model) - usual()
 
 
 def quantised(x, bits, axis=-1):
@@ -73,7 +65,7 @@ def scores(model, text):
 
 
 def streams(model):
-    return np.stack([stories.stream(model, text) for text in texts()])  # (texts, 11, T, d)
+    return np.stack([stories.stream(model, text) for text in stories.beginnings()])  # (texts, 11, T, d)
 
 
 def normed(model):
@@ -104,7 +96,7 @@ def hadamard(pairs=6, width=WIDTH):
 @cache
 def principal():
     """A rotation that makes the largest direction of the normed stream the first feature."""
-    model, _ = trained()
+    model = stories.load()
     x = normed(replace(model, gains=np.ones_like(model.gains))).reshape(-1, WIDTH)
     return np.linalg.eigh(x.T @ x)[1][:, ::-1]
 
@@ -138,7 +130,7 @@ def rotated(model, turn, folded=True):
 @cache
 def bases():
     """The trained model in several bases: {name: model}. All compute the same function."""
-    model, _ = trained()
+    model = stories.load()
     return {
         "as trained": model,
         "gains folded": rotated(model, np.eye(WIDTH)),
@@ -151,7 +143,7 @@ def bases():
 @cache
 def stages(start):
     """After each stage of mixing: the model, and how much its loss rises with 3 bits for what branches read."""
-    model, _ = trained()
+    model = stories.load()
     found = [rotated(model, start_of(start) @ hadamard(pairs)) for pairs in range(7)]
     return [(turned, rises(reading(turned, 3))) for turned in found]
 
@@ -164,7 +156,7 @@ def draw_stages():
     def frame(pairs, start):
         along = stages(start)
         model, rise = along[pairs]
-        token = np.abs(sn.rms_norm(stories.stream(model, texts()[0])[6, 5]))
+        token = np.abs(sn.rms_norm(stories.stream(model, stories.beginnings()[0])[6, 5]))
         mixed = f"{2**pairs} features mixed" if pairs else "Nothing mixed"
         sentence = (
             f"{mixed}: the largest entry of this token is {token.max():.1f}, over its root mean square. With 3 bits "
@@ -224,7 +216,7 @@ def prove_stages():
 
 
 def tabulate_outliers():
-    model, _ = trained()
+    model = stories.load()
     rows = []
     for name, x in (
         ("the stream, before the norms", streams(model)[:, :10]),
@@ -245,7 +237,7 @@ def tabulate_outliers():
 
 def prove_outliers():
     """Prove claims 10a-none, 10a-bound."""
-    model, _ = trained()
+    model = stories.load()
     size = np.abs(streams(model))
     ratio = size.max((0, 2, 3)) / np.median(size, (0, 2, 3))
     assert ratio.max() < 20
@@ -277,7 +269,7 @@ def smoothed(model, alpha):
 
 def prove_smoothing():
     """Prove claims 10a-planted, 10a-smoothed."""
-    model, _ = trained()
+    model = stories.load()
     plain = rises(reading(model, 6))
     for factor in (30, 100):
         loud = planted(model, factor)
@@ -301,14 +293,14 @@ def peaks(model):
 
 def prove_rotation():
     """Prove claims 10a-commutes, 10a-same, 10a-worst, 10a-no-gain."""
-    model, _ = trained()
+    model = stories.load()
     x = streams(model)[0, 5]
     for seed in RANDOM:
         turn = random_rotation(seed)
         np.testing.assert_allclose(turn @ turn.T, np.eye(WIDTH), atol=1e-12)
         np.testing.assert_allclose(sn.rms_norm(x @ turn), sn.rms_norm(x) @ turn, atol=1e-12)
         assert np.abs(sn.rms_norm(x @ turn, model.gains[5]) - sn.rms_norm(x, model.gains[5]) @ turn).max() > 0.1
-        for text in texts():
+        for text in stories.beginnings():
             expected = scores(model, text)
             np.testing.assert_allclose(scores(rotated(model, turn), text), expected, atol=1e-10)
     unfolded = rises(rotated(model, hadamard(), folded=False))
@@ -367,7 +359,7 @@ def fp8_place(x, sublayer, norm):
 
 def fp8_models():
     """The trained model with one part in float8: {name: model}."""
-    model, _ = trained()
+    model = stories.load()
     read = (*((lambda x, gamma: fp8(sn.rms_norm(x, gamma))),) * 10, model.norms[-1])
     weights = tuple({name: fp8(w) for name, w in one.items()} for one in model.weights)
     return {
@@ -398,7 +390,7 @@ def tabulate_fp8():
 def prove_fp8():
     """Prove claim 10a-fp8."""
     *fine, squares, loud = fp8_rises().values()
-    assert np.abs(streams(trained()[0])).max() < 12
+    assert np.abs(streams(stories.load())).max() < 12
     for rise in fine:
         assert np.abs(rise).max() < 0.06
     assert squares.mean() > 0.05

@@ -9,7 +9,7 @@ import torch
 
 import subnorm.numpy as sn
 import subnorm.torch as st
-from subnorm_lab import figures
+from subnorm_lab import chapters, figures
 from subnorm_lab.experiments import fleets, pooling
 from subnorm_lab.experiments.fleets import CYCLES, FLEETS, NOISE, machines
 from subnorm_lab.experiments.parity import paired_interval
@@ -27,8 +27,7 @@ HEADS = {"mean": "mean", "last": "last step", "attention": "attention"}
 
 
 def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
+    chapters.begin()
     return SEEDS, T, HEADS
 
 

@@ -11,6 +11,7 @@ from torch import nn
 import subnorm.numpy as sn
 import subnorm.torch as st
 from subnorm_lab import diagrams, figures, live, stories
+from subnorm_lab.chapters import begin as begin
 from subnorm_lab.experiments import gradients, longer_runs, stack
 from subnorm_lab.report import claimed_table, say, table
 from subnorm_lab.stories.torch import Stories
@@ -22,11 +23,6 @@ KINDS = PLACEMENTS | {"deepnorm": "DeepNorm", "after_branch": "norm after F"}
 
 
 STACKS = (4, 12, 24)
-
-
-def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
 
 
 SEEDS = range(6)
@@ -608,7 +604,7 @@ def wirings():
 @cache
 def nats(name):
     """The loss of a wiring on each text."""
-    return np.array([stories.loss(wirings()[name], text) for text in stories.texts()])
+    return stories.losses(wirings()[name], stories.texts())
 
 
 def tabulate_stories(names):

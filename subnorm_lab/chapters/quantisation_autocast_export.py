@@ -10,15 +10,14 @@ import numpy as np
 import torch
 
 import subnorm.numpy as sn
-from subnorm_lab import figures, stories
+from subnorm_lab import chapters, figures, stories
 from subnorm_lab.report import say, table
 from subnorm_lab.stories import altered
 from subnorm_lab.stories.torch import Stories
 
 
 def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
+    chapters.begin()
     # about PyTorch's own code, by torch.export
     warnings.filterwarnings("ignore", "`isinstance.treespec", FutureWarning)
 
@@ -26,20 +25,13 @@ def begin():
 BITS = (8, 6, 5, 4, 3)
 
 
-@cache
-def loaded():
-    """The trained model, and the beginnings of twelve texts."""
-    model = stories.load()
-    return model, [text[:60] for text in stories.texts()]
-
-
 def losses(model):
-    return np.array([stories.loss(model, text) for text in loaded()[1]])
+    return stories.losses(model, stories.beginnings())
 
 
 def kinds(quantised):
     """What to quantise: the model with so many bits, by name."""
-    model, _ = loaded()
+    model = stories.load()
 
     def matrices(bits):
         return tuple({name: quantised(w, bits, -1) for name, w in weights.items()} for weights in model.weights)
@@ -61,7 +53,7 @@ def kinds(quantised):
 @cache
 def rises_of(quantised):
     """How much the loss of each text rises, by kind: (bits, texts) each."""
-    trained = losses(loaded()[0])
+    trained = losses(stories.load())
     return {name: np.array([losses(made(bits)) - trained for bits in BITS]) for name, made in kinds(quantised).items()}
 
 
@@ -100,7 +92,7 @@ def draw_rises(quantised):
 
 def prove_eight_bits(quantised):
     """Prove claims 09c-eight-bits, 09c-one-step, 09c-gains."""
-    (model, _), rises = loaded(), rises_of(quantised)
+    model, rises = stories.load(), rises_of(quantised)
     at = {bits: k for k, bits in enumerate(BITS)}
     for found in rises.values():
         assert np.abs(found[at[8]]).max() < 0.03
@@ -135,7 +127,7 @@ def prove_autocast(types):
     twin = Stories(stories.load(np.float32)).requires_grad_(False)
 
     def by_torch():
-        return np.array([float(twin.loss(torch.tensor(text))) for text in loaded()[1]])
+        return np.array([float(twin.loss(torch.tensor(text))) for text in stories.beginnings()])
 
     plain = by_torch()
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -158,7 +150,7 @@ def wrong(g, scale):
 @cache
 def gradients(gradient):
     """Of each text, by size of the stream; and the shares that float16 gets wrong, by scale of the loss."""
-    found = [[gradient(text, size) for text in loaded()[1]] for size in SIZES]
+    found = [[gradient(text, size) for text in stories.beginnings()] for size in SIZES]
     shares = {scale: np.array([[wrong(g, scale) for g in row] for row in found]) for scale in (1, 4096)}
     return found, shares  # shares: (sizes, texts) each
 
@@ -215,7 +207,7 @@ def eps_of(dtype):
 
 def prove_export(exported, norms):
     """Prove claims 09c-export, 09c-export-eps, 09c-export-same."""
-    model, texts = loaded()
+    model, texts = stories.load(), stories.beginnings()
     assert names(exported) == ["layer_norm", "rms_norm"]
     assert {"pow", "mean", "rsqrt"} <= set(names(exported.run_decompositions()))
     layer_call, rms_call = calls(exported)

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 import subnorm.torch as st
-from subnorm_lab import diagrams, figures
+from subnorm_lab import chapters, diagrams, figures
 from subnorm_lab.report import claimed_table, say, table
 
 
@@ -14,9 +14,8 @@ def equal(a, b):
 
 
 def begin():
-    torch.set_num_threads(1)
+    chapters.begin()
     torch.set_default_dtype(torch.float64)
-    figures.use_style()
 
 
 def random(*shape, seed):

@@ -9,32 +9,21 @@ import torch
 import subnorm.numpy as sn
 import subnorm.torch as st
 from subnorm_lab import diagrams, figures, live, report, stories
+from subnorm_lab.chapters import begin as begin
 from subnorm_lab.experiments import degradation, gpt2_init, paths, signal
 from subnorm_lab.report import say, table
 
 
-def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
-
-
-@cache
-def trained():
-    """The model, and its twelve texts."""
-    model = stories.load()
-    return model, [np.array(text) for text in stories.texts()]
-
-
 def would_say(text):
     """Probabilities of the next token before, between and after the five blocks, (6, T, 512)."""
-    model, _texts = trained()
+    model = stories.load()
     scores = stories.logits(model, stories.stream(model, text)[::2])
     odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return odds / odds.sum(axis=-1, keepdims=True)
 
 
 def draw_lens():
-    model, texts = trained()
+    model, texts = stories.load(), stories.texts()
     text, places = texts[0], range(50, 55)  # here all words and guesses are whole words
     said = would_say(text)  # (6, T, 512)
 
@@ -576,20 +565,19 @@ SUBLAYERS = [f"{k} {n}" for n in range(1, 6) for k in ("attention", "feed-forwar
 @cache
 def whole():
     """The losses of the trained model, (texts,)."""
-    model, texts = trained()
-    return np.array([stories.loss(model, text) for text in texts])
+    return stories.losses(stories.load(), stories.texts())
 
 
 @cache
 def broken(place):
     """Its losses with another placement at one sublayer, (10, texts)."""
-    model, texts = trained()
+    model, texts = stories.load(), stories.texts()
     models = [stories.altered(model, place=place, at=[k]) for k in range(10)]
-    return np.array([[stories.loss(one, text) for text in texts] for one in models])
+    return np.array([stories.losses(one, texts) for one in models])
 
 
 def draw_broken():
-    model, _texts = trained()
+    model = stories.load()
     cut, bare = broken(stories.leave_out), broken(without_skip)
 
     def frame(gone):
@@ -629,7 +617,7 @@ def draw_broken():
 
 def prove_trained_leave_one_out():
     """Prove claim 02-trained-leave-one-out."""
-    model, _texts = trained()
+    model = stories.load()
     cut, bare = broken(stories.leave_out), broken(without_skip)
     say("trained_whole", whole().mean(), ".2f")
     say("cut_low", cut.mean(axis=1).min(), ".2f")
@@ -745,7 +733,7 @@ def prove_leave_one_out():
 
 def prove_lens_repeats_first():
     """Prove claims 02-lens-repeats-first, 02-lens-comes-late."""
-    _model, texts = trained()
+    texts = stories.texts()
     lens = [would_say(text) for text in texts]
     early = np.array(  # loss, (texts, 6)
         [-np.log(p[:, np.arange(len(t) - 1), t[1:]]).mean(axis=-1) for p, t in zip(lens, texts, strict=True)]
@@ -770,7 +758,7 @@ def contributions(shares):
 
     The shares add up to the logits (claim 02-logits-add-up).
     """
-    model, texts = trained()
+    model, texts = stories.load(), stories.texts()
     wrote = []
     for text in texts:
         parts = shares(text)  # (11, T, 512)
@@ -792,7 +780,7 @@ def prove_logits_add_up(shares):
 
 def prove_share_is_not_need(shares):
     """Prove claim 02-share-is-not-need."""
-    model, texts = trained()
+    model, texts = stories.load(), stories.texts()
     cut = broken(stories.leave_out)
     wrote, lily, she = contributions(shares)
     say("first_writes", 100 * wrote[:, 2].mean(), ".0f")
@@ -803,7 +791,7 @@ def prove_share_is_not_need(shares):
     say("lily_last", lily[-1], ".0f")
     say("lily", lily.sum(), ".0f")
     say("she_last", she[-1], ".1f")
-    assert model.tokenizer.decode(texts[0][[14, 16]]) == " Lily She"
+    assert model.tokenizer.decode([texts[0][14], texts[0][16]]) == " Lily She"
     assert sorted(np.argsort(she)[-3:]) == [1, 5, 9]  # attention 1, 3 and 5
 
 

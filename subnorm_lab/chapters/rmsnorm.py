@@ -12,6 +12,7 @@ import subnorm.numpy as sn
 import subnorm.torch as st
 from subnorm import timing
 from subnorm_lab import figures, live, stories
+from subnorm_lab.chapters import begin as begin
 from subnorm_lab.experiments.equivalence import (
     centre_writers,
     mean_share,
@@ -25,11 +26,6 @@ from subnorm_lab.experiments.jacobian import singular_values
 from subnorm_lab.report import claimed_table, interval, say, table
 from subnorm_lab.stories import altered
 from subnorm_lab.stories.torch import Stories
-
-
-def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
 
 
 def draw_two_norms():

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 import subnorm.torch as st
 from subnorm_lab import figures, live
+from subnorm_lab.chapters import begin as begin
 from subnorm_lab.experiments import attention_logits as al
 from subnorm_lab.experiments.after_pre_ln import Movable, at_start
 from subnorm_lab.report import interval, say, table
@@ -18,11 +19,6 @@ QUERIES, KEYS = 6, 12
 
 def generator(seed):
     return torch.Generator().manual_seed(seed)
-
-
-def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
 
 
 def head(seed):

@@ -13,6 +13,7 @@ from torch import nn
 import subnorm.numpy as sn
 import subnorm.torch as st
 from subnorm_lab import diagrams, figures, live, stories
+from subnorm_lab.chapters import begin as begin
 from subnorm_lab.experiments import learning_to_write, parameters
 from subnorm_lab.experiments.language_model import Characters
 from subnorm_lab.experiments.stack import causal_mask, draw_weights
@@ -21,11 +22,6 @@ from subnorm_lab.stories import files as story_files
 
 TASK = Characters()
 recorded = cache(learning_to_write.recorded)
-
-
-def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
 
 
 def generator(seed):
@@ -817,7 +813,7 @@ def prove_tells_the_story(story, tell, found, pre_ln_block):
     assert story_files.published()[0].startswith(story)
     right, on_skip, twice, no_final = found.values()
     model = stories.load()
-    np.testing.assert_allclose(right, [stories.loss(model, text) for text in stories.texts()], rtol=1e-9)
+    np.testing.assert_allclose(right, stories.losses(model, stories.texts()), rtol=1e-9)
     assert min(on_skip.mean(), twice.mean()) > 6
     assert (no_final > right).all()
     assert (no_final < right + 0.3).all()

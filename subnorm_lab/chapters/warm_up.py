@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from subnorm_lab import figures, live
+from subnorm_lab.chapters import begin as begin
 from subnorm_lab.experiments import longer_runs, warmup
 from subnorm_lab.experiments.language_model import learning_rate, loss, untrained
 from subnorm_lab.report import interval, say, table
@@ -35,11 +36,6 @@ def record():
 @cache
 def longer():
     return longer_runs.recorded()
-
-
-def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
 
 
 def first_step(gradient):

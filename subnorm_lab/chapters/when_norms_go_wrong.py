@@ -8,7 +8,7 @@ import torch
 
 import subnorm.numpy as sn
 import subnorm.torch as st
-from subnorm_lab import figures, live, museum, stories
+from subnorm_lab import chapters, live, museum, stories
 from subnorm_lab.experiments import accuracy, conventions, precision
 from subnorm_lab.experiments.conventions import CONVENTIONS, norm
 from subnorm_lab.experiments.precision import FORMATS, VARIANCES, treated
@@ -23,28 +23,20 @@ PATIENTS = {
 }
 
 
-@cache
-def loaded():
-    """The trained model, and the beginnings of twelve texts."""
-    model = stories.load()
-    return model, [text[:60] for text in stories.texts()]
-
-
 def patient(name, size):
     """The model in a number format, with a stream that is so many times as large."""
     how, fmt = PATIENTS[name]
-    return treated(loaded()[0], how, FORMATS[fmt], size)
+    return treated(stories.load(), how, FORMATS[fmt], size)
 
 
 def losses(model, count=12):
     with np.errstate(invalid="ignore"):  # infinite scores
-        return np.array([stories.loss(model, text) for text in loaded()[1][:count]])
+        return stories.losses(model, stories.beginnings()[:count])
 
 
 def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
-    return (*loaded(), patient)
+    chapters.begin()
+    return stories.load(), stories.beginnings(), patient
 
 
 def opening(model, tokens=14):
@@ -95,7 +87,7 @@ def draw_sizes():
 
 def prove_eps_everywhere(first_bad):
     """Prove claims 09-eps-everywhere, 09-zeros, 09-widen, 09-stream, 09-victim, 09-bfloat16-range."""
-    (model, texts), half = loaded(), FORMATS["float16"]
+    model, texts, half = stories.load(), stories.beginnings(), FORMATS["float16"]
     usual = measured()["float32", 1.0][1]
     guess = np.log(512)
     tiny, zero, silent, full = (2.0**k for k in (-8, 0, 8, 13))
@@ -131,7 +123,7 @@ def prove_eps_everywhere(first_bad):
 
 def prove_hooks():
     """Prove claim 09-hooks."""
-    model, texts = loaded()
+    model, texts = stories.load(), stories.beginnings()
     twin = Stories(model).half()
     with torch.no_grad():
         for name, weight in twin.named_parameters():
@@ -194,7 +186,7 @@ def shifted():
     found = {}
     for way in VARIANCES:
         layer = partial(precision.layer_norm_by, way)
-        shiftings = [treated(loaded()[0], layer, FORMATS["float32"], shift=shift) for shift in SHIFTS]
+        shiftings = [treated(stories.load(), layer, FORMATS["float32"], shift=shift) for shift in SHIFTS]
         found[way] = [losses(model, 3) for model in shiftings]
     return found
 
@@ -255,7 +247,7 @@ ORDERS = {
 
 def prove_orders():
     """Prove claim 09-orders."""
-    (model, texts), bfloat16 = loaded(), FORMATS["bfloat16"]
+    model, texts, bfloat16 = stories.load(), stories.beginnings(), FORMATS["bfloat16"]
     for order in ORDERS.values():
         assert np.abs(losses(treated(model, order, bfloat16)) - losses(model)).max() < 0.02
     states = [bfloat16(stories.stream(model, text)[:-1]) for text in texts]  # (10, T, d)

@@ -7,15 +7,10 @@ import numpy as np
 import torch
 
 from subnorm_lab import diagrams, figures, live, stories
+from subnorm_lab.chapters import begin as begin
 from subnorm_lab.experiments import degradation, drift, journey, signal
 from subnorm_lab.experiments.parity import paired_interval
 from subnorm_lab.report import say, table
-
-
-def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
-
 
 GAINS = {  # mean square out, for each unit of mean square in
     "1/6 (torch)": 1 / 6,
@@ -539,7 +534,7 @@ def tokens_and_losses():
         tokens = streams[:, :, 1:]  # (texts, 11, 119, 64)
         sizes[name] = rms(tokens.reshape(len(texts), 11, -1))
         likeness[name] = alike(tokens, tokens[:, :1]).mean(axis=-1)
-        losses[name] = np.array([stories.loss(model, text) for text in texts])
+        losses[name] = stories.losses(model, texts)
         if model is trained:
             outlier = rms(streams[0, :, 0]) / sizes[name].mean(axis=0)
     return sizes, likeness, losses, outlier

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from subnorm_lab import figures, live, stories
+from subnorm_lab import chapters, figures, live, stories
 from subnorm_lab.report import interval, say, table
 from subnorm_lab.stories.torch import Stories
 
@@ -15,21 +15,15 @@ SEEDS = range(3)
 NORMS = 11
 
 
-@cache
-def trained():
-    return stories.load(), stories.texts()
-
-
 def begin():
-    torch.set_num_threads(1)
-    figures.use_style()
-    return trained()[0]
+    chapters.begin()
+    return stories.load()
 
 
 @cache
 def token_sizes():
     """The root mean square of each token where a norm reads it, (11, N)."""
-    model, texts = trained()
+    model, texts = stories.load(), stories.texts()
     x = np.concatenate([stories.stream(model, text[:-1]) for text in texts], axis=1)
     return np.sqrt((x**2).mean(axis=-1))
 
@@ -48,7 +42,7 @@ def constant_norm(size):
 @cache
 def frozen(*norms):
     """The trained model in which these norms divide by constants."""
-    model = trained()[0]
+    model = stories.load()
     for k in norms:
         model = stories.altered(model, norm=constant_norm(constants()[k]), at=[k])
     return model
@@ -56,13 +50,13 @@ def frozen(*norms):
 
 @cache
 def losses(*norms):
-    return np.array([stories.loss(frozen(*norms), text) for text in trained()[1]])
+    return stories.losses(frozen(*norms), stories.texts())
 
 
 @cache
 def stream_sizes(count):
     model = frozen(*range(count))
-    x = np.concatenate([stories.stream(model, text[:60]) for text in trained()[1][:4]], axis=1)
+    x = np.concatenate([stories.stream(model, text) for text in stories.beginnings()[:4]], axis=1)
     return np.sqrt((x**2).mean(axis=(1, 2)))
 
 
@@ -131,7 +125,7 @@ STEPS, BATCH, LENGTH, RATE = 22, 4, 48, 1e-3
 @cache
 def lessons():
     """Texts that the trained model tells, (n, 48), and its probabilities of the next token, (n, 48, 512)."""
-    model = trained()[0]
+    model = stories.load()
     told = [
         [stories.BOS, *stories.continuation(model, [stories.BOS], LENGTH - 1, 1.0, 1000 + seed)] for seed in range(32)
     ]
@@ -151,7 +145,7 @@ def healed(way):
     found = []
     for seed in SEEDS:
         g = torch.Generator().manual_seed(seed)
-        student = Stories(trained()[0])
+        student = Stories(stories.load())
         adam = torch.optim.Adam(student.parameters(), lr=RATE)
         for step in range(STEPS):
             for k in range(NORMS):
@@ -164,7 +158,7 @@ def healed(way):
             nn.utils.clip_grad_norm_(student.parameters(), 1.0)
             adam.step()
         with torch.no_grad():
-            found.append(np.mean([student.loss(torch.tensor(text)).item() for text in trained()[1]]))
+            found.append(np.mean([student.loss(torch.tensor(text)).item() for text in stories.texts()]))
     return np.array(found)
 
 

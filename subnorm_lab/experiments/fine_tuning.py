@@ -110,7 +110,7 @@ def updates(model: Stories, rate: float, seed: int, steps: int = STEPS) -> Itera
 def story_loss(model: Stories) -> float:
     """Mean loss on the stories that the model knew, in nats."""
     with torch.no_grad():
-        return float(np.mean([model.loss(torch.tensor(one[:60])) for one in stories.texts()]))
+        return float(np.mean([model.loss(torch.tensor(one)) for one in stories.beginnings()]))
 
 
 def run(adapter: str, rate: float, seed: int) -> tuple[dict[str, float], Stories]:

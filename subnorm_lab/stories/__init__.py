@@ -135,6 +135,11 @@ def loss(model: Model, tokens: npt.ArrayLike) -> float:
     return float((np.log(np.exp(scores).sum(axis=-1)) - chosen).mean())
 
 
+def losses(model: Model, texts: Iterable[npt.ArrayLike]) -> Array:
+    """The :func:`loss` of each text, shape (N,)."""
+    return np.array([loss(model, text) for text in texts])
+
+
 def _fits(model: Model, length: int) -> None:
     if length > model.context:
         raise ValueError(f"the model reads at most {model.context} tokens; got {length}. Shorten the text.")
@@ -224,3 +229,8 @@ def texts() -> list[list[int]]:
     model = load()
     told = [[BOS, *continuation(model, [BOS], 119, 1.0, seed)] for seed in range(8)]
     return [model.tokenizer.encode(text)[:120] for text in story_files.published()] + told
+
+
+def beginnings() -> list[list[int]]:
+    """The first 60 tokens of each of the twelve :func:`texts`, for what is measured on many models."""
+    return [text[:60] for text in texts()]
