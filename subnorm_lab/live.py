@@ -24,6 +24,7 @@ import numpy.typing as npt
 from IPython.display import publish_display_data
 
 from subnorm_lab import figures
+from subnorm_lab.report import times_ten_to
 
 HERE = Path(__file__).parent
 SCRIPT = HERE / "live.js"
@@ -516,9 +517,6 @@ def sketch(
     _publish(name, title, alt, spec)
 
 
-SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
 def number(value: float) -> str:
     """A number for a frame's sentence: two digits, with a power of ten below 0.001 and from 10 000 on.
 
@@ -531,8 +529,7 @@ def number(value: float) -> str:
     if rounded == 0 or 1e-3 <= abs(rounded) < 1e4:
         return f"{rounded:g}".replace("-", "−")
     digits, power = f"{rounded:.1e}".split("e")
-    times_ten = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}10"  # keeps the number on one line
-    return digits.removesuffix(".0").replace("-", "−") + times_ten + str(int(power)).translate(SUPERSCRIPT)
+    return digits.removesuffix(".0").replace("-", "−") + times_ten_to(int(power))
 
 
 @functools.cache

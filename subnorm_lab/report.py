@@ -1,7 +1,9 @@
 """Publish a cell's results for the page: a number that prose can quote, or a table."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 #: The key for quoted numbers in an output's metadata.
@@ -49,6 +51,28 @@ def interval(values: Any, spec: str = ".2f") -> str:
     return f"{min(values):{spec}} to {max(values):{spec}}"
 
 
+SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_NUMBER = r"-?\d(?:\.\d+)?(?:e[+-]\d+)?"
+_NUMBERS = re.compile(rf"{_NUMBER}(?: (?:to|→) {_NUMBER})*(?: <!--.*-->)?")
+
+
+def times_ten_to(power: int) -> str:
+    """The factor after a number's digits, as print writes it, kept on the digits' line."""
+    return "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}10" + str(power).translate(SUPERSCRIPT)
+
+
+def typeset(cell: str) -> str:
+    """A table's cell of numbers as print writes them: ``2e+02`` as 200, ``4.2e-07`` as 4.2 × 10⁻⁷; others unchanged."""
+    if not _NUMBERS.fullmatch(cell):
+        return cell
+
+    def without_e(found: re.Match[str]) -> str:
+        digits, power = found[1], int(found[2])
+        return f"{Decimal(found[0]):f}" if -4 < power < 4 else digits + times_ten_to(power)
+
+    return re.sub(r"(-?[\d.]+)e([+-]\d+)", without_e, cell)
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Show a table, as Markdown where the page can render it and as plain text elsewhere.
 
@@ -57,7 +81,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         rows: the cells; pass numbers as rounded text, so that they are the same on every machine.
     """
     lines = [[str(cell) for cell in row] for row in (columns, *rows)]
-    markdown = ["| " + " | ".join(line) + " |" for line in lines]
+    markdown = ["| " + " | ".join(typeset(cell) for cell in line) + " |" for line in lines]
     markdown.insert(1, "|" + "---|" * len(columns))
     publish({"text/markdown": "\n".join(markdown), "text/plain": "\n".join(" | ".join(x) for x in lines)})
 

@@ -5,7 +5,7 @@ from typing import Any
 import IPython.display
 import pytest
 
-from subnorm_lab.report import say, table
+from subnorm_lab.report import say, table, typeset
 
 
 @pytest.fixture
@@ -69,3 +69,23 @@ def test_a_table_is_markdown_and_text(published: list[dict[str, Any]]) -> None:
         "text/markdown": "| norm | time |\n|---|---|\n| layer | 1.0 |\n| rms | 2 |",
         "text/plain": "norm | time\nlayer | 1.0\nrms | 2",
     }
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ("2e+02", "200"),
+        ("4e-03", "0.004"),
+        ("1.4e+04", "1.4 × 10⁴"),
+        ("1e-171", "1 × 10⁻¹⁷¹"),
+        ("3.7e-08 → 1.4e-07 <!-- claim: x -->", "3.7 × 10⁻⁸ → 1.4 × 10⁻⁷ <!-- claim: x -->"),
+        ("7e+03 to 8.25", "7000 to 8.25"),
+        ("eps = 1e-8", "eps = 1e-8"),  # code
+        ("0.50", "0.50"),
+    ],
+)
+def test_a_table_writes_powers_of_ten_as_print_does(cell: str, text: str, published: list[dict[str, Any]]) -> None:
+    assert typeset(cell).replace("\N{NO-BREAK SPACE}", " ") == text
+    table(["size"], [[cell]])
+    assert published[0]["data"]["text/markdown"].endswith(f"| {typeset(cell)} |")
+    assert published[0]["data"]["text/plain"] == f"size\n{cell}"

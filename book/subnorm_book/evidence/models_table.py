@@ -83,8 +83,8 @@ def counted(rows):
     release = json.loads(MEASURED.read_text("utf-8"))["transformers"]
     number = sum(bool(row["classes"]) for row in rows)
     return (
-        f"Of {len(rows)} rows, {number} are measured: their class in transformers {release} was built, small and "
-        f"random, and its norms were called. The other {len(rows) - number} have no class there and were only read."
+        f"Of {len(rows)} rows, {number} are measured: we built their class in transformers {release} with small random "
+        f"weights and ran its norms. The other {len(rows) - number} have no class there: we read their code."
     )
 
 
