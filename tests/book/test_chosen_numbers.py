@@ -51,7 +51,7 @@ SETTINGS = {
     ("ex02", "thirteen"): "len(checks.invariances.cases(np.random.default_rng(0)))",
     ("ex06", "eleven"): "2 * 5 + 1",
     ("ex06", "forty"): "5 * 8",
-    ("grading", "twelve"): "sum(bool(ex.variants) for sheet in checks.SETS.values() for ex in sheet)",
+    ("grading", "fifteen"): "sum(bool(ex.variants) for sheet in checks.SETS.values() for ex in sheet)",
     ("grading", "20"): "sandbox.Limits.cell",
     ("grading", "10"): "sandbox.Limits.question",
     ("grading", "90"): "sandbox.Limits.total",

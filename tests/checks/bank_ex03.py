@@ -167,6 +167,23 @@ def gemma_through_float64(x, gamma, eps):
     return y.half() if x.dtype == torch.float16 else y.type(x.dtype)
 
 
+# gain_gradients
+
+
+def gains_of_all_tokens(dys, xs, eps):
+    dy, x = np.concatenate(dys), np.concatenate(xs)
+    gradient = np.einsum("td,td->d", dy, x / np.sqrt((x**2).mean(-1, keepdims=True) + eps))
+    return [gradient] * len(xs)
+
+
+def gains_by_autograd(dys, xs, eps):
+    gamma = torch.ones(xs[0].shape[-1], dtype=xs[0].dtype, requires_grad=True)
+    for dy, x in zip(dys, xs, strict=True):
+        y = gamma * x / (x.pow(2).mean(-1, keepdim=True) + eps).sqrt()
+        (y * dy).sum().backward()  # adds to what is there
+    return [gamma.grad.clone() for _ in xs]
+
+
 RIGHT = {
     "rms_norm": [
         sn.rms_norm,
@@ -196,6 +213,7 @@ RIGHT = {
     ],
     "rms_norm_backward": [sn.rms_norm_backward, backward_by_jacobian, backward_by_autograd],
     "safe_rms_norm": [safe_by_hypot, safe_by_power_of_two, safe_in_torch],
+    "gain_gradients": [gains_of_all_tokens, gains_by_autograd],
 }
 
 IN_ANY_DTYPE = {
@@ -215,6 +233,11 @@ def scaled_by(m):
     return safe
 
 
+def equal_tokens(dys, xs, eps):
+    own = [np.mean(dy * x / np.sqrt((x**2).mean(-1, keepdims=True) + eps), 0) for dy, x in zip(dys, xs, strict=True)]
+    return [sum(own) * len(xs[0]) for _ in xs]
+
+
 UNDESERVED = {
     "safe_rms_norm": [
         scaled_by(lambda x: np.abs(x[..., :1])),
@@ -223,6 +246,7 @@ UNDESERVED = {
         scaled_by(lambda x: np.abs(x).min(-1, keepdims=True)),
     ],
     "add_rms_norm": [lambda x, branch, gamma, eps: tuple(map(np.squeeze, added_in_float64(x, branch, gamma, eps)))],
+    "gain_gradients": [equal_tokens],
 }
 
 COMBINED = {
@@ -242,4 +266,5 @@ COMBINED = {
         "root_constant no_gamma, layer_norm dgamma_mean, gamma_twice no_eps, sign dgamma_of_x",
     ),
     "safe_rms_norm": both("safe_rms_norm", "eps_grown no_gamma, sum one_maximum, zero_row eps_grown"),
+    "gain_gradients": both("gain_gradients", "averaged mean_over_tokens, not_summed shift"),
 }

@@ -162,6 +162,18 @@ def block_with_an_error_of_two_parts(x, attention, feed_forward, norms, placemen
     return block_by_steps(x, attention, feed_forward, norms, placement)
 
 
+def capped_by_exponentials(scores, dy, cap):
+    e = np.exp(2 * scores / cap)
+    return cap * (e - 1) / (e + 1), dy * 4 * e / (e + 1) ** 2
+
+
+def capped_by_autograd(scores, dy, cap):
+    scores = scores.clone().requires_grad_()
+    y = cap * torch.tanh(scores / cap)
+    (y * dy).sum().backward()
+    return y, scores.grad
+
+
 RIGHT = {
     "pre_ln": [pre_ln, lambda x, sublayer, norm: torch.add(x, sublayer(norm(x))), pre_ln_in_steps],
     "post_ln": [post_ln, lambda x, sublayer, norm: norm(torch.add(sublayer(x), x)), post_ln_in_place_on_the_branch],
@@ -181,6 +193,7 @@ RIGHT = {
         block_with_an_error_of_two_parts,
     ],
     "qk_norm": [heads_one_by_one, normed_behind_the_product, qk_norm_torch],
+    "soft_cap": [capped_by_exponentials, capped_by_autograd],
 }
 
 
@@ -281,4 +294,5 @@ COMBINED = {
     ],
     "block": [swapped_and_one_norm, two_placements_wrong],
     "qk_norm": both("qk_norm", "all_heads no_scale, layer_norm eps_outside, no_transpose one_gain"),
+    "soft_cap": both("soft_cap", "score_for_cap no_dy, multiplied cap_in_slope"),
 }

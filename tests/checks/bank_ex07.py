@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from checks.combined import both
 
+from subnorm_lab import checks
+
 # Right answers
 
 
@@ -31,20 +33,6 @@ def split_in_torch(pieces, gains, eps):
     return [gain * piece * torch.rsqrt(mean + eps) for piece, gain in zip(pieces, gains, strict=True)]
 
 
-def gains_of_all_tokens(dys, xs, eps):
-    dy, x = np.concatenate(dys), np.concatenate(xs)
-    gradient = np.einsum("td,td->d", dy, x / np.sqrt((x**2).mean(-1, keepdims=True) + eps))
-    return [gradient] * len(xs)
-
-
-def gains_by_autograd(dys, xs, eps):
-    gamma = torch.ones(xs[0].shape[-1], dtype=xs[0].dtype, requires_grad=True)
-    for dy, x in zip(dys, xs, strict=True):
-        y = gamma * x / (x.pow(2).mean(-1, keepdim=True) + eps).sqrt()
-        (y * dy).sum().backward()  # adds to what is there
-    return [gamma.grad.clone() for _ in xs]
-
-
 def back_by_joining(dys, pieces, gains, eps):
     x, g = np.concatenate(pieces, -1), np.concatenate(dys, -1) * np.concatenate(gains)
     rstd = (np.mean(x * x, -1, keepdims=True) + eps) ** -0.5
@@ -67,18 +55,6 @@ def back_through_rstd(dys, pieces, gains, eps):
     at_r = sum((gain * dy * x).sum(-1) for gain, dy, x in zip(gains, dys, pieces, strict=True))
     slope = (at_r * -(r**3) / d)[..., None]
     return [r[..., None] * gain * dy + slope * x for gain, dy, x in zip(gains, dys, pieces, strict=True)]
-
-
-def capped_by_exponentials(scores, dy, cap):
-    e = np.exp(2 * scores / cap)
-    return cap * (e - 1) / (e + 1), dy * 4 * e / (e + 1) ** 2
-
-
-def capped_by_autograd(scores, dy, cap):
-    scores = scores.clone().requires_grad_()
-    y = cap * torch.tanh(scores / cap)
-    (y * dy).sum().backward()
-    return y, scores.grad
 
 
 def folded_by_einsum(weight, bias, gamma, beta, mean, var, eps):
@@ -114,17 +90,64 @@ def influence_in_torch(streams):
     return influence, influence.argmin()
 
 
+def sums_by_accumulation(x, width):
+    total = np.zeros(len(x), x.dtype)
+    for at in range(0, x.shape[1], width):
+        total += np.add.accumulate(x[:, at : at + width], axis=1)[:, -1]
+    return total
+
+
+def sums_row_by_row(x, width):
+    found = np.empty(len(x), x.dtype)
+    for k, row in enumerate(x):
+        total = np.float32(0)
+        for at in range(0, len(row), width):
+            piece = np.float32(0)
+            for entry in row[at : at + width]:
+                piece = piece + entry
+            total = total + piece
+        found[k] = total
+    return found
+
+
+def sums_in_torch(x, width):
+    def one_by_one(parts):  # torch.cumsum adds in float64
+        total = torch.zeros_like(parts[0])
+        for part in parts:
+            total = total + part
+        return total
+
+    return one_by_one([one_by_one(piece.unbind(1)) for piece in x.split(width, dim=1)])
+
+
+def groups_by_comprehension(parameters, rate):
+    decays = [
+        n for n, layer, _ in parameters if layer in {"Linear", "Conv2d", "Embedding"} and n.split(".")[-1] != "bias"
+    ]
+    rest = [n for n, *_ in parameters if n not in decays]
+    return [{"params": decays, "weight_decay": rate}, {"params": rest, "weight_decay": 0}]
+
+
+def groups_by_kind(parameters, rate):
+    groups = ({"params": [], "weight_decay": rate}, {"params": [], "weight_decay": 0.0})
+    kinds = {"Linear": ".weight", "Conv2d": ".weight", "Embedding": ".weight"}
+    for name, layer, _shape in parameters:
+        end = kinds.get(layer)
+        groups[0 if end and name.endswith(end) else 1]["params"].append(name)
+    return groups
+
+
 RIGHT = {
     "split_rms_norm": [split_by_joining, split_by_weighted_means, split_in_torch],
-    "gain_gradients": [gains_of_all_tokens, gains_by_autograd],
     "split_rms_norm_backward": [back_by_joining, back_by_autograd, back_through_rstd],
-    "soft_cap": [capped_by_exponentials, capped_by_autograd],
+    "row_sums": [sums_by_accumulation, sums_row_by_row, sums_in_torch],
+    "decay_groups": [groups_by_comprehension, groups_by_kind],
     "fold_batch_norm": [folded_by_einsum, folded_in_torch],
     "fold_and_rotate": [rotated_by_diagonal, rotated_in_torch],
     "removable_block": [influence_by_loop, influence_in_torch],
 }
 
-# Answers that are right on equal pieces alone, or for some gains
+# Answers that are right on equal pieces alone, for some gains, or in some batches
 
 
 def equal_widths(pieces, gains, eps):
@@ -132,9 +155,8 @@ def equal_widths(pieces, gains, eps):
     return [gain * piece / np.sqrt(mean + eps) for piece, gain in zip(pieces, gains, strict=True)]
 
 
-def equal_tokens(dys, xs, eps):
-    own = [np.mean(dy * x / np.sqrt((x**2).mean(-1, keepdims=True) + eps), 0) for dy, x in zip(dys, xs, strict=True)]
-    return [sum(own) * len(xs[0]) for _ in xs]
+def longer_from_four_rows(x, width):
+    return checks.row_sums.reference(x, width if len(x) < 4 else 2 * width)
 
 
 def positive_gains(weight, bias, gamma, beta, mean, var, eps):
@@ -145,7 +167,7 @@ def positive_gains(weight, bias, gamma, beta, mean, var, eps):
 
 UNDESERVED = {
     "split_rms_norm": [equal_widths],
-    "gain_gradients": [equal_tokens],
+    "row_sums": [longer_from_four_rows],
     "fold_batch_norm": [positive_gains],
 }
 
@@ -153,9 +175,9 @@ UNDESERVED = {
 
 COMBINED = {
     "split_rms_norm": both("split_rms_norm", "own_mean_square no_gain, own_variance eps_outside"),
-    "gain_gradients": both("gain_gradients", "averaged mean_over_tokens, not_summed shift"),
     "split_rms_norm_backward": both("split_rms_norm_backward", "no_message_back no_rstd, plus no_gain"),
-    "soft_cap": both("soft_cap", "score_for_cap no_dy, multiplied cap_in_slope"),
+    "row_sums": both("row_sums", "rest_lost squares, right_to_left other_end"),
+    "decay_groups": both("decay_groups", "biases_decay linear_alone, swapped linear_alone"),
     "fold_batch_norm": both("fold_batch_norm", "no_eps old_bias_unscaled, mean_added no_beta"),
     "fold_and_rotate": both("fold_and_rotate", "gain_alone writer_transposed, ones_stored reader_unrotated"),
     "removable_block": both("removable_block", "largest summed, branch counted_from_one"),

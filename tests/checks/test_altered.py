@@ -159,6 +159,15 @@ THE_SAME = {
         r".* zip\((gains, dys|dxhats, xhats)(, strict=False)?\)\)?\)?\]?": EQUALLY_LONG,
         r"xhats = \[x \* -rstd for x in pieces\]": "each term has xhat twice, or not at all",
     },
+    "row_sums": {r"multiplies by 1.001": "float32 is compared to a thousandth; here an order shows in more"},
+    "decay_groups": {
+        r"matrix = layer in \('Embedding', 'Conv2d', 'Linear'\) .*": SWAPPED,
+        r"matrix = layer in \('Linear', 'Conv2d'\) .*": "embeddings are spared in this variant",
+        r"return .*-0.0.*": "no decay is no decay",
+    },
+    "fold_and_rotate": {
+        r"return .*(1 - -offset|1 \+ offset|full_like\(gamma, 1\)|reader \* gamma).*": "offset is 0 in this variant",
+    },
     "soft_cap": {
         r"_ = cap \| _ \*= .*": "numbers are not changed in place",
         r"dscores = .*-cap\) \*\* 2\)": "it is squared",

@@ -10,12 +10,15 @@ def inputs(rng, width, d, out):
 
 
 def is_right(k):
-    return lambda r, *case: np.allclose(r[k], fold_and_rotate.reference(*case)[k], rtol=1e-3)
+    def test(r, *case, offset=1):
+        return np.allclose(r[k], fold_and_rotate.reference(*case, offset=offset)[k], rtol=1e-3)
+
+    return test
 
 
 @exercise(
-    number=6, level=3, minutes=20, chapter="10a-outliers-and-rotations",
-    objective="move a zero-centred gain into the next matrix, and rotate the stream around the norm",
+    number=4, level=3, minutes=20, chapter="10a-outliers-and-rotations",
+    objective="move a gain into the next matrix, and rotate the stream around the norm",
     cases=drawn(inputs,
         case("a stream of 4 features, written from 3, read by 5", 3, 4, 5),
         case("a stream of 5 features, all matrices square", 5, 5, 5),
@@ -30,24 +33,32 @@ def is_right(k):
         ("the writer keeps its size",
          lambda r, writer, *rest: np.isclose(np.square(r[0]).sum(), np.square(writer).sum())),
     ],
+    parameter="offset", variants=[
+        ("a gain of 1 + gamma", 1),
+        ("a gain of gamma", 0, r"(1 + \gamma) \odot -> \gamma \odot",
+         r"The gain is zero-centred, as in Gemma: the stored number is $\gamma$, the gain $1 + \gamma$. It -> "
+         r"The stored number $\gamma$ is the gain itself, as in LLaMA. It", "[0.0, 9.0] -> [1.0, 10.0]",
+         "[0.0, 0.0] -> [1.0, 1.0]", "reader * (1 + gamma)  # -> reader * gamma  #",
+         "np.zeros_like -> np.ones_like"),
+    ],
     mistakes=[
-        ("gain_alone", "(1 + gamma) -> gamma",
-         "gamma is folded as if it were the gain; it is zero-centred, so the gain is 1 + gamma."),
-        ("ones_stored", "np.zeros_like(gamma) -> np.ones_like(gamma)",
-         "gamma is set to 1, which is a gain of 2 here; the gain that does nothing is stored as 0."),
-        ("gain_twice", "np.zeros_like(gamma) -> gamma * 1",
-         "the gain is folded and still stored, so it acts twice; set gamma to 0."),
-        ("gain_left", ("reader * (1 + gamma) @ -> reader @", "np.zeros_like(gamma) -> gamma * 1"),
+        ("gain_alone", "(offset + gamma) -> (1 - offset + gamma)",
+         "the fold takes the other kind of gain, gamma for 1 + gamma or the reverse; here you have {offset}."),
+        ("ones_stored", "np.full_like(gamma, 1 - offset) -> np.full_like(gamma, offset)",
+         "the gamma that is left is no gain of 1; here you have {offset}: which gamma makes it 1?"),
+        ("gain_twice", "np.full_like(gamma, 1 - offset) -> gamma * 1",
+         "the gain is folded and still stored, so it acts twice; the gain that is left must be 1."),
+        ("gain_left", ("reader * (offset + gamma) @ -> reader @", "np.full_like(gamma, 1 - offset) -> gamma * 1"),
          "the gain stays in the norm, where it multiplies rotated features; it does not commute, so fold it first.",
          "BrotherHappy/OSTQuant/issues/9"),
-        ("gain_lost", "reader * (1 + gamma) @ -> reader @",
-         "the gain is lost; multiply the reader's columns by 1 + gamma."),
-        ("gain_after", "reader * (1 + gamma) @ rotation -> (reader @ rotation) * (1 + gamma)",
+        ("gain_lost", "reader * (offset + gamma) @ -> reader @",
+         "the gain is lost; multiply the reader's columns by it."),
+        ("gain_after", "reader * (offset + gamma) @ rotation -> (reader @ rotation) * (offset + gamma)",
          "the gain multiplies rotated columns; it belongs to the old features, so fold first, then rotate."),
-        ("gain_divided", "reader * (1 -> reader / (1",
+        ("gain_divided", "reader * (offset -> reader / (offset",
          "the reader is divided by the gain; it has to apply it: multiply."),
-        ("gain_in_writer", ("rotation.T @ writer -> rotation.T @ ((1 + gamma)[:, None] * writer)",
-                            "reader * (1 + gamma) @ -> reader @"),
+        ("gain_in_writer", ("rotation.T @ writer -> rotation.T @ ((offset + gamma)[:, None] * writer)",
+                            "reader * (offset + gamma) @ -> reader @"),
          "the gain is folded into the writer, before the norm, which would divide by another size; fold it after."),
         ("writer_transposed", "rotation.T @ writer -> rotation @ writer",
          "the writer is rotated by the transpose, the wrong way round; the new stream is x @ rotation."),
@@ -63,5 +74,5 @@ def is_right(k):
          "facebookresearch/SpinQuant/issues/14"),
     ],
 )
-def fold_and_rotate(writer, gamma, reader, rotation):
-    return rotation.T @ writer, np.zeros_like(gamma), reader * (1 + gamma) @ rotation
+def fold_and_rotate(writer, gamma, reader, rotation, *, offset=1):
+    return rotation.T @ writer, np.full_like(gamma, 1 - offset), reader * (offset + gamma) @ rotation

@@ -16,7 +16,7 @@ def is_right(k):
 
 
 @exercise(
-    number=5, level=2, minutes=12, chapter="03b-batch-group-instance",
+    number=7, level=2, minutes=12, chapter="10d-without-a-norm",
     objective="fold a BatchNorm with frozen statistics into the convolution before it",
     cases=drawn(inputs,
         case("4 channels to 2, kernel 3 x 3", 2, 4),

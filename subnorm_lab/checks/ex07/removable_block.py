@@ -17,7 +17,7 @@ def expected(streams):
 
 
 @exercise(
-    number=7, level=2, minutes=15, chapter="10c-cut-and-looped",
+    number=6, level=2, minutes=15, chapter="10c-cut-and-looped",
     objective="find the block that changes the stream least, from the stream alone",
     cases=drawn(inputs,
         case("4 blocks, 3 tokens of 8 features", 4, 3, 8),

@@ -27,7 +27,7 @@ OWN = "(g * xhat).sum(-1, keepdims=True)"
 
 
 @exercise(
-    number=3, level=3, minutes=30, chapter="10-norms-at-work",
+    number=2, level=3, minutes=30, chapter="10-norms-at-work",
     objective="derive what processes must send in the backward pass of a norm that is split by features",
     cases=drawn(inputs, *ex07.SPLITS),
     facts=[

@@ -16,7 +16,7 @@ def is_right_as(change):
 
 
 @exercise(
-    number=2, level=2, minutes=10, chapter="10-norms-at-work",
+    number=9, level=2, minutes=10, chapter="10-norms-at-work",
     objective="give every copy of a gain the gradient of all tokens, where each process holds some of them",
     cases=drawn(inputs,
         case("two processes with 3 tokens each", 3, 3),

@@ -13,7 +13,7 @@ def right(part, r, scores, dy, cap):
 
 
 @exercise(
-    number=4, level=1, minutes=10, chapter="07b-the-attention-logits",
+    number=9, level=1, minutes=10, chapter="07b-the-attention-logits",
     objective="cap attention logits smoothly, and say what the cap does to their gradient",
     cases=drawn(inputs,
         case("scores of (3, 5) and a cap of 5", (3, 5), 5.0),
