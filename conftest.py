@@ -22,7 +22,6 @@ from subnorm_lab import figures, live, report
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["SUBNORM_STORED"] = "1"  # live figures as still pictures, as refresh stores them
 
-SVG, PNG = "image/svg+xml", "image/png"
 BLOCK = 16  # pixels
 LAST_DIGIT = 2e-4  # relative; five digits are stored
 LIMIT = 5.0  # of 255; other threads and CPUs give at most 0.4; a point moved by 3 % or one wrong letter, more than 12
@@ -68,7 +67,7 @@ def same_live(stored: str | None, fresh: str | None) -> bool:
 
 def drawn(output: dict[str, Any]) -> list[str | None]:
     """The pictures of an output; None in the place of those that it lacks."""
-    return [output["data"].get(SVG), output["data"].get(PNG), figures.narrow(output)]
+    return [figures.wide(output), output["data"].get("image/png"), figures.narrow(output)]
 
 
 def stale(stored: list[dict[str, Any]], fresh: list[dict[str, Any]]) -> str | None:
@@ -92,8 +91,6 @@ def stale(stored: list[dict[str, Any]], fresh: list[dict[str, Any]]) -> str | No
 def pytest_itemcollected(item: pytest.Item) -> None:
     if isinstance(item, IPyNbCell):
         item.output_timeout = item.config.option.nbval_cell_timeout  # of nbval's 5 s, a busy machine needs more
-        if SVG not in item.parent.skip_compare:  # nbval knows this of PNG
-            item.parent.skip_compare += (SVG,)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -34,7 +34,7 @@ LOOKS: dict[str, dict[str, str]] = {
 SHARP = 2  # image pixels of a PNG for each CSS pixel, in both directions
 STILL = 1.5  # the same, of a PNG that is shown where an SVG or a live figure is not
 PHONE = 4.3  # inches; a figure at most so wide has letters that are large enough on a phone
-NARROW = "narrow"  # where an output's metadata has the SVG for a phone
+WIDE, NARROW = "wide", "narrow"  # where an output's metadata has the SVG for a page, and that for a phone
 HEAVY = 30_000  # bytes of an SVG on the wire; the book's heaviest plot has 10,200, and as PNG 127,000
 
 
@@ -67,10 +67,11 @@ def use_style() -> None:
 def show(fig: "Figure", alt: str, dpi: int = 120, narrow: "Figure | None" = None) -> None:
     """Show a figure, with an alt text for readers who cannot see it.
 
-    It is an SVG: sharp on every screen, a fraction of a PNG's bytes, and labelled in the reader's font. Beside it is a
-    PNG, because JupyterLab shows no SVG of a notebook that it does not trust. A plot of thousands of points would be
-    heavy as SVG; it is only a PNG, of two pixels for each CSS pixel, in both directions. For a phone, the book gets a
-    second SVG, with the panels below one another (:mod:`subnorm_lab._narrow`).
+    A notebook shows a PNG. The book gets an SVG: sharp on every screen, a fraction of a PNG's bytes, and labelled in
+    the reader's font; for a phone, a second one, with the panels below one another (:mod:`subnorm_lab._narrow`). Both
+    are in the metadata of the output: VS Code would prefer an SVG to the PNG, and show nothing in a folder that it does
+    not trust. A plot of thousands of points would be heavy as SVG; it is only a PNG, of two pixels for each CSS pixel,
+    in both directions.
 
     Args:
         fig: the figure; it is closed.
@@ -92,15 +93,22 @@ def show(fig: "Figure", alt: str, dpi: int = 120, narrow: "Figure | None" = None
     if len(gzip.compress(svg.encode())) <= HEAVY:
         if fig.get_figwidth() > PHONE:
             metadata[NARROW] = _narrow.drawn(narrow or _narrow.relaid(fig))
-        pictures = {"image/svg+xml": svg, "image/png": with_palette(io.BytesIO(as_png(svg, STILL)))}
+        metadata[WIDE] = svg
+        png = with_palette(io.BytesIO(as_png(svg, STILL)))
     else:
         file = io.BytesIO()
         fig.savefig(file, format="png", dpi=SHARP * dpi, facecolor="white")
-        pictures = {"image/png": with_palette(file, SHARP)}
-    publish_display_data({**pictures, "text/plain": alt}, metadata=metadata)
+        png = with_palette(file, SHARP)
+    publish_display_data({"image/png": png, "text/plain": alt}, metadata=metadata)
     plt.close(fig)
     if narrow:
         plt.close(narrow)
+
+
+def wide(output: Mapping[str, Any]) -> str | None:
+    """The SVG for a page that is stored in the output of a cell."""
+    svg: str | None = output.get("metadata", {}).get(WIDE)
+    return svg
 
 
 def narrow(output: Mapping[str, Any]) -> str | None:

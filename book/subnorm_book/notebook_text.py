@@ -73,6 +73,7 @@ from sphinx.util import logging
 
 from subnorm_book import page_data
 from subnorm_book.evidence import values
+from subnorm_lab import figures
 from subnorm_lab.checks import SETS
 from subnorm_lab.checks.exercise import totals
 
@@ -467,6 +468,8 @@ def read_cells(notebook, reader):
         for output in cell.get("outputs", []):
             if "text/markdown" in output.get("data", {}):
                 output["data"]["text/markdown"] = reader.text("".join(output["data"]["text/markdown"]))
+            if svg := figures.wide(output):
+                output["data"]["image/svg+xml"] = svg
 
 
 def turns_in_page(cell):

@@ -528,6 +528,37 @@ def prove_gpt2_scale_fixes_the_size():
     say("input_share", 100 * share.mean(), ".1f")
 
 
+def draw_ends(stream, scaled_stream):
+    """Two answers of sheet 01 on random matrices: without and with the scale."""
+    width, depths = 64, [1, 2, 4, 8, 16, 32, 64]
+
+    def end(scaled, depth, seed):
+        """Mean square at the end of a stack, from 1 at its start."""
+        rng = np.random.default_rng(seed)
+        x = rng.standard_normal((64, width))
+        weights = rng.normal(0, width**-0.5, (depth, width, width))
+        branches = [lambda h, w=w: h @ w for w in weights]
+        y = scaled_stream(x, branches) if scaled else stream(x, branches)[-1]
+        return (y**2).mean() / (x**2).mean()
+
+    fig, ax = plt.subplots()
+    for scaled, name, line, color in ((False, "unscaled", "--", figures.ORANGE), (True, "scaled", "-", figures.GREEN)):
+        ends = np.array([[end(scaled, depth, seed) for depth in depths] for seed in range(5)])
+        ax.fill_between(depths, ends.min(0), ends.max(0), color=color, alpha=0.25)
+        ax.plot(depths, ends.mean(0), line, color=color, label=name)
+    assert ends.mean(0).max() < np.e
+    ax.axhline(np.e, color=figures.BLACK, linewidth=0.8, linestyle=":")
+    ax.set(xscale="log", yscale="log", ylim=(0.8, 1e4), xlabel="sublayers N", ylabel="mean square at the end")
+    ax.set_xticks(depths, depths)
+    ax.legend()
+    figures.show(
+        fig,
+        alt="Mean square at the end of the stack against the number of sublayers, on logarithmic axes. The unscaled "
+        "curve bends upwards and leaves the picture between 8 and 16 sublayers. The scaled curve rises a little and "
+        "stays just under the dotted line at e.",
+    )
+
+
 def drift(trace):
     """The mean in standard deviations, (seeds, L + 1)."""
     return trace.mean / np.sqrt(trace.signal - trace.mean**2)

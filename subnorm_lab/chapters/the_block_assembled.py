@@ -1,6 +1,7 @@
 """Figures and proofs of chapter 06, The block, assembled."""
 
 import math
+import re
 from functools import cache, partial
 from itertools import islice
 
@@ -12,7 +13,7 @@ from torch import nn
 
 import subnorm.numpy as sn
 import subnorm.torch as st
-from subnorm_lab import diagrams, figures, live, stories
+from subnorm_lab import checks, diagrams, figures, live, stories
 from subnorm_lab.chapters import begin as begin
 from subnorm_lab.experiments import learning_to_write, parameters
 from subnorm_lab.experiments.language_model import Characters
@@ -832,3 +833,24 @@ def check_quick_checks(language_model):
     with torch.no_grad():
         short, padded = (block(h, causal_mask(len(h))) for h in (x, long))
     assert (padded[: len(x)] - short).abs().max() < 1e-12
+
+
+def tabulate_mistakes():
+    """What the trained model says with some of the mistakes that the checks of sheet 06 know."""
+    picked = {
+        "norm": ["eps_outside", "no_gamma", "axis0"],
+        "head": ["no_mask", "no_scale", "zero_mask"],
+        "swiglu": ["gate_and_up_swapped", "gelu"],
+        "story_block": ["post_ln", "normed_skip", "no_norms"],
+        "next_scores": ["no_final_norm", "first_token"],
+        "tell": ["only_last"],
+    }
+    rows = []
+    for name, tags in picked.items():
+        exercise = getattr(checks, name)
+        answers = {mistake.tag: mistake.answer for mistake in exercise.mistakes}
+        for tag in tags:
+            said = exercise.speaks(name, answers[tag])
+            said = re.sub(r"(\w{9})(?=\w)", "\\1\u200b", said)  # a line may break inside a long non-word
+            rows.append([f"{name}: {tag}".replace("_", " "), said])
+    table(["mistake", "what the model says"], rows)

@@ -88,6 +88,25 @@ def check_schedules():
     assert learning_rate(0, 0.015, 50) < 0.015 / 50
 
 
+def draw_rates(warm_up):
+    """An answer of sheet 04, for two lengths of the warm-up."""
+    steps = np.arange(1, 20001)
+    fig, ax = plt.subplots()
+    for length, look in ((4000, "pre"), (8000, "post")):
+        rates = [warm_up(int(step), 512, length) for step in steps]
+        assert steps[np.argmax(rates)] == length
+        assert np.isclose(max(rates), (512 * length) ** -0.5, rtol=1e-12, atol=0)
+        ax.plot(steps, rates, label=f"{length} steps", **figures.LOOKS[look])
+    ax.set(xlabel="step", ylabel="learning rate", ylim=0)
+    ax.legend(title="warm-up")
+    figures.show(
+        fig,
+        alt="The learning rate against the step for two warm-ups. Each curve rises on a straight line to a sharp peak "
+        "at the end of its warm-up and then falls ever more slowly. The longer warm-up has the lower peak; after it "
+        "both curves coincide.",
+    )
+
+
 def check_chance():
     say("chance", FOUR_BLOCKS.task.chance, ".2f")
 

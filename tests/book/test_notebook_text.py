@@ -151,6 +151,14 @@ def test_a_notebook_is_read_below_its_title():
     assert table["outputs"][0]["data"]["text/markdown"] == "| {given}`2` |"
 
 
+def test_the_book_shows_the_svg_of_a_figure():
+    """Which the output has where no notebook shows it."""
+    cell = {"cell_type": "code", "metadata": {}, "source": ["show()"]}
+    cell["outputs"] = [{"data": {"image/png": "iVBORw0"}, "metadata": {"wide": "<svg/>"}}]
+    read_cells({"cells": [cell]}, reader())
+    assert cell["outputs"][0]["data"] == {"image/png": "iVBORw0", "image/svg+xml": "<svg/>"}
+
+
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 def test_a_notebook_has_no_fault(path):
     assert read_file(path)["cells"]

@@ -70,9 +70,9 @@ def repaint(output, rows, columns, by):
 
 def redraw(output, was, now):
     """Change one coordinate of a stored plot."""
-    svg = "".join(output["data"]["image/svg+xml"])
+    svg = output["metadata"]["wide"]
     assert svg.count(was) == 1
-    output["data"]["image/svg+xml"] = svg.replace(was, now)
+    output["metadata"]["wide"] = svg.replace(was, now)
 
 
 def replace(output, was, now):

@@ -9,6 +9,7 @@ from nbconvert import HTMLExporter
 
 from tools.checkout import ROOT
 
+LEADING = re.compile(r"^[> ]*<!--[^>]*-->[^\n]*\S", re.MULTILINE)
 INVISIBLE = re.compile(r"\|(?:\s*<!--[^>]*-->)+\s*(?=\|)")
 NOTEBOOKS = sorted(path for path in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
 
@@ -69,6 +70,21 @@ def test_no_cell_of_a_table_looks_empty(path):
 def test_a_cell_with_nothing_but_a_comment_is_found():
     assert INVISIBLE.search("| x | <!-- claim: 03-x bib:y --> |")
     assert not INVISIBLE.search("| x | y <!-- claim: 03-x --> |")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.relative_to(ROOT / "notebooks").as_posix())
+def test_no_line_begins_with_a_comment_and_goes_on(path):
+    """It would be HTML, in which VS Code and GitHub read no Markdown and no formula."""
+    assert not [line for text in texts(nbformat.read(path, 4)) for line in LEADING.findall(text)]
+
+
+@pytest.mark.parametrize("line", ["<!-- claim: 03-x --> It is $x$.", "> <!-- claim: 03-x -->It is.", "><!-- x --> $x$"])
+def test_a_line_that_begins_with_a_comment_is_found(line):
+    assert LEADING.findall(f"Text.\n{line}\nMore.") == [line]
+
+
+def test_a_comment_in_a_line_of_its_own_or_at_its_end_is_fine():
+    assert not LEADING.search("<!-- eq-x -->\n$$\nx\n$$\n\n> <!-- gain -->\n> It is 2<!-- chosen --> or\n> more.")
 
 
 SECTION = re.compile(r"\]\((?!https?:)([\w./-]*)#([^()\s]+)\)")

@@ -11,9 +11,10 @@ import pytest
 from tools import checkout, refresh
 from tools.refresh import NOTEBOOKS, notebooks
 
-SHOWN, FOLDED = 40, 60  # lines of a code cell: one idea; a folded one draws a figure
-FOLDS = {"hide-input", "hide-cell", "remove-input", "remove-cell", "checked"}
+LINES = 15  # of a code cell: one idea. Empty ones and nbgrader's marks of a solution are not read
+FUNCTION = 60  # lines of a chapter's function: it draws a figure
 DESCRIBED = 20  # characters; fewer do not say what is seen
+MARK = re.compile(r"\s*### (BEGIN|END) SOLUTION")
 PLACES = r"/home/|/root/|/tmp/|/Users/|[A-Z]:\\Users"
 
 
@@ -52,17 +53,21 @@ def figures_are_described(book):
     for n, _, _, outputs in code_cells(book):
         for output in outputs:
             alt = "".join(output.get("data", {}).get("text/plain", ""))
-            if {"image/png", "image/svg+xml"} & set(output.get("data", {})) and (
-                len(alt) < DESCRIBED or alt.startswith("<")
-            ):
+            if "image/png" in output.get("data", {}) and (len(alt) < DESCRIBED or alt.startswith("<")):
                 yield f"code cell {n}: a figure's text is {alt!r}; say what is seen (subnorm_lab.figures.show)"
 
 
+def figures_show_where_nothing_is_trusted(book):
+    for n, _, _, outputs in code_cells(book):
+        if any("image/svg+xml" in output.get("data", {}) for output in outputs):
+            yield f"code cell {n} stores an SVG, in whose place VS Code shows nothing: use subnorm_lab.figures.show"
+
+
 def short(book):
-    for n, cell, tags, _ in code_cells(book):
-        lines, limit = len("".join(cell["source"]).splitlines()), FOLDED if tags & FOLDS else SHOWN
-        if lines > limit:
-            yield f"code cell {n} has {lines} lines, limit {limit}: split it, or move what is reused to subnorm"
+    for n, cell, _, _ in code_cells(book):
+        lines = sum(bool(line.strip()) and not MARK.match(line) for line in cell["source"])
+        if lines > LINES:
+            yield f"code cell {n} has {lines} lines, limit {LINES}: split it, or move a figure to subnorm_lab.chapters"
 
 
 def prose_between(book):
@@ -115,6 +120,7 @@ GUARDS = [
     raises_where_tagged,
     no_stderr,
     figures_are_described,
+    figures_show_where_nothing_is_trusted,
     short,
     prose_between,
     something_is_compared,
@@ -133,18 +139,18 @@ def test_notebook_as_stored(path):
 
 
 def long(path):
-    """The functions of a chapter's module that have more lines than a folded cell may have."""
+    """The functions of a chapter's module that have more lines than one figure needs."""
     functions = [node for node in ast.parse(path.read_text("utf-8")).body if isinstance(node, ast.FunctionDef)]
-    return [node.name for node in functions if node.end_lineno - node.lineno > FOLDED]
+    return [node.name for node in functions if node.end_lineno - node.lineno > FUNCTION]
 
 
 @pytest.mark.parametrize("path", sorted(checkout.ROOT.glob("subnorm_lab/chapters/*.py")), ids=lambda path: path.stem)
-def test_a_function_is_no_longer_than_a_folded_cell(path):
+def test_a_function_is_no_longer_than_one_figure(path):
     assert long(path) == []
 
 
 def test_a_long_function_is_found(tmp_path):
-    for lines, found in ((FOLDED, []), (FOLDED + 1, ["prove"])):
+    for lines, found in ((FUNCTION, []), (FUNCTION + 1, ["prove"])):
         (tmp_path / "norms.py").write_text("def prove():\n" + "    x = 1\n" * lines, "utf-8")
         assert long(tmp_path / "norms.py") == found
 
@@ -183,6 +189,11 @@ def test_a_good_notebook_has_no_fault():
     assert not [fault for guard in GUARDS for fault in guard(GOOD)]
 
 
+def test_what_is_no_code_makes_no_cell_long():
+    source = ["    ### BEGIN SOLUTION\n", *["    x = 1\n"] * LINES, "\n", "    ### END SOLUTION"]
+    assert not list(short({"cells": [code(1, "".join(source))]}))
+
+
 def cell(n, **changes):
     """Plant `changes` in cell n of the good notebook."""
     return lambda cells: cells[n].update(changes)
@@ -199,10 +210,14 @@ PLANTED = {
         cell(3, outputs=[display(image_png="iVBORw0", text_plain="<Figure size 640x480 with 1 Axes>")]),
     ),
     "figure without a text": (figures_are_described, cell(3, outputs=[display(image_png="iVBORw0")])),
-    "figure as SVG without a text": (figures_are_described, cell(3, outputs=[display(image_svg="<svg></svg>")])),
+    "figure as SVG": (
+        figures_show_where_nothing_is_trusted,
+        cell(3, outputs=[display(image_png="iVBORw0", image_svg="<svg></svg>", text_plain="A line that rises")]),
+    ),
     "figure with a word": (figures_are_described, cell(3, outputs=[display(image_png="iVBORw0", text_plain="plot")])),
-    "long cell": (short, cell(1, source=["x = 1\n"] * (SHOWN + 1))),
-    "long folded cell": (short, cell(1, source=["x = 1\n"] * (FOLDED + 1), metadata={"tags": ["hide-input"]})),
+    "long cell": (short, cell(1, source=["x = 1\n"] * (LINES + 1))),
+    "long folded cell": (short, cell(1, source=["x = 1\n"] * (LINES + 1), metadata={"tags": ["hide-input"]})),
+    "long solution": (short, cell(1, source=["    ### BEGIN SOLUTION\n", *["    x = 1\n"] * (LINES + 1)])),
     "no prose between": (prose_between, lambda cells: cells.pop(2)),
     "nothing compared": (something_is_compared, lambda cells: cells.__delitem__(slice(1, None))),
     "only live output": (
