@@ -56,6 +56,14 @@ def test_the_ledger_says_the_sentence_and_links_all_ways(book):
     assert norms.find(id="cell-2").select_one("p.supports a")["href"] == "#claim-03-adds-nothing"
 
 
+def test_a_mark_comes_after_the_stop_that_follows_it(book):
+    two = "It is {claim}`a-one TEST`, too {claim}`a-two TEST` {claim}`a-three TEST`."
+    write(book, two.replace("TEST", TEST))
+    assert build(book) == ""
+    text = BeautifulSoup(html(book), "html.parser").find(id="claim-a-one").parent.text
+    assert text.replace("\u00a0", " ") == "It is, tested too tested tested."
+
+
 def test_other_supports(book):
     write(
         book,

@@ -277,11 +277,15 @@ def remember(app, doctree):
 
 
 def stick(node):
-    """Put a no-break space before the mark, so that it cannot start a line."""
-    place = node.parent.index(node) - 1
-    before = node.parent[place] if place >= 0 else None
+    """Put a mark after the comma or full stop that follows it, and keep it on the line of its words."""
+    parent, place = node.parent, node.parent.index(node)
+    before, after = (parent[at] if 0 <= at < len(parent) else None for at in (place - 1, place + 1))
     if isinstance(before, nodes.Text) and before[-1:].isspace():
-        node.parent[place] = nodes.Text(before.rstrip() + "\u00a0")
+        words = before.astext().rstrip()
+        stop = re.match(r"[.,;:?!]*", after)[0] if words and isinstance(after, nodes.Text) else ""
+        parent[place - 1] = nodes.Text(f"{words}{stop}\u00a0")
+        if stop:
+            parent[place + 1] = nodes.Text(after[len(stop) :])
 
 
 class Fill(SphinxPostTransform):
