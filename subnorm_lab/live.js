@@ -291,12 +291,14 @@ globalThis.subnormLive ??= (() => {
 
   const PANELS = { lines: linesPanel, heat: heatPanel, bars: barsPanel, block: blockPanel };
 
-  /** A panel's height on a phone, where `n` are stacked and all have to fit above the controls, if it is `low` in a low window. */
-  const LOW = {
-    lines: (panel, n, low) => (low ? Math.max(143, 378 / n) : Math.max(150, 420 / n)),
-    heat: ({ rows }, n, low) => Math.min(26 + 24 * rows.length + SIDE.bottom, (low ? 315 : 480) / n),
-    bars: ({ height }, n, low) => (low ? height - 6 : height),
-    block: (panel, n, low) => (low ? 255 : 250),
+  const PHONE = 1, LOW = 2, PAPER = 3; // how `tight` a picture is: panels are stacked, lower, and lower still
+
+  /** A panel's height where `n` are stacked: on a phone all have to fit above the controls. */
+  const HEIGHTS = {
+    lines: (panel, n, tight) => [Math.max(150, 420 / n), Math.max(143, 378 / n), 120 + 120 / n][tight - PHONE],
+    heat: ({ rows }, n, tight) => Math.min(26 + 24 * rows.length + SIDE.bottom, (tight === PHONE ? 480 : 315) / n),
+    bars: ({ height }, n, tight) => (tight === LOW ? height - 6 : height),
+    block: (panel, n, tight) => [250, 255, 200][tight - PHONE],
   };
 
   const chart = {
@@ -305,15 +307,15 @@ globalThis.subnormLive ??= (() => {
     /** The box of each panel. `below` it a panel may have the same horizontal axis, which is then labelled only there. */
     places({ panels, side }, w, tight) {
       const gap = 18;
-      const beside = tight === 2 && panels[0].kind === "block"; // a column of its own, and the others in the next
+      const beside = tight === LOW && panels[0].kind === "block"; // a column of its own, and the others in the next
       const across = tight ? Math.ceil(side / 3) : side;
       const [columns, rest] = beside ? [2, panels.length - 1] : [across, panels.length / across];
       const rowOf = (k) => (beside ? Math.max(k - 1, 0) : Math.floor(k / across));
       const below = (k) => tight > 0 && across === 1 && k + 1 < panels.length && panels[k].x !== undefined && panels[k + 1].x?.label === panels[k].x.label;
-      const block = LOW.block(panels[0], 1, true);
+      const block = HEIGHTS.block(panels[0], 1, LOW);
       const tall = (panel, k) => {
         if (!tight) return panel.height;
-        const part = beside ? (block + ROW * (rest - 1)) / rest : Math.min(panel.height, LOW[panel.kind](panel, rest, tight === 2));
+        const part = beside ? (block + ROW * (rest - 1)) / rest : Math.min(panel.height, HEIGHTS[panel.kind](panel, rest, tight));
         return part - (below(k) ? ROW : 0);
       };
       const heights = panels.map((_, r) => Math.max(0, ...panels.filter((_, k) => (!tight || rowOf(k) === r) && !(beside && k === 0)).map((panel) => tall(panel, panels.indexOf(panel)))));
@@ -331,6 +333,19 @@ globalThis.subnormLive ??= (() => {
     frame(spec, state) {
       const k = spec.controls.reduce((at, control) => at * control.values.length + state[control.name], 0);
       return spec.frames[k];
+    },
+
+    /** The first state and those that the text `sets`; without any, the ends of a choice or slider and a value between. */
+    told(spec, sets) {
+      const first = start(spec);
+      const { name, values, start: at } = spec.controls.find(({ kind }) => kind === "choice") ?? spec.controls[0];
+      const end = values.length - 1;
+      const among = [0, at % end ? at : Math.round(end / 2), end].map((k) => ({ [name]: k }));
+      const distinct = (changes) => [...new Map(changes.map((change) => ({ ...first, ...change }))
+        .map((state) => [JSON.stringify(state), state])).values()];
+      const named = distinct([{}, ...sets]).slice(0, 3);
+      const order = (one, other) => spec.controls.reduce((by, { name }) => by || one[name] - other[name], 0);
+      return (named.length > 1 ? named : distinct(among)).sort(order);
     },
 
     numbers: (spec, state) => chart.frame(spec, state).panels,
@@ -368,6 +383,7 @@ globalThis.subnormLive ??= (() => {
     /** The token has a place of its own; then each norm has a row. */
     row: ({ rows }, tight) => (tight ? (rows.length === 1 ? 125 : 100) : rows.length === 1 ? 240 : 150),
     height: (spec, tight) => norms.row(spec, tight) * (spec.rows.length + (tight ? 1 : 0)),
+    told: (spec) => [{ ...start(spec), shift: 0, scale: 1 }, start(spec)],
 
     numbers(spec, state) {
       const drawn = spec.x.map((_, k) => state[`x${k + 1}`]);
@@ -442,22 +458,28 @@ globalThis.subnormLive ??= (() => {
 
   /** A curve that the reader draws: straight between knots. The style sheet hides the measured one until then. */
   const sketch = {
-    height: (spec) => spec.panel.height,
+    height: (spec, tight) => (tight === PAPER ? 240 : spec.panel.height),
+    told: (spec) => ["blank", "skipped"].map((compared) => ({ ...start(spec), compared })),
 
     numbers(spec, state) {
+      if (state.compared === "blank") return {};
       const bends = spec.controls.map(({ name, log }) => (log ? 10 ** state[name] : state[name]));
       return { ...(state.compared !== "skipped" && { guess: { x: spec.knots, y: bends } }), truth: spec.truth };
     },
 
     say(spec, state) {
-      const say = { [undefined]: "Drag the dashed line to where you expect the curve.", skipped: "This is the measured curve." };
+      const say = {
+        [undefined]: "Drag the dashed line to where you expect the curve.",
+        blank: "Draw the curve that you expect.",
+        skipped: "This is the measured curve.",
+      };
       return say[state.compared] ?? "Your guess is dashed, the measured curve is solid.";
     },
 
-    draw(spec, state, data, w) {
+    draw(spec, state, data, w, tight) {
       const panel = { ...spec.panel, drawn: true };
-      const place = { x: 0, y: 0, w, h: panel.height };
-      return linesPanel(panel, data, place, curveLegend(panel, data, place), 0);
+      const place = { x: 0, y: 0, w, h: sketch.height(spec, tight) };
+      return linesPanel(panel, data, place, tight === PAPER ? { svg: "", rows: 0 } : curveLegend(panel, data, place), 0);
     },
 
     drag(spec, state, { box }, { x, y }) {
@@ -475,7 +497,8 @@ globalThis.subnormLive ??= (() => {
 
   /** Tokens of three features, each a point. A token loses its mean along (1, 1, 1), and then grows along its ray. */
   const cloud = {
-    height: () => 380,
+    height: (spec, tight) => (tight === PAPER ? 300 : 380),
+    told: (spec) => [[0, 0], [100, 0], [100, 100]].map(([project, rescale]) => ({ ...start(spec), project, rescale })),
     idle: ({ norm }) => (norm === 1 ? ["project"] : []), // RMSNorm has no projection
 
     numbers({ x }, { project, rescale, norm }) {
@@ -503,9 +526,9 @@ globalThis.subnormLive ??= (() => {
       };
     },
 
-    draw(spec, state, points, w) {
+    draw(spec, state, points, w, tight) {
       const layer = state.norm === 0;
-      const [top, h] = [2 * ROW, cloud.height()];
+      const [top, h] = [2 * ROW, cloud.height(spec, tight)];
       const reach = 1.05 * Math.max(ROOT3, ...spec.x.map((token) => Math.hypot(...token)));
       const place = { cx: w / 2, cy: (top + h) / 2, size: Math.min(w, h - top) / 2 / reach };
       const at = cloud.view(state, place);
@@ -533,7 +556,7 @@ globalThis.subnormLive ??= (() => {
         ...seen.map(({ from, to, paint }) => line(from, to, `stroke="${paint}" stroke-opacity=".35"`)),
         ...seen.map(({ to, paint }) => `<circle class="token" cx="${fixed(to.x)}" cy="${fixed(to.y)}" ` +
           `r="${fixed(4 + (1.5 * to.depth) / reach)}" fill="${paint}" fill-opacity="${(0.75 + (0.2 * to.depth) / reach).toFixed(2)}"/>`),
-        text(w, h - 8, "↻ drag to turn", "end", ' class="grip small"'),
+        tight === PAPER ? "" : text(w, h - 8, "↻ drag to turn", "end", ' class="grip small"'),
         `<rect class="drag turn" y="${top}" width="${w}" height="${h - top}"/>`,
       ].join("");
     },
@@ -571,13 +594,12 @@ globalThis.subnormLive ??= (() => {
   const NEAR = 30; // px from a point at which a pointer sees its value
   const GLIDE = 200; // ms from one state to the next
 
-  /**
-   * The picture of a figure in a state, `w` pixels wide, with room for `h`; `part` of the way to it if it comes `from` other numbers.
-   * It is `tight` on a phone (1: panels are stacked), and more so in a low window (2: they are lower, too).
-   */
-  function picture(spec, state = start(spec), w = STILL, h = Infinity, from = undefined, part = 1) {
+  /** How tight a picture is with this room. */
+  const tightness = (spec, w, h) => (w >= NARROW ? 0 : h >= KINDS[spec.kind].height(spec, PHONE) ? PHONE : LOW);
+
+  /** The picture of a figure in a state, `w` pixels wide; `part` of the way to it if it comes `from` other numbers. */
+  function picture(spec, state = start(spec), w = STILL, tight = 0, from = undefined, part = 1) {
     const kind = KINDS[spec.kind];
-    const tight = w >= NARROW ? 0 : h >= kind.height(spec, 1) ? 1 : 2;
     const numbers = kind.numbers(spec, state);
     const say = kind.say(spec, state, numbers);
     const shown = part === 1 ? numbers : kind.between(spec, from, numbers, part);
@@ -604,6 +626,23 @@ globalThis.subnormLive ??= (() => {
     if (!control.log) return short(value);
     return Number.isInteger(value) ? `10${superscript(value)}` : short(10 ** value);
   };
+
+  const SHEET = 920; // px across a sheet of paper, where letters of 13 px are of 7 points
+  const GUTTER = 20;
+
+  /** For paper: three states side by side, or two if a title is long, each below the values that differ. */
+  function states(spec, sets) {
+    const room = (n) => (SHEET - GUTTER * (n - 1)) / n;
+    const long = spec.panels?.some(({ title, y }) => width(title ?? y.label) > room(3));
+    const all = KINDS[spec.kind].told(spec, sets);
+    const told = long ? [all[0], all.at(-1)] : all;
+    const moved = spec.controls.filter(({ name }) => told.some((state) => state[name] !== told[0][name]));
+    return told.map((state) => {
+      const { svg, say } = picture(spec, state, room(told.length), PAPER);
+      const values = moved.map((control) => `${control.label}: ${label(control, state[control.name])}`);
+      return `<div><p class="live-values">${escape(values.join(", "))}</p><div class="live-picture">${svg}</div><p>${escape(say)}</p></div>`;
+    }).join("");
+  }
 
   function controlMarkup(control, id) {
     if (control.kind === "choice") {
@@ -725,7 +764,8 @@ globalThis.subnormLive ??= (() => {
     /** Draw the picture that is `part` of the way `from` other numbers to the state. */
     paint(from, part) {
       this.size = roomOf(this.picture);
-      const seen = picture(this.spec, { ...this.state, compared: this.compared }, this.size.w || STILL, this.size.h, from, part);
+      const { w, h } = { ...this.size, w: this.size.w || STILL };
+      const seen = picture(this.spec, { ...this.state, compared: this.compared }, w, tightness(this.spec, w, h), from, part);
       this.picture.innerHTML = seen.svg;
       // A finger that drags must not scroll the page. In Chromium `touch-action` has no effect on a shape in a picture.
       const keep = (event) => { if (this.held?.matches(":not(.turn)")) event.preventDefault(); };
@@ -850,6 +890,14 @@ globalThis.subnormLive ??= (() => {
       });
     }
 
+    /** Add to the figure, or take back, what paper shows in its place. */
+    print(printing) {
+      this.element.querySelector(".live-states")?.remove();
+      if (!printing) return;
+      const sets = [...document.querySelectorAll(`a.live-set[href="#${this.element.id}"]`)].map(({ dataset }) => JSON.parse(dataset.to));
+      this.element.insertAdjacentHTML("beforeend", `<div class="live-states">${states(this.spec, sets)}</div>`);
+    }
+
     /** The button that moves a slider step by step to its end. */
     enablePlay(button) {
       this.playButton = button;
@@ -912,17 +960,23 @@ globalThis.subnormLive ??= (() => {
       event.preventDefault();
       document.getElementById(figure).dispatchEvent(new CustomEvent("set", { detail: JSON.parse(to) }));
     };
+    link.dataset.to = to;
     link.addEventListener("click", set);
     link.addEventListener("keydown", (event) => event.key === " " && set(event));
     phrase.replaceWith(link);
   }
 
-  const mounted = new WeakSet(); // in JupyterLab every output mounts all figures again
+  const mounted = new WeakMap(); // in JupyterLab every output mounts all figures again
   const mountAll = () => document.querySelectorAll("figure[data-live]").forEach((figure) => {
-    if (!mounted.has(figure)) new Figure(figure);
-    mounted.add(figure);
+    if (!mounted.has(figure)) mounted.set(figure, new Figure(figure));
     document.querySelectorAll(`span.live-set[data-figure="${figure.id}"]`).forEach(enable);
+    mounted.get(figure).print(matchMedia("print").matches); // a page can be opened to be printed
   });
+
+  const print = ({ matches }) => {
+    for (const figure of document.querySelectorAll("figure[data-live]")) mounted.get(figure)?.print(matches);
+  };
+  if (typeof document !== "undefined") matchMedia("print").addEventListener("change", print);
 
   return { steps, markup, picture, mountAll };
 })();

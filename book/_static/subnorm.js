@@ -141,11 +141,14 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
     last.remove();
   };
 
-  matchMedia("print").addEventListener("change", ({ matches: printing }) => {
+  const print = ({ matches: printing }) => {
     if (printing) shown = root.theme;
     root.theme = printing ? "light" : shown;
     (printing ? answersLast : answersBack)();
-  });
+  };
+  const paper = matchMedia("print");
+  paper.addEventListener("change", print);
+  if (paper.matches) print(paper); // a page can be opened to be printed
 }
 
 // Closing a drawer on a phone returns the focus to the button that opened it, or follows a link within the page.

@@ -9,24 +9,12 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from helpers import visit
-from helpers.visit import DESK, PHONE
+from helpers.visit import CROWDED, DESK, PHONE
 from subnorm_book.teaching.live_figures import stored
 
 from subnorm import numpy as sn
 from subnorm_lab import live
 from tools.checkout import chapters
-
-# The labels that leave the picture, and those that overlap.
-CROWDED = """figure => {
-  const view = figure.querySelector("svg").getBoundingClientRect();
-  const texts = [...figure.querySelectorAll("svg text")], boxes = texts.map((text) => text.getBoundingClientRect());
-  const outside = texts.filter((_, i) => Math.max(view.left - boxes[i].left, boxes[i].right - view.right,
-    view.top - boxes[i].top, boxes[i].bottom - view.bottom) > 1);
-  const seen = texts.map((text, i) => [text.textContent, boxes[i]]).filter(([text]) => text.trim());
-  const apart = (a, b) => a.right < b.left + 1 || b.right < a.left + 1 || a.bottom < b.top + 3 || b.bottom < a.top + 3;
-  return [...outside.map((text) => text.textContent), ...seen.flatMap(([text, box], i) => seen.slice(0, i)
-    .filter(([, other]) => !apart(box, other)).map(([other]) => `${other} | ${text}`))];
-}"""
 
 # Hundreds of strokes of keys would take a minute.
 SET = """const set = (input, value) => {

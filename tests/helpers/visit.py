@@ -29,6 +29,18 @@ POLICY_HOLDS = """() => new Promise((done) => {
   document.body.lastChild.addEventListener("error", () => done(!globalThis.ran));
 })"""
 
+# The labels that leave the picture, and those that overlap.
+CROWDED = """figure => {
+  const view = figure.querySelector("svg").getBoundingClientRect();
+  const texts = [...figure.querySelectorAll("svg text")], boxes = texts.map((text) => text.getBoundingClientRect());
+  const outside = texts.filter((_, i) => Math.max(view.left - boxes[i].left, boxes[i].right - view.right,
+    view.top - boxes[i].top, boxes[i].bottom - view.bottom) > 1);
+  const seen = texts.map((text, i) => [text.textContent, boxes[i]]).filter(([text]) => text.trim());
+  const apart = (a, b) => a.right < b.left + 1 || b.right < a.left + 1 || a.bottom < b.top + 3 || b.bottom < a.top + 3;
+  return [...outside.map((text) => text.textContent), ...seen.flatMap(([text, box], i) => seen.slice(0, i)
+    .filter(([, other]) => !apart(box, other)).map(([other]) => `${other} | ${text}`))];
+}"""
+
 
 @contextmanager
 def opened(browser, base, faults, **settings):

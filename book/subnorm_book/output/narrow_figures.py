@@ -1,7 +1,7 @@
-"""Give a phone its own drawing of a figure, with the panels below one another.
+"""Give a phone, and paper, a drawing of a figure of its own, with the panels below one another.
 
 `subnorm_lab.figures` stores it in the metadata of the output. A `<picture>` names both files, and the browser loads one
-of them; paper gets the wide one. A narrow drawing that no page shows is a warning in every build.
+of them. A narrow drawing that no page shows is a warning in every build.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from subnorm_lab import figures
 
 log = logging.getLogger(__name__)
 
-PHONE = "screen and (max-width: 40rem)"  # as in subnorm.css
+NARROW = "print, (max-width: 40rem)"  # as in subnorm.css
 
 
 class picture(nodes.General, nodes.Element):
@@ -68,7 +68,7 @@ def visit(translator, node):
     builder = translator.builder
     width, height = size(Path(builder.srcdir, node["uri"]))
     address = posixpath.join(builder.imgpath, builder.images[node["uri"]])
-    translator.body.append(f'<source media="{PHONE}" srcset="{address}" width="{width}" height="{height}">')
+    translator.body.append(f'<source media="{NARROW}" srcset="{address}" width="{width}" height="{height}">')
     raise nodes.SkipNode
 
 
