@@ -105,13 +105,17 @@ SMALL = """async () => {
     const size = parseFloat(getComputedStyle(text).fontSize) * scale(text);
     if (size < 10.99) small.add(`${size.toFixed(1)} px: ${text.textContent.trim()}`);
   });
-  for (const image of document.querySelectorAll("article .cell_output img")) {
-    if (!image.checkVisibility()) continue;
+  const images = [...document.querySelectorAll("article .cell_output img")].filter((image) => image.checkVisibility());
+  const drawings = await Promise.all(images.map(async (image) => {
     const text = await (await fetch(image.currentSrc)).text();
-    const svg = document.body.appendChild(new DOMParser().parseFromString(text, "image/svg+xml").documentElement);
-    measure(svg, () => image.getBoundingClientRect().width / svg.viewBox.baseVal.width);
-    svg.remove();
-  }
+    const svg = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+    return [svg, image.getBoundingClientRect().width];
+  }));
+  const place = document.body.appendChild(document.createElement("div")); // all at once: one layout of the page
+  for (const [svg] of drawings)
+    place.appendChild(document.createElement("div")).attachShadow({ mode: "open" }).append(svg); // each by itself
+  for (const [svg, width] of drawings) measure(svg, () => width / svg.viewBox.baseVal.width);
+  place.remove();
   for (const svg of document.querySelectorAll("article svg:not(.live-picture svg)"))
     if (svg.checkVisibility()) measure(svg, (text) => text.getScreenCTM().a);
   return [...small];
