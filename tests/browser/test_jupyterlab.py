@@ -16,6 +16,7 @@ import pytest
 from helpers.raw_marks import raw_marks
 from helpers.visit import DESK, opened
 
+from subnorm_lab import figures
 from tools.checkout import ROOT, chapters
 
 OPENED, RAN = "05c-rank-collapse", "03a-layer-norm-backward"
@@ -128,7 +129,7 @@ def faults_of(page, path):
     book = nbformat.read(path, 4)
     stored = outputs(book)
     texts = sum(cell.cell_type == "markdown" for cell in book.cells)
-    pictures = sum("image/png" in output.get("data", {}) for output in stored)
+    pictures = sum("image/png" in output.get("data", {}) or bool(figures.wide(output)) for output in stored)
     page.wait_for_function(DRAWN, arg={"texts": texts, "outputs": len(stored)})
     return raw_marks(page.evaluate(TEXTS)), pictures - page.evaluate(PICTURES)
 
