@@ -49,12 +49,13 @@ T5GEMMA = {key: size for size, keys in SIZES for key in keys.split() if key not 
 MORE: dict[str, dict] = {
     "ConvNextConfig": {"hidden_sizes": [WIDTH] * 4, "image_size": 64, "patch_size": 4},
     "Gemma4TextConfig": {"global_head_dim": HEAD},
-    "GraniteMoeHybridConfig": {"layer_types": ["linear_attention", "full_attention"] * 2},
-    "JambaConfig": {"attn_layer_period": 2, "attn_layer_offset": 1},
     "Glm5NextTextConfig": {"index_kpool": 2, "qk_rope_head_dim": 0},
+    "GraniteMoeHybridConfig": {"layer_types": ["linear_attention", "full_attention"] * 2},
+    "Inkling2TextConfig": {"layer_types": ["hybrid_sliding", "hybrid"] * 2},
+    "JambaConfig": {"attn_layer_period": 2, "attn_layer_offset": 1},
     "KimiLinearConfig": {"layer_types": ["linear_attention", "full_attention"] * 2},
     "Lfm2Config": {"layer_types": ["conv", "full_attention"] * 2},
-    "LongcatFlashConfig": {"moe_topk": 2, "zero_expert_num": 0},  # such an expert returns what it reads
+    "LongcatFlashConfig": {"moe_topk": 2, "zero_expert_num": 0},  # these experts return what they read
     "Mamba2Config": {"num_heads": 8, "n_groups": 1},
     "Mistral4Config": {"qk_nope_head_dim": HEAD, "head_dim": 2 * HEAD},
     "Qwen4ExpTextConfig": {
@@ -71,7 +72,7 @@ MORE: dict[str, dict] = {
     "WhisperConfig": {"max_source_positions": 20},
     "ZayaConfig": {"num_experts_per_tok": 1},
 }
-#: what the table writes for a measured value that it does not show as it is; the last two leave the placement to read
+#: what the table writes for a measured value that it does not show as it is; the last three leave the placement to read
 WORDS = {
     "none": "without|none",
     "no gain": ".",

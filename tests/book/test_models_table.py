@@ -118,12 +118,15 @@ def test_pre_ln_with_rmsnorm_is_the_commonest_pair():
 
 
 def test_the_models_named_in_chapter_07_have_these_placements():
-    """The choices of its first figure, and the diagram below it."""
+    """The choices of its first figure, the diagram below it, and two sentences."""
     named = {"pre": "Pre", "after_branch": "after the branch", "sandwich": "both sides"}
     placement = {row["model"]: row["placement"] for row in read()}
     for model, place in diagrams.MODELS.items():
         assert placement[model] == named[place]
     assert placement["BERT"] == "Post"
+    note = {row["model"]: row["placement_note"] for row in read()}
+    assert all("residual streams" in note[model] for model in ("DeepSeek-V4", "Hy4"))
+    assert all("attention residuals" in note[model] for model in ("Kimi K3", "Inkling 2"))
     late = [row["model"] for row in read() if "after RoPE" in row["qk_norm"] and "no gain" in row["qk_norm"]]
     assert {"Llama 4", "nanochat"} <= set(late)
 
