@@ -467,13 +467,23 @@ globalThis.subnormLive ??= (() => {
       return { ...(state.compared !== "skipped" && { guess: { x: spec.knots, y: bends } }), truth: spec.truth };
     },
 
-    say(spec, state) {
+    say(spec, state, { guess, truth }) {
       const say = {
         [undefined]: "Drag the dashed line to where you expect the curve.",
         blank: "Draw the curve that you expect.",
         skipped: "This is the measured curve.",
       };
-      return say[state.compared] ?? "Your guess is dashed, the measured curve is solid.";
+      if (state.compared in say) return say[state.compared];
+      const [px, py] = [scale(spec.panel.x, 0, 1, 2), scale(spec.panel.y, 0, 1, 2)];
+      const apart = guess.x.map((at, k) => {
+        const next = Math.max(truth.x.findIndex((v) => v >= at), 1);
+        const [a, b] = [next - 1, next];
+        const part = (px(at) - px(truth.x[a])) / (px(truth.x[b]) - px(truth.x[a]));
+        const measured = truth.y[a] + part * (truth.y[b] - truth.y[a]);
+        return { at, drew: guess.y[k], measured, by: Math.abs(py(guess.y[k]) - py(measured)) };
+      });
+      const { at, drew, measured } = apart.sort((one, other) => other.by - one.by)[0];
+      return `You are furthest off at ${short(at)} (${spec.panel.x.label}): you drew ${short(drew)}; it is ${short(measured)}.`;
     },
 
     draw(spec, state, data, w, tight) {

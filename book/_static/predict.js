@@ -40,6 +40,7 @@
     const [field, status] = [box.querySelector("[data-truth]"), box.querySelector("[role=status]")];
     const sketch = box.dataset.kind === "curve" && follows.previousElementSibling.querySelector("figure");
     const [compare, skip] = [box.querySelector(".compare"), box.querySelector(".skip")];
+    if (sketch) sketch.querySelector(".live-buttons").prepend(compare); // below the line that one draws
     const figure = follows.querySelector("figure.live");
     const play = figure && Object.assign(document.createElement("button"), { type: "button", className: "play", hidden: true });
     if (play) {
@@ -58,26 +59,32 @@
       follows.hidden = false;
       if (answer === null) follows.setAttribute("hidden", "until-found");
       skip.textContent = answer === null ? "Skip: just show me" : "Predict again";
-      let said = "";
-      if (box.dataset.kind === "choice")
-        for (const radio of box.querySelectorAll("input")) {
-          radio.checked = radio.value === answer;
-          if (radio.checked) said = radio.closest("[data-right]") ? "Right." : "Not quite.";
-        }
-      const drawn = box.querySelector("svg");
+      compare.hidden = answer !== null;
+      const options = box.dataset.kind === "choice" ? [...box.querySelectorAll("input")] : [];
+      for (const radio of options) radio.checked = radio.value === answer;
+      const chosen = options.find((radio) => radio.checked)?.closest("label");
+      const right = chosen && "right" in chosen.dataset;
+      const skimmed = reading?.checked && answer === SKIPPED && !kept();
+      let said = [];
+      if (right) said = ["Right."];
+      else if (chosen) said = ["Not quite. It is: ", ...box.querySelector("[data-right] span").cloneNode(true).childNodes];
+      const drawn = box.querySelector(".answer > svg"); // not one of a formula
       if (drawn) drawn.remove();
       if (field && answer !== null && answer !== SKIPPED) {
         const [guess, truth] = [Number(answer), read(field.dataset.truth)];
         field.value = brief(guess);
-        said = numberSaid(guess, truth);
+        said = [numberSaid(guess, truth)];
         status.insertAdjacentHTML("afterend", scale(guess, truth));
-      } else if (field) field.value = "";
-      box.classList.toggle("skimmed", reading?.checked && answer === SKIPPED && !kept());
-      box.classList.toggle("right", said === "Right.");
-      box.classList.toggle("wrong", said === "Not quite.");
+      } else if (field) {
+        field.value = "";
+        if (skimmed) said = [field.dataset.truth];
+      }
+      box.classList.toggle("skimmed", skimmed);
+      box.classList.toggle("right", Boolean(right));
+      box.classList.toggle("wrong", right === false);
       if (play) play.hidden = answer === null;
       if (sketch) sketch.dispatchEvent(new CustomEvent("compare", { detail: answer }));
-      status.textContent = said;
+      status.replaceChildren(...said);
     }
 
     function answer(value) {

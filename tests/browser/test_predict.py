@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 from helpers.visit import DESK, KEEPS_NOTHING, PHONE, opened
 
@@ -96,7 +97,8 @@ def test_a_choice_is_judged_and_kept(browser, server):
         ticked = "label => getComputedStyle(label, '::after').content"
         assert box.box.locator("label[data-right]").evaluate(ticked) == "none"
         wrong.press("Space")
-        assert box.said() == "Not quite."
+        option = box.box.locator("label[data-right]").inner_text()
+        assert box.said() == f"Not quite. It is: {option}"
         assert "✓" in box.box.locator("label[data-right]").evaluate(ticked)
         assert box.shows()
         right.check()
@@ -168,9 +170,20 @@ def test_a_drawn_curve_is_compared_and_kept(browser, server):
         assert guess.get_attribute("points") != drawn
         drawn = guess.get_attribute("points")
         assert not box.is_open()
-        box.press("Compare")
+        compare = figure.get_by_role("button", name="Compare")
+        assert compare.bounding_box()["y"] > figure.locator(".live-picture").bounding_box()["y"]
+        compare.press("Enter")
         assert truth.evaluate(hidden) == "visible"
         assert box.shows()
+        at, drew, measured = map(float, re.findall(r"\d+(?:\.\d+)?", figure.locator(".live-say").inner_text()))
+        guesses, curve = figure.evaluate(
+            "f => [JSON.parse(f.dataset.state).numbers.guess, JSON.parse(f.dataset.state).numbers.truth]"
+        )
+        gaps = [abs(y - np.interp(x, curve["x"], curve["y"])) for x, y in zip(guesses["x"], guesses["y"], strict=True)]
+        furthest = int(np.argmax(gaps))
+        assert at == guesses["x"][furthest]
+        assert drew == pytest.approx(guesses["y"][furthest], rel=0.01)
+        assert measured == pytest.approx(np.interp(at, curve["x"], curve["y"]), rel=0.01)
         page.reload()
         page.wait_for_function("f => f.classList.contains('compared')", arg=figure.element_handle())
         assert guess.get_attribute("points") == drawn
@@ -284,14 +297,20 @@ def test_a_wrong_answer_is_told_why_and_a_right_one_is_marked(browser, server):
 
 
 @pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])
-def test_a_box_is_one_line_for_who_just_reads(browser, server, window):
+def test_a_box_is_its_question_and_its_answer_for_who_just_reads(browser, server, kind, window):
     with opened(browser, server, [], viewport=window) as page:
-        page.goto(server + "notebooks/01-why-depth-breaks.html")
+        box = visit(page, server, kind).box
+        question = " ".join(box.locator(":scope > p:not([class])").all_inner_texts())
+        answer = {
+            "choice": lambda: box.locator("label[data-right]").inner_text(),
+            "number": lambda: box.locator("[data-truth]").get_attribute("data-truth"),
+            "curve": lambda: "",  # the figure below shows it
+        }[kind]()
         switch = page.get_by_label("Just let me read")
         switch.press("Space")
-        boxes = page.locator(".predict[data-kind='choice']")
-        lines = boxes.evaluate_all("list => list.map((box) => box.getBoundingClientRect().height)")
-        assert min(lines) > 0
-        assert max(lines) < 50
+        shown = box.inner_text().split()
+        assert shown == f"Predict {question} {answer}".split()
+        assert box.evaluate("box => [...box.querySelectorAll('p')].every((p) => p.scrollWidth <= p.clientWidth)")
+        assert not box.locator("button, input").locator("visible=true").count()
         switch.press("Space")
-        assert min(boxes.evaluate_all("list => list.map((box) => box.getBoundingClientRect().height)")) > 100
+        assert box.locator("button").locator("visible=true").count()
