@@ -1,5 +1,6 @@
 // The filter of a list or a table: show the rows that contain all words and are of the chosen kind. With data-nearest
-// a pasted message is compared with those of the rows instead (symptoms.js), and a single row opens.
+// a pasted message is compared with those of the rows instead (symptoms.js), and a single row opens. Of the words of a
+// reader who describes a trouble, some are enough if no row has all.
 {
   const filter = document.querySelector(".row-filter");
   const [words, status] = [filter.querySelector("[type=search]"), filter.querySelector("[role=status]")];
@@ -7,24 +8,28 @@
   const rows = [...document.querySelectorAll(filter.dataset.rows)].map((row) => ({ row, text: row.textContent.toLowerCase() }));
   const nearest = "nearest" in filter.dataset && subnormNearest(rows.map(({ row }) => row));
   const PASTED = /(Error|Exception|Warning)\b|(\S+\s+){5}\S/; // the name of an error, or more words than anyone types
+  const MESSAGE = /(Error|Exception|Warning)\b|[_()[\]{}"=:]/; // which nobody writes who describes a trouble
   const titles = [...document.querySelectorAll(".rubric")]; // of the lists of the ledger
 
   function show() {
     const pasted = nearest && PASTED.test(words.value) && nearest(words.value);
     const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
     const kind = chosen();
-    let count = 0;
-    for (const [k, { row, text }] of rows.entries()) {
-      const found = pasted ? pasted[k] : wanted.every((word) => text.includes(word));
-      row.hidden = !((!kind || row.classList.contains(kind)) && found);
-      count += !row.hidden;
-    }
-    if (nearest && count === 1) rows.find(({ row }) => !row.hidden).row.querySelector(":scope > details").open = true;
+    const offered = ({ row }) => !kind || row.classList.contains(kind);
+    let found = rows.filter((one, k) => offered(one) && (pasted ? pasted[k] : wanted.every((word) => one.text.includes(word))));
+    const some = nearest && !found.length && !MESSAGE.test(words.value) && subnormSome(words.value, rows.filter(offered));
+    if (some) found = some.rows;
+    for (const one of rows) one.row.hidden = !found.includes(one);
+    const count = found.length;
+    if (nearest && count === 1 && !some) rows.find(({ row }) => !row.hidden).row.querySelector(":scope > details").open = true;
     for (const title of titles) {
       const list = title.nextElementSibling;
       title.hidden = list.hidden = [...list.children].every((row) => row.hidden);
     }
-    status.textContent = wanted.length || kind ? `${count} of ${rows.length} ${filter.dataset.things}` : "";
+    const all = wanted.length || kind ? `${count} of ${rows.length} ${filter.dataset.things}` : "";
+    const one = count === 1;
+    status.textContent = !count || !some ? all
+      : `No entry has all of this; ${one ? "this one has" : `these ${count} have`} ${some.words}.`;
   }
 
   filter.addEventListener("input", show);

@@ -4,7 +4,8 @@
 // output of its first cell. Numbers, shapes and paths are the reader's own. A name weighs more than a word, and a word
 // that tells entries apart more than one that several have. An entry is found if most of the weight of its message is in
 // the text, or if the text is a part of its message and has a word that no other entry has. Otherwise there is no answer:
-// a wrong one costs the reader more. tests/helpers/messages.py has what this was tried on.
+// a wrong one costs the reader more. tests/helpers/messages.py has what this was tried on. For plain words that no entry
+// has all of, `subnormSome` finds entries to look at.
 {
   const ENTRY = 0.78, PART = 0.9; // the share of its weight that has to be there
   const LEAST = 2.2; // the weight that a part needs
@@ -41,6 +42,29 @@
       above = row;
     }
     return best;
+  };
+
+  // What readers write around the trouble itself.
+  const TOLD = new Set("after become became becomes before here how i me my since start started there these those what when where why".split(" "));
+
+  /** The rows, of {row, text}, that have most of the typed words, and which. A word of a heading counts twice. */
+  globalThis.subnormSome = (typed, rows) => {
+    const parts = (text) => text.toLowerCase().match(/[\p{L}_][\p{L}\p{N}_]+/gu) ?? [];
+    const asked = [...new Set(parts(typed))].filter((word) => !MINOR.has(word) && !TOLD.has(word));
+    const has = (words, word) => words.some((other) => other.startsWith(word.length > 4 ? word.replace(/s$/, "") : word));
+    const scored = rows.map((one) => {
+      const [all, heading] = [parts(one.text), parts(one.row.querySelector("h3").textContent)];
+      const words = asked.filter((word) => has(all, word));
+      return { one, words, score: words.length + words.filter((word) => has(heading, word)).length };
+    });
+    const best = Math.max(...scored.map(({ score }) => score));
+    const shown = scored.filter(({ score }) => score >= (best > 1 ? Math.max(best - 1, 2) : 1));
+    const among = asked.filter((word) => shown.some(({ words }) => words.includes(word)));
+    const each = shown.every(({ words }) => words.length === among.length);
+    return {
+      rows: shown.map(({ one }) => one),
+      words: (each ? "" : "some of ") + among.map((word) => `“${word}”`).join(each ? " and " : ", "),
+    };
   };
 
   globalThis.subnormNearest = (rows) => {

@@ -67,6 +67,37 @@ def test_words_that_a_reader_types_find_what_has_all_of_them(symptoms):
     assert 1 < len(found(symptoms, "state_dict")) < 10
 
 
+def said(page):
+    return page.locator(".row-filter [role=status]").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("typed", "word"),
+    [
+        ("loss is nan after 200 steps", "nan"),
+        ("my loss is nan", "nan"),
+        ("loss becomes NaN", "nan"),
+        ("exploding gradients", "gradient"),
+    ],
+)
+def test_of_words_that_no_entry_has_all_of_some_find_entries_to_look_at(symptoms, typed, word):
+    assert 1 <= len(found(symptoms, typed)) < 40
+    assert said(symptoms).startswith("No entry has all of this")
+    assert f"“{word}" in said(symptoms)
+    assert any(word in heading.lower() for heading in found(symptoms, typed))
+    assert symptoms.locator(f"{SHOWN} > details[open]").count() == 0
+    assert found(symptoms, "nan")
+    assert "No entry" not in said(symptoms)
+
+
+def test_the_field_for_a_message_has_a_line_of_its_own(symptoms):
+    field, choice = (
+        symptoms.locator(f".row-filter [type={kind}]").first.bounding_box() for kind in ("search", "radio")
+    )
+    assert field["width"] > 0.75 * PHONE["width"]
+    assert choice["y"] > field["y"] + field["height"] - 1
+
+
 def test_a_single_entry_opens(symptoms):
     symptoms.locator("#row-words").fill("ValueError: optimizer got an empty parameter list")
     assert symptoms.locator(SHOWN).count() == 1
