@@ -66,7 +66,8 @@
         const same = error
           ? text === error && message(error.split("\n").at(-1)) === message(this.said)
           : text === this.said;
-        this.output.textContent = same && !error ? "" : aligned(text);
+        const below = same && !error && !this.then.length; // the book shows it right below, unless a later cell prints it
+        this.output.textContent = below ? "" : aligned(text);
         this.stored.textContent = same ? "" : aligned(this.said) || "Nothing.";
         const edited = this.code !== this.stub;
         const more = above + (this.drawn && edited ? " Figures stay as in the book." : "");

@@ -99,6 +99,8 @@ def test_a_reader_tries_cells(browser, server):
 
         table = Cell(page, "cell-06")
         assert table.tries() == "Same as in the book."
+        assert table.box.locator("[data-output]").is_visible()  # a later cell prints it in the book
+        assert table.text("stored") == ""
         lines = [line for line in table.code if not line.startswith("weights")]
         said = "Compare your output with the book’s. Figures stay as in the book."  # one shows these weights
         assert table.runs("\n".join([*lines, "weights = scores"])) == said
