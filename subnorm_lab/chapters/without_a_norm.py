@@ -184,7 +184,7 @@ def prove_healed():
 def trained_layer(seed=0):
     """A convolution, its BatchNorm after a few batches, and a new batch whose pixels have another mean."""
     torch.manual_seed(seed)
-    conv, norm = nn.Conv2d(3, 8, 3, bias=False).double(), nn.BatchNorm2d(8).double()
+    conv, norm = nn.Conv2d(3, 8, 3).double(), nn.BatchNorm2d(8).double()
     nn.init.uniform_(norm.weight, 0.5, 2)
     nn.init.normal_(norm.bias)
     with torch.no_grad():
@@ -197,6 +197,7 @@ def prove_fold(fold):
     """Prove claims 10d-fold, 10d-token."""
     for seed in SEEDS:
         conv, norm, x = trained_layer(seed)
+        assert conv.bias.abs().max() > 0.01  # a fold that drops it fails below
         assert (fold(conv, norm)(x) - norm.eval()(conv(x))).abs().max() < 1e-12
         assert (fold(conv, norm)(x) - norm.train()(conv(x))).abs().max() > 0.1
         x = torch.randn(100, 8, dtype=torch.float64)  # LayerNorm is no linear map: twice the token, the same output
