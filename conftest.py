@@ -65,7 +65,7 @@ def same_live(stored: str | None, fresh: str | None) -> bool:
     return same(json.loads(stored), json.loads(fresh))
 
 
-def drawn(output: dict[str, Any]) -> list[str | None]:
+def pictures_of(output: dict[str, Any]) -> list[str | None]:
     """The pictures of an output; None in the place of those that it lacks."""
     return [figures.wide(output), output["data"].get("image/png"), figures.narrow(output)]
 
@@ -74,7 +74,7 @@ def stale(stored: list[dict[str, Any]], fresh: list[dict[str, Any]]) -> str | No
     """How a cell's stored outputs differ from the fresh ones, apart from what nbval compares; None if they do not."""
     both = [[output for output in outputs if "data" in output] for outputs in (stored, fresh)]
     said = [[report.said(output) for output in outputs] for outputs in both]
-    pictures = [[picture for output in outputs for picture in drawn(output)] for outputs in both]
+    pictures = [[picture for output in outputs for picture in pictures_of(output)] for outputs in both]
     lives = [[live.stored(output) for output in outputs] for outputs in both]
     if said[0] != said[1]:
         return f"the stored numbers are {said[0]}, the fresh ones {said[1]}"

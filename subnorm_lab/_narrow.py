@@ -18,9 +18,9 @@ TALL, LOW = 7.0, 2.2  # inches of a figure, and of the panels of one that is tal
 LETTERS = 40  # in a line as wide as the figure
 
 
-def drawn(fig: Figure) -> str:
+def as_svg(fig: Figure) -> str:
     """The figure as SVG; the exponents of an axis are as large as the smallest letters."""
-    return _svg.drawn(fig, DPI).replace('font-size="70%"', 'font-size="82%"')
+    return _svg.as_svg(fig, DPI).replace('font-size="70%"', 'font-size="82%"')
 
 
 def relaid(fig: Figure) -> Figure:

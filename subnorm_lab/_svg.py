@@ -33,14 +33,14 @@ class Renderer(RendererSVG):
         ismath: bool | Literal["TeX"] = False,
         mtext: Text | None = None,
     ) -> None:
-        if power := POWER.fullmatch(s):  # at a tick of a logarithmic axis; `drawn` raises what follows the circumflex
+        if power := POWER.fullmatch(s):  # at a tick of a logarithmic axis; `as_svg` raises what follows the circumflex
             factor, sign, exponent = power.groups()
             s, ismath = f"{factor + '×' if factor else ''}{sign}10^{exponent}".replace("-", "\N{MINUS SIGN}"), False
         with mpl.rc_context({"svg.fonttype": "path" if ismath else "none"}):
             super().draw_text(gc, x, y, s, prop, angle, ismath, mtext)
 
 
-def drawn(fig: Figure, dpi: int) -> str:
+def as_svg(fig: Figure, dpi: int) -> str:
     """The figure as SVG, `dpi` CSS pixels to an inch."""
     width, height = fig.get_size_inches()
     file = io.StringIO()

@@ -89,10 +89,10 @@ def show(fig: "Figure", alt: str, dpi: int = 120, narrow: "Figure | None" = None
     check_text("alt", alt)
     width = round(dpi * fig.get_figwidth())  # no height, so that it scales with the width on a narrow page
     metadata: dict[str, Any] = {"image/png": {"width": width}}
-    svg = _svg.drawn(fig, dpi)
+    svg = _svg.as_svg(fig, dpi)
     if len(gzip.compress(svg.encode())) <= HEAVY:
         if fig.get_figwidth() > PHONE:
-            metadata[NARROW] = _narrow.drawn(narrow or _narrow.relaid(fig))
+            metadata[NARROW] = _narrow.as_svg(narrow or _narrow.relaid(fig))
         metadata[WIDE] = svg
         png = with_palette(io.BytesIO(as_png(svg, STILL)))
     else:

@@ -69,14 +69,14 @@ def locked() -> Iterator[None]:
     """Let one process at a time change .venv and the pages; the others wait. A lock ends with its process."""
     BUILD.mkdir(exist_ok=True)
     with LOCK.open("wb") as file:
-        if not take(file):
+        if not take_lock(file):
             print("Another course.py is installing or building in this checkout: waiting for it to finish", flush=True)
-            while not take(file):
+            while not take_lock(file):
                 time.sleep(0.1)
         yield
 
 
-def take(file: BinaryIO) -> bool:
+def take_lock(file: BinaryIO) -> bool:
     """Whether the lock on a file was free and is now ours, until the file is closed."""
     try:
         if sys.platform == "win32":

@@ -440,7 +440,7 @@ def bibliography(*texts):
 # Sphinx
 
 
-def read(app, docname, source):
+def replace_source(app, docname, source):
     """Put the book's Markdown in place of a notebook's: its cells, and the Markdown that they printed."""
     if Path(app.env.doc2path(docname)).suffix != ".ipynb":
         return
@@ -536,7 +536,7 @@ def check_references(app, env):
 
 def setup(app):
     page_data.by_page(app, "equation_numbers", "equation_references")
-    app.connect("source-read", read)
+    app.connect("source-read", replace_source)
     app.connect("doctree-read", number_equations)
     app.connect("env-updated", check_references)
     return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

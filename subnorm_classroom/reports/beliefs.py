@@ -50,7 +50,7 @@ class Belief:
         return (exercise, mistake) in self.catches or (sheet, mistake) in self.returns
 
 
-def read(course: Path = COURSE) -> list[Belief]:
+def read_beliefs(course: Path = COURSE) -> list[Belief]:
     """All beliefs of the teacher's page, in its order.
 
     Raises:

@@ -83,7 +83,7 @@ def write_page(
     ordered = [sheets[name] for name in sorted(sheets)]
     questions = {sheet.name: questions_of(sheet) for sheet in ordered}
     out = out or graded[-1] / f"overview{'-'.join(['', *questions]) if len(questions) > 1 else ''}.html"
-    known = beliefs.read()
+    known = beliefs.read_beliefs()
     to_teach, again = topics(questions, known), returning(questions, known)
     write(out, page(ordered, questions, to_teach, again, link_base(book, out)))
     return out, questions, sum(len(sheet.records) for sheet in ordered)

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from subnorm_classroom.sheets.plain import relinked
-from subnorm_classroom.sheets.student_sheet import as_notebook, read
+from subnorm_classroom.sheets.student_sheet import as_notebook, read_notebook
 
 FOLDER = "chapters"
 IN_THE_COURSE = re.compile(r"\]\(\.\./\.\./([\w.-]+\.ipynb)")  # as a sheet in notebooks/exercises/student links to one
@@ -23,7 +23,7 @@ def chapters_of(root: Path, sheet: str) -> dict[str, bytes]:
     names = sorted(set(IN_THE_COURSE.findall(sheet)))
     files = {}
     for name in names:
-        book = read(root / "notebooks" / name)
+        book = read_notebook(root / "notebooks" / name)
         for cell in book["cells"]:
             if cell["cell_type"] == "markdown":
                 cell["source"] = relinked(cell["source"], lambda page: page if page in names else "")

@@ -10,7 +10,7 @@ from subnorm_classroom.grading.submissions import file_names
 from subnorm_classroom.reports.gradebook import letters
 from subnorm_classroom.sheets import packing
 from subnorm_classroom.sheets.chapters import beside_chapters, chapters_of
-from subnorm_classroom.sheets.student_sheet import ROOT, Notebook, as_notebook, read, shown, source_of, student
+from subnorm_classroom.sheets.student_sheet import ROOT, Notebook, as_notebook, read_notebook, shown, source_of, student
 from subnorm_classroom.sheets.variants import Release, read_release
 from subnorm_classroom.text import as_markdown
 from subnorm_lab.checks import SETS
@@ -33,11 +33,11 @@ def hand_out(name: str, class_list: Path) -> int:
     seed = read_release(read_json(kept), name, kept).seed if kept.exists() else secrets.randbits(128)
     release = Release(name, seed, students)
     path = source_of(name)
-    sheets = Sheets(name, read(path))
+    sheets = Sheets(name, read_notebook(path))
     for line, stem in file_names(list(students)).items():
         own = as_notebook(sheets.own(line, release.exercises(line, SETS[name])))
         write(folder / stem / path.name, beside_chapters(own))
-    install = packing.write(ROOT, name, path.name, chapters_of(ROOT, as_notebook(sheets.plain)), SETS[name])
+    install = packing.write_zip(ROOT, name, path.name, chapters_of(ROOT, as_notebook(sheets.plain)), SETS[name])
     write(kept, as_json(release.as_dict()))
     print(f"{name}: {len(students)} sheets in {shown(folder)}, one folder for each student")
     print(f"  for everybody: {shown(install)}, which installs the course; it holds no sheet")

@@ -12,7 +12,7 @@ from subnorm_classroom.sheets.student_sheet import (
     check_line,
     for_grading,
     level_line,
-    read,
+    read_notebook,
     shown,
     source_of,
 )
@@ -36,10 +36,10 @@ def draft(name: str) -> int:
     """Put four cells into the source notebook of a set for each exercise that has none; return 0.
 
     Raises:
-        SheetError: the notebook cannot be read, or the cells of another exercise have that number.
+        SheetError: the notebook cannot be read_notebook, or the cells of another exercise have that number.
     """
     path = source_of(name)
-    source = read(path)
+    source = read_notebook(path)
     cells = source["cells"]
     for k, exercise in enumerate(checks.SETS[name], 1):
         of_set = {cell["source"].strip(): cell.get("id", "") for cell in cells}

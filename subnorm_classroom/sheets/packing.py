@@ -58,7 +58,7 @@ c.OverwriteCells.add_missing_cells = True  # otherwise a deleted check needs man
 '''
 
 
-def write(root: Path, name: str, notebook: str, sheet: Mapping[str, bytes], exercises: Sequence[Exercise]) -> Path:
+def write_zip(root: Path, name: str, notebook: str, sheet: Mapping[str, bytes], exercises: Sequence[Exercise]) -> Path:
     """Make dist/SET.zip in a checkout, or dist/SET-install.zip without a sheet, and return its path.
 
     Args:

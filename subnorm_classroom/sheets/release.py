@@ -14,7 +14,7 @@ from subnorm_classroom.sheets.student_sheet import (
     SheetError,
     as_notebook,
     for_nbgrader,
-    read,
+    read_notebook,
     shown,
     source_of,
     student,
@@ -45,7 +45,7 @@ def release(names: Sequence[str], check: bool = False, nbgrader: Path | None = N
     for name in names:
         try:
             path = source_of(name)
-            source = read(path)
+            source = read_notebook(path)
             sheet = student(source, name)
         except SheetError as error:
             print(f"{name}: {error}", file=sys.stderr)
@@ -62,7 +62,7 @@ def release(names: Sequence[str], check: bool = False, nbgrader: Path | None = N
         target.parent.mkdir(exist_ok=True)
         _files.write(target, text)
         sheet = {path.name: beside_chapters(text), **chapters_of(ROOT, text)}
-        made = [target, packing.write(ROOT, name, path.name, sheet, checks.SETS[name])]
+        made = [target, packing.write_zip(ROOT, name, path.name, sheet, checks.SETS[name])]
         if nbgrader:
             made += packing.write_nbgrader(nbgrader, name, path.name, as_notebook(for_nbgrader(source, name)))
         print(f"{name}: written to {', '.join(map(shown, made))}")

@@ -48,7 +48,7 @@ def source_of(name: str) -> Path:
     return found[0]
 
 
-def read(path: Path) -> Notebook:
+def read_notebook(path: Path) -> Notebook:
     """Read a notebook, with each cell's source as one string."""
     try:
         book = json.loads(path.read_text("utf-8"))

@@ -84,7 +84,7 @@ def at_the_top(arm, num_blocks, seed):
 
 
 @cache
-def untrained(arm, num_blocks):
+def top_of_untrained(arm, num_blocks):
     """The two numbers at the top, each for five seeds."""
     return np.array([at_the_top(arm, num_blocks, seed) for seed in SEEDS]).T
 
@@ -95,7 +95,7 @@ def draw_before_the_first_step():
         for shift, depth in zip((-0.17, 0.17), DEPTHS, strict=True):
             look = {"color": LOOKS[arm]["color"], "marker": LOOKS[arm]["marker"]}
             fill = look["color"] if depth == 12 else "none"
-            squares, cosines = untrained(arm, depth)
+            squares, cosines = top_of_untrained(arm, depth)
             where = np.full(5, place + shift)
             for ax, values in zip(axes, (squares, cosines), strict=True):
                 ax.plot(where, values, linestyle="", mfc=fill, **look)
@@ -121,10 +121,10 @@ def tabulate_filled_marks():
             [
                 NAMES[arm],
                 interval(
-                    untrained(arm, 12)[0],
+                    top_of_untrained(arm, 12)[0],
                     ".0e" if arm in ("neither", "residual") else ".1f",
                 ),
-                interval(untrained(arm, 12)[1], ".2f"),
+                interval(top_of_untrained(arm, 12)[1], ".2f"),
                 f"<!-- claim: 06b-row-{arm} -->",
             ]
             for arm in NAMES
@@ -136,7 +136,7 @@ def prove_alike():
     """Prove claims 06b-alike, 06b-explodes, 06b-scaled-calm, 06b-row-neither, 06b-row-residual, 06b-row-norm,
     06b-row-both, 06b-row-scaled.
     """
-    deep = {arm: untrained(arm, 12) for arm in NAMES}  # mean squares, cosines
+    deep = {arm: top_of_untrained(arm, 12) for arm in NAMES}  # mean squares, cosines
     assert min(deep["neither"][1].min(), deep["norm"][1].min()) > 0.999
     assert deep["neither"][0].max() < 1e-6
     assert deep["residual"][0].min() > 1000

@@ -15,7 +15,7 @@ from subnorm_lab.experiments.parity import paired_interval
 from subnorm_lab.report import say, table
 
 
-def interval(values, spec=".2f"):
+def mean_and_interval(values, spec=".2f"):
     return f"{np.mean(values):{spec}} [{np.min(values):{spec}}, {np.max(values):{spec}}]"
 
 
@@ -67,7 +67,7 @@ def tabulate_moves(largest_move):
             for name, norm in NORMS.items():
                 move = largest_move(norm, batch, after)
                 moved.setdefault((what, name), []).append(move)
-    rows = [[w, *(interval(moved[w, n]) for n in NORMS)] for w in CHANGES]
+    rows = [[w, *(mean_and_interval(moved[w, n]) for n in NORMS)] for w in CHANGES]
     table(["what changes", *NORMS], rows)
     return moved
 
@@ -98,7 +98,7 @@ def prove_leak_gradient():
         assert max(leaks["LayerNorm"]) == 0
         assert min(leaks["BatchNorm"]) > 0.5 / (10 * B)  # 10 B rows in all
         assert max(leaks["BatchNorm"]) < 3 / (10 * B)
-        rows.append([B, *(interval(leaks[n], ".3f") for n in NORMS)])
+        rows.append([B, *(mean_and_interval(leaks[n], ".3f") for n in NORMS)])
     table(["sequences of 10 tokens", *NORMS], rows)
 
 

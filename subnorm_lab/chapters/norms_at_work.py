@@ -243,14 +243,14 @@ def prove_heads(qk_norm):
 
 
 @cache
-def rows(count=256, d=4096):
+def random_rows(count=256, d=4096):
     """Rows of float32."""
     return np.random.default_rng(0).standard_normal((count, d)).astype(np.float32)
 
 
 def prove_threads(sum_of_squares):
     """Prove claim 10-threads."""
-    x = rows()
+    x = random_rows()
     usual, other = sum_of_squares(x, 1024), sum_of_squares(x, 256)
     share = (usual != other).mean()
     assert 0.1 < share < 0.3
@@ -389,7 +389,7 @@ MEANS = (0.0, 1000.0, 100_000.0)
 @cache
 def variances():
     """The worst relative error of each way to the variance, by mean, and the numbers sent: {name: (errors, sent)}."""
-    x, pair, found = torch.from_numpy(rows(60, 64)), sharded.pair(), {}
+    x, pair, found = torch.from_numpy(random_rows(60, 64)), sharded.pair(), {}
     for way in VARIANCES:
         errors = []
         for mean in MEANS:

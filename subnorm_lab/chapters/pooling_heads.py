@@ -13,7 +13,7 @@ from subnorm_lab import chapters, figures
 from subnorm_lab.experiments import fleets, pooling
 from subnorm_lab.experiments.fleets import CYCLES, FLEETS, NOISE, machines
 from subnorm_lab.experiments.parity import paired_interval
-from subnorm_lab.report import claimed_table, say, table
+from subnorm_lab.report import claimed_table, interval, say, table
 
 LOOKS = {
     "mean": {"color": figures.BLUE, "marker": "o"},
@@ -212,11 +212,6 @@ def draw_errors(errors):
         "mean sits high, last step "
         "near zero, attention low. Flagged: mean and last step sit at the dotted line, attention far below it.",
     )
-
-
-def interval(values, spec=".1f"):
-    low, high = format(min(values), spec), format(max(values), spec)
-    return f"{low} to {high}"
 
 
 def tabulate_errors(errors):

@@ -42,12 +42,12 @@ AXES = {
 
 
 @cache
-def untrained():
+def measured_untrained():
     """What is measured in untrained stacks, block by block, {placement: {blocks: {what: (seeds, blocks)}}}."""
     return {k: gradients.block_by_block(k, STACKS, SEEDS) for k in KINDS}
 
 
-def interval(values, spec=".2f"):
+def short_interval(values, spec=".2f"):
     low, high = (f"{v:{spec}}" for v in (values.min(), values.max()))
     return low if low == high else f"{low} to {high}"
 
@@ -61,7 +61,7 @@ PLACES = {
 
 def draw_place():
     passed = np.arange(25)
-    alike = {place: untrained()[place][24]["token_cosine"] for place in PLACES.values()}  # (seeds, 25)
+    alike = {place: measured_untrained()[place][24]["token_cosine"] for place in PLACES.values()}  # (seeds, 25)
     others = {"others": live.Curve("the other places", figures.GREY, ":")}
 
     def moved(place):
@@ -210,7 +210,7 @@ def tabulate_memory():
     memory = held_and_kept()[1]
     table(
         ["correlation with the input", "1 block", "12 blocks", "24 blocks"],
-        [[PLACEMENTS[p], *(interval(memory[p][:, k]) for k in AFTER)] for p in PLACEMENTS],
+        [[PLACEMENTS[p], *(short_interval(memory[p][:, k]) for k in AFTER)] for p in PLACEMENTS],
     )
 
 
@@ -225,7 +225,7 @@ def prove_post_forgets():
 
 def squares(placement):
     """The mean square of the stream, (seeds, 25)."""
-    return untrained()[placement][24]["mean_square"]
+    return measured_untrained()[placement][24]["mean_square"]
 
 
 LEAST = (2 / 5) * (1 / 2) * (8 / 5)  # what a block adds to the mean square
@@ -240,9 +240,9 @@ def prove_post_stream_is_one():
     added = np.diff(squares("pre"), axis=1)  # (seeds, L)
     assert added.min() < LEAST
     assert added.max() > MOST
-    third = np.diff(untrained()["after_branch"][24]["mean_square"], axis=1)
+    third = np.diff(measured_untrained()["after_branch"][24]["mean_square"], axis=1)
     assert np.abs(third.mean(1) - 2).max() < 0.5
-    assert np.abs(untrained()["deepnorm"][24]["token_cosine"]).max() < 0.02
+    assert np.abs(measured_untrained()["deepnorm"][24]["token_cosine"]).max() < 0.02
     say("least", LEAST, ".2f")
     say("most", MOST, ".2f")
     say("growth", np.median(growth), ".2f", noise=1e-4)
@@ -252,14 +252,14 @@ def prove_post_stream_is_one():
 
 def tabulate_final_norm():
     rows = zip(("without the final norm", "with it"), held_and_kept()[0]["pre"].T[2:], strict=True)
-    table(["Pre-LN, 6 seeds", "mean square"], [[name, interval(values, ".0f")] for name, values in rows])
+    table(["Pre-LN, 6 seeds", "mean square"], [[name, short_interval(values, ".0f")] for name, values in rows])
 
 
 def tabulate_last_block():
     held = held_and_kept()[0]
     table(
         ["mean square in block 24, 6 seeds", "skip path", "branch reads"],
-        [[PLACEMENTS[p], *(interval(v, ".0f") for v in held[p].T[:2])] for p in PLACEMENTS],
+        [[PLACEMENTS[p], *(short_interval(v, ".0f") for v in held[p].T[:2])] for p in PLACEMENTS],
     )
 
 
@@ -359,7 +359,7 @@ def draw_placements():
     theory = ([24, 0, 24], [1 + 24 * MOST, 1, 1 + 24 * LEAST])  # two lines
 
     def frame(other, depth):
-        shown = {k: untrained()[k][depth] for k in ("pre", other)}
+        shown = {k: measured_untrained()[k][depth] for k in ("pre", other)}
         blocks = np.arange(depth + 1)
         data = {q: {k: (blocks[-v[q].shape[1] :], v[q]) for k, v in shown.items()} for q in AXES}
         data["mean_square"]["theory"] = theory
@@ -395,7 +395,7 @@ def draw_placements():
 
 def cosine_12():
     """The cosine of two tokens after 12 blocks, {placement: (seeds,)}."""
-    return {p: untrained()[p][24]["token_cosine"][:, 12] for p in PLACEMENTS}
+    return {p: measured_untrained()[p][24]["token_cosine"][:, 12] for p in PLACEMENTS}
 
 
 def prove_tokens_align():
@@ -434,7 +434,7 @@ def tabulate_cosines():
     table(
         ["cosine, 5 seeds", *PLACEMENTS.values()],
         [
-            [name, *(interval(cosine_after_12(p, change)) for p in PLACEMENTS)]
+            [name, *(short_interval(cosine_after_12(p, change)) for p in PLACEMENTS)]
             for name, change in (("no attention", silence_attention), ("small weights", shrink))
         ],
     )
@@ -499,7 +499,7 @@ def draw_last_gradients():
 def tabulate_slopes():
     table(
         ["loss of one token", "slope, 6 seeds"],
-        [[PLACEMENTS[p], interval(slopes(p, "one_token"))] for p in PLACEMENTS],
+        [[PLACEMENTS[p], short_interval(slopes(p, "one_token"))] for p in PLACEMENTS],
     )
 
 
@@ -688,7 +688,7 @@ def steepness():
 
 def compare_steepness():
     for name, ratios in steepness().items():
-        print(f"{name:22} {np.median(ratios):.1f} [{interval(ratios, '.1f')}]")
+        print(f"{name:22} {np.median(ratios):.1f} [{short_interval(ratios, '.1f')}]")
 
 
 def prove_trained_gradient():

@@ -202,7 +202,7 @@ def draw_gradient():
     )
 
 
-def interval(name, values, spec):
+def say_interval(name, values, spec):
     say(f"{name}_low", values.min(), spec)
     say(f"{name}_high", values.max(), spec)
 
@@ -210,9 +210,9 @@ def interval(name, values, spec):
 def prove_residual_can_explode():
     """Prove claims 02-residual-can-explode, 02-small-branch-frees-the-init."""
     first = {(init, name): run(init, name).gradient[:, 0] for init in signal.INITS for name in WIRINGS}  # (seeds,)
-    interval("he_residual", first["he", "residual"] / 1e3, ".0f")
-    interval("he_scaled", first["he", "scaled"], ".2f")
-    interval("torch_residual", first["torch", "residual"], ".0f")
+    say_interval("he_residual", first["he", "residual"] / 1e3, ".0f")
+    say_interval("he_scaled", first["he", "scaled"], ".2f")
+    say_interval("torch_residual", first["torch", "residual"], ".0f")
 
     for key, arrived in first.items():
         law = gradient_law(*key, L)[-1]
@@ -568,9 +568,9 @@ def prove_relu_branch_breaks_the_law():
     """Prove claims 02-relu-branch-breaks-the-law, 02-mean-drifts."""
     rectified = signal.propagate("residual", "he", L, 1 / np.sqrt(L), ends_in_relu=True)
     mean, linear = drift(rectified), drift(run("he", "scaled"))
-    interval("relu", rectified.signal[:, -1], ".0f")
-    interval("mean_first", mean[:, 1], ".2f")
-    interval("mean_last", mean[:, -1], ".1f")
+    say_interval("relu", rectified.signal[:, -1], ".0f")
+    say_interval("mean_first", mean[:, 1], ".2f")
+    say_interval("mean_last", mean[:, -1], ".1f")
     assert rectified.signal[:, -1].min() > 20 * np.e
     assert (np.diff(rectified.mean) > 0).all()  # with every block, every seed
     assert np.abs(linear).max() < 0.15 < 2 < mean[:, -1].min()

@@ -144,7 +144,7 @@ def blind_loss() -> float:
 
 
 @torch.no_grad()
-def write(model: LanguageModel, start: str, length: int, seed: int = 0) -> str:
+def generate(model: LanguageModel, start: str, length: int, seed: int = 0) -> str:
     """Generate text: draw each character from the model's prediction.
 
     Args:

@@ -28,7 +28,7 @@ PEERS = ("jax", "flax", "equinox")
 Array = np.ndarray[Any, np.dtype[np.floating[Any]]]
 
 
-def rows(mean: float) -> Array:
+def rows_about(mean: float) -> Array:
     """Float32 rows of standard deviation 1 about a mean, shape (ROWS, FEATURES)."""
     rng = np.random.default_rng(SEED)
     return (mean + rng.standard_normal((ROWS, FEATURES))).astype(np.float32)
@@ -98,7 +98,7 @@ def take() -> dict[str, Any]:
         "eps": EPS,
         "seed": SEED,
         "errors": {
-            name: [float(f"{error(norm, rows(mean)):.3g}") for mean in MEANS]
+            name: [float(f"{error(norm, rows_about(mean)):.3g}") for mean in MEANS]
             for name, norm in {**here(), **elsewhere()}.items()
         },
     }

@@ -146,7 +146,7 @@ def difference(convention: Convention, seed: int) -> float:
     return float(np.abs(theirs - usual).max() / np.sqrt((usual * usual).mean()))
 
 
-def rows(size: float = 1.0, mean: float = 0.0, d: int = 8) -> Callable[[np.random.Generator], Array]:
+def probe_rows(size: float = 1.0, mean: float = 0.0, d: int = 8) -> Callable[[np.random.Generator], Array]:
     """A probe of twenty random rows, shape (20, d)."""
     return lambda rng: rng.normal(mean, 1, (20, d)) * size
 
@@ -206,7 +206,7 @@ CONVENTIONS: dict[str, Convention] = {
         "harvardnlp/annotated-transformer: the_annotated_transformer.py",
         "(x - mean) / (std + self.eps)",
         {"eps_at": "outside"},
-        rows(size=1e-3),
+        probe_rows(size=1e-3),
     ),
     "d - 1 in the variance": Convention(
         "which variance?",
@@ -215,7 +215,7 @@ CONVENTIONS: dict[str, Convention] = {
         "harvardnlp/annotated-transformer: the_annotated_transformer.py",
         "std = x.std(-1, keepdim=True)",
         {"ddof": 1},
-        rows(d=4),
+        probe_rows(d=4),
     ),
     "eps = 0.001": Convention(
         "how large is eps?",
@@ -224,7 +224,7 @@ CONVENTIONS: dict[str, Convention] = {
         "keras-team/keras: keras/src/layers/normalization/layer_normalization.py",
         "epsilon=1e-3",
         {"eps": 1e-3},
-        rows(size=0.02),
+        probe_rows(size=0.02),
     ),
     "a variance in one pass": Convention(
         "one pass or two?",
@@ -243,7 +243,7 @@ CONVENTIONS: dict[str, Convention] = {
         "keras-team/keras: keras/src/ops/nn.py",
         "variance = backend.numpy.var(x, axis=axis, keepdims=True)",
         {"centre": False, "power": "variance"},
-        rows(mean=2.0),
+        probe_rows(mean=2.0),
         usual=RMS,
     ),
     "eps outside, in RMSNorm": Convention(
@@ -253,7 +253,7 @@ CONVENTIONS: dict[str, Convention] = {
         "bzhangGo/rmsnorm: rmsnorm_torch.py",
         "x_normed = x / (rms_x + self.eps)",
         {"centre": False, "eps_at": "outside", "eps": 1e-8},
-        rows(size=1e-4),
+        probe_rows(size=1e-4),
         usual={"centre": False, "eps": 1e-8},
     ),
     "a part of the features": Convention(
@@ -263,7 +263,7 @@ CONVENTIONS: dict[str, Convention] = {
         "bzhangGo/rmsnorm: rmsnorm_torch.py",
         "norm_x = partial_x.norm(2, dim=-1, keepdim=True)",
         {"centre": False, "first": 0.25},
-        rows(d=64),
+        probe_rows(d=64),
         usual=RMS,
     ),
     "the machine's eps": Convention(
@@ -273,7 +273,7 @@ CONVENTIONS: dict[str, Convention] = {
         "pytorch/pytorch: torch/nn/modules/normalization.py",
         "If not specified, uses the machine epsilon of the computation (opmath) type",
         {"centre": False, "eps": 2.0**-23},
-        rows(size=1e-3),
+        probe_rows(size=1e-3),
         usual=RMS,
     ),
     "a least length": Convention(
@@ -283,7 +283,7 @@ CONVENTIONS: dict[str, Convention] = {
         "lucidrains/x-transformers: x_transformers/x_transformers.py",
         "F.normalize(x, dim = -1) * self.scale * gamma",
         {"centre": False, "eps": 1e-12, "eps_at": "clamp"},
-        rows(size=1e-5),
+        probe_rows(size=1e-5),
         usual={"centre": False, "eps": 1e-6},
     ),
     "length one": Convention(
@@ -293,7 +293,7 @@ CONVENTIONS: dict[str, Convention] = {
         "NVIDIA/ngpt: model.py",
         "res = x / x.norm(p=2, dim=-1, keepdim=True)",
         {"centre": False, "eps": 0.0, "radius": "one"},
-        rows(),
+        probe_rows(),
         usual=RMS,
     ),
     "a gain stored less 1": Convention(
@@ -303,7 +303,7 @@ CONVENTIONS: dict[str, Convention] = {
         "google/gemma_pytorch: gemma/model.py",
         "output = output * (1 + self.weight.float())",
         {"centre": False, "gain_plus": 1.0},
-        rows(),
+        probe_rows(),
         usual=RMS,
         gain=lambda rng: rng.normal(0, 0.1, 8),
     ),

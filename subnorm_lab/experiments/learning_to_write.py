@@ -21,7 +21,7 @@ import torch
 from subnorm_lab.experiments import stored
 from subnorm_lab.experiments.language_model import Characters, LanguageModel, untrained, updates
 from subnorm_lab.experiments.parity import held_back_loss
-from subnorm_lab.stories import drawn
+from subnorm_lab.stories import sample
 
 RECORD = stored.file("learning_to_write")
 
@@ -42,7 +42,7 @@ def generate(model: LanguageModel) -> str:
     tokens = TASK.text.encode(PROMPT)
     while len(tokens) < LENGTH:
         scores = model(tokens[None, -TASK.length :])[0, -1].numpy()  # (V,)
-        tokens = torch.cat([tokens, torch.tensor([drawn(scores, TEMPERATURE, rng)])])
+        tokens = torch.cat([tokens, torch.tensor([sample(scores, TEMPERATURE, rng)])])
     return TASK.text.decode(tokens)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from subnorm_lab.checks.collect import Case
 from subnorm_lab.museum.exhibit import Function, exhibit
-from subnorm_lab.museum.statistics import rows
+from subnorm_lab.museum.statistics import row_cases
 
 
 def a_stored_zero_passes(norm: Function) -> bool:
@@ -18,7 +18,7 @@ def a_stored_zero_passes(norm: Function) -> bool:
     report="linkedin/Liger-Kernel/issues/74",
     year=2024,
     test=a_stored_zero_passes,
-    cases=rows(3, 6, args=(np.linspace(-0.5, 0.5, 6), 1e-6)),
+    cases=row_cases(3, 6, args=(np.linspace(-0.5, 0.5, 6), 1e-6)),
     others=[("added", "(1 + w) * xhat -> w + xhat", "w is added; 1 + w multiplies.")],
 )
 def gemma_norm(x, w, eps):

@@ -8,7 +8,7 @@ from subnorm_lab.checks.collect import Case
 from subnorm_lab.museum.exhibit import Function, exhibit
 
 
-def rows(*shape: int, sizes: tuple[float, ...] = (1.0, 3.0), mean: float = 0.5, args: tuple[Any, ...] = ()) -> Any:
+def row_cases(*shape: int, sizes: tuple[float, ...] = (1.0, 3.0), mean: float = 0.5, args: tuple[Any, ...] = ()) -> Any:
     """Cases of random rows of the shape, in several sizes, followed by the other arguments."""
 
     def cases(rng: np.random.Generator) -> list[Case]:
@@ -30,7 +30,7 @@ def tokens_stay_apart(norm: Function) -> bool:
     report="jadore801120/attention-is-all-you-need-pytorch/pull/17",
     year=2017,
     test=tokens_stay_apart,
-    cases=rows(2, 5, 8, args=(1e-5,)),
+    cases=row_cases(2, 5, 8, args=(1e-5,)),
     others=[("both_axes", "axis = -1 -> axis = (1, 2)", "the mean runs over tokens and features; leave the tokens.")],
 )
 def token_norm(x, eps):
@@ -53,7 +53,7 @@ def groups_stay_apart(norm: Function) -> bool:
     report="tensorflow/addons/issues/751",
     year=2019,
     test=groups_stay_apart,
-    cases=rows(2, 3, 4, 6, args=(2, 1e-5)),
+    cases=row_cases(2, 3, 4, 6, args=(2, 1e-5)),
     others=[
         ("positions_apart", "g.mean((1, 3) -> g.mean((3,)", "the mean of a group runs over all positions as well.")
     ],
@@ -77,7 +77,7 @@ def small_inputs_stay_small(norm: Function) -> bool:
     report="allenai/OLMo/issues/281",
     year=2023,
     test=small_inputs_stay_small,
-    cases=rows(3, 8, sizes=(1.0, 1e-3), args=(np.linspace(0.5, 1.5, 8), 1e-5)),
+    cases=row_cases(3, 8, sizes=(1.0, 1e-3), args=(np.linspace(0.5, 1.5, 8), 1e-5)),
     others=[("no_eps", "mean_square + eps -> mean_square", "eps is gone; put it under the root.")],
 )
 def rms_norm(x, gain, eps):
@@ -98,7 +98,7 @@ def scale_is_ignored(norm: Function) -> bool:
     report="mosaicml/llm-foundry/pull/372",
     year=2023,
     test=scale_is_ignored,
-    cases=rows(3, 8, args=(1e-5,)),
+    cases=row_cases(3, 8, args=(1e-5,)),
     others=[("no_root", "1 / np.sqrt(mean_square + eps) -> 1 / (mean_square + eps)", "the root is missing.")],
 )
 def unit_rms(x, eps):
@@ -118,7 +118,7 @@ def four_numbers(norm: Function) -> bool:
     report="harvardnlp/annotated-transformer/pull/119",
     year=2024,
     test=four_numbers,
-    cases=rows(3, 4, args=(np.linspace(0.5, 1.5, 4), 1e-5)),
+    cases=row_cases(3, 4, args=(np.linspace(0.5, 1.5, 4), 1e-5)),
     others=[("no_gain", "gain * (x - mean) -> (x - mean)", "gain is not used: it multiplies each feature.")],
 )
 def affine_norm(x, gain, eps):
@@ -165,7 +165,7 @@ def rows_have_rms_one(norm: Function) -> bool:
     report="keras-team/keras/issues/21234",
     year=2025,
     test=rows_have_rms_one,
-    cases=rows(3, 6, mean=2.0, args=(np.linspace(0.5, 1.5, 6), 1e-3)),
+    cases=row_cases(3, 6, mean=2.0, args=(np.linspace(0.5, 1.5, 6), 1e-3)),
     others=[("centred_too", "gain * x -> gain * (x - x.mean(-1, keepdims=True))", "x is centred; RMSNorm does not.")],
 )
 def root_mean_square(x, gain, eps):

@@ -184,7 +184,7 @@ def rotate(x: Array, start: int) -> Array:
     return turned.reshape(x.shape)
 
 
-def drawn(scores: Array, temperature: float, rng: np.random.Generator) -> int:
+def sample(scores: Array, temperature: float, rng: np.random.Generator) -> int:
     """A token of softmax(scores / temperature): the largest of the scores plus temperature times Gumbel noise."""
     return int(np.argmax(scores + temperature * rng.gumbel(size=scores.shape)))
 
@@ -199,7 +199,7 @@ def continuation(model: Model, tokens: list[int], count: int, temperature: float
     new: list[int] = []
     for _ in range(count):
         scores = logits(model, stream(model, new[-1:] or tokens, past)[-1, -1])  # (V,)
-        token = drawn(scores, temperature, rng)
+        token = sample(scores, temperature, rng)
         if token == BOS:
             break
         new.append(token)

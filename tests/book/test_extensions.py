@@ -197,7 +197,7 @@ def test_slim_measures_pictures(tmp_path):
     once = slim.slim('<img src="my%20plot.svg#a" />', tmp_path / "a.html")
     assert once == '<img width="461" height="346" decoding="async" src="my%20plot.svg#a" />'
     fig = plt.figure(figsize=(2, 1))
-    (tmp_path / "plot.svg").write_text(_svg.drawn(fig, 50), "utf-8")
+    (tmp_path / "plot.svg").write_text(_svg.as_svg(fig, 50), "utf-8")
     assert 'width="100" height="50"' in slim.slim('<img src="plot.svg" />', tmp_path / "a.html")
 
 

@@ -18,7 +18,7 @@ from subnorm_book.evidence.models_table import (
     measurements,
     origin,
     other_eps,
-    read,
+    read_rows,
 )
 
 from subnorm_lab import diagrams
@@ -42,7 +42,7 @@ ROW = {
 
 
 def test_the_file_has_at_least_fifty_models_of_every_placement():
-    rows = read()
+    rows = read_rows()
     assert len(rows) >= 50
     assert {row["placement"] for row in rows} == set(PLACEMENTS)
     assert {row["norm"] for row in rows} >= {"LayerNorm", "RMSNorm"}
@@ -50,7 +50,7 @@ def test_the_file_has_at_least_fifty_models_of_every_placement():
 
 
 def test_the_file_is_stored_as_json_writes_it():
-    assert HERE.read_text("utf-8") == json.dumps(read(), indent=1, ensure_ascii=False) + "\n"
+    assert HERE.read_text("utf-8") == json.dumps(read_rows(), indent=1, ensure_ascii=False) + "\n"
 
 
 def test_a_good_row():
@@ -85,10 +85,10 @@ def test_a_model_with_two_rows_is_named(tmp_path):
     path = tmp_path / "models.json"
     path.write_text(json.dumps([ROW, ROW]), "utf-8")
     with pytest.raises(ValueError, match="two rows"):
-        read(path)
+        read_rows(path)
     path.write_text(json.dumps([{**ROW, "eps": "small"}]), "utf-8")
     with pytest.raises(ValueError, match=r"models.json: M: eps must be"):
-        read(path)
+        read_rows(path)
 
 
 def test_the_page_shows_every_row():
@@ -98,7 +98,7 @@ def test_the_page_shows_every_row():
     assert [head.text.strip() for head in table.select("thead th")] == COLUMNS
     lines = [row.select("td") for row in table.select("tbody tr")]
     shown = [[cell.text.strip().replace("’", "'") for cell in line] for line in lines]
-    rows = read()
+    rows = read_rows()
     assert [texts[0] for texts in shown] == [row["model"] for row in rows]
     measured = measurements()
     for row, texts, line in zip(rows, shown, table.select("tbody tr"), strict=True):
@@ -111,7 +111,7 @@ def test_the_page_shows_every_row():
 
 
 def test_pre_ln_with_rmsnorm_is_the_commonest_pair():
-    pairs = Counter((row["placement"], row["norm"]) for row in read())
+    pairs = Counter((row["placement"], row["norm"]) for row in read_rows())
     (first, most), (_second, next_most) = pairs.most_common(2)
     assert first == ("Pre", "RMSNorm")
     assert most > next_most
@@ -120,25 +120,25 @@ def test_pre_ln_with_rmsnorm_is_the_commonest_pair():
 def test_the_models_named_in_chapter_07_have_these_placements():
     """The choices of its first figure, the diagram below it, and two sentences."""
     named = {"pre": "Pre", "after_branch": "after the branch", "sandwich": "both sides"}
-    placement = {row["model"]: row["placement"] for row in read()}
+    placement = {row["model"]: row["placement"] for row in read_rows()}
     for model, place in diagrams.MODELS.items():
         assert placement[model] == named[place]
     assert placement["BERT"] == "Post"
-    note = {row["model"]: row["placement_note"] for row in read()}
+    note = {row["model"]: row["placement_note"] for row in read_rows()}
     assert all("residual streams" in note[model] for model in ("DeepSeek-V4", "Hy4"))
     assert all("attention residuals" in note[model] for model in ("Kimi K3", "Inkling 2"))
-    late = [row["model"] for row in read() if "after RoPE" in row["qk_norm"] and "no gain" in row["qk_norm"]]
+    late = [row["model"] for row in read_rows() if "after RoPE" in row["qk_norm"] and "no gain" in row["qk_norm"]]
     assert {"Llama 4", "nanochat"} <= set(late)
 
 
 # --- what was measured of the classes in transformers
 
-EACH = {row["model"]: row for row in read()}
+EACH = {row["model"]: row for row in read_rows()}
 each_model = pytest.mark.parametrize("model", EACH)
 
 
 def test_every_class_is_measured_and_no_other():
-    assert measurements().keys() == {name for row in read() for name in row["classes"]}
+    assert measurements().keys() == {name for row in read_rows() for name in row["classes"]}
 
 
 @each_model

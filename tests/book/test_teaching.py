@@ -201,7 +201,7 @@ def test_a_planted_fault_of_the_teachers_page_is_found(was, now):
 def test_the_anchors_of_the_overview_are_in_the_book():
     assert up_to_date()
     teacher = (checkout.PAGES / "book/teaching.html").read_text("utf-8")
-    for belief in beliefs.read():
+    for belief in beliefs.read_beliefs():
         page = (checkout.PAGES / f"{belief.page}.html").read_text("utf-8")
         assert f'id="{beliefs.anchor(belief.section)}"' in page
         assert f'<dt id="{beliefs.anchor(belief.text)}">' in teacher

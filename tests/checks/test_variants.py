@@ -8,7 +8,7 @@ import pytest
 from checks.test_bank import RIGHT, remembered  # noqa: F401, one is a fixture: caches our answers' outcomes
 from checks.test_examples import failed
 
-from subnorm_classroom.sheets.student_sheet import SheetError, read, source_of, student
+from subnorm_classroom.sheets.student_sheet import SheetError, read_notebook, source_of, student
 from subnorm_lab import checks
 from subnorm_lab.checks.collect import Case, Device, collect
 from subnorm_lab.checks.exercise import CLASS_SEED, OTHER, Variant, exercise, fact_holds
@@ -82,7 +82,7 @@ def test_its_task_has_a_right_example_and_its_own_check(name, label):
     ex = EXERCISES[name]
     own = ex.variant(label)
     sheet = next(sheet for sheet, exercises in checks.SETS.items() if ex in exercises)
-    source = read(source_of(sheet))
+    source = read_notebook(source_of(sheet))
     cells, plain = ({c["id"]: c["source"] for c in student(source, sheet, [one])["cells"]} for one in (own, ex))
     start = f"{sheet}-{ex.number}"
     (listing,) = re.findall(r"^```python\n(>>> .*?)^```$", cells[f"{start}-task"], re.MULTILINE | re.DOTALL)
@@ -111,7 +111,7 @@ def test_a_change_of_the_task_that_does_not_apply_once_is_a_fault(piece, monkeyp
     with pytest.raises(
         SheetError, match=r"warm_up, a factor of 2: .* must occur once in ex04-5-task and ex04-5-answer"
     ):
-        student(read(source_of("ex04")), "ex04")
+        student(read_notebook(source_of("ex04")), "ex04")
 
 
 def test_a_variant_that_does_not_exist_gets_no_verdict():

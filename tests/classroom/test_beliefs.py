@@ -5,7 +5,7 @@ import json
 import pytest
 
 from subnorm_classroom.errors import Refusal
-from subnorm_classroom.reports.beliefs import anchor, read
+from subnorm_classroom.reports.beliefs import anchor, read_beliefs
 from subnorm_lab.checks import SETS
 
 PAGE = """## ex01 · One
@@ -30,7 +30,7 @@ def course(tmp_path, page=PAGE):
 
 
 def test_an_entry_is_read(tmp_path):
-    (one,) = read(course(tmp_path))
+    (one,) = read_beliefs(course(tmp_path))
     assert (one.sheet, one.text, one.page) == ("ex01", '"Masked means zero."', "notebooks/03-x")
     assert one.section == "d · or d-1"
     assert one.catches == {("head", "zero_mask"), ("head", "mask_after"), ("tail", "zero_mask")}
@@ -51,16 +51,16 @@ def test_an_entry_is_read(tmp_path):
 )
 def test_an_entry_that_cannot_be_read_is_an_error(was, now, message, tmp_path):
     with pytest.raises(Refusal, match=message):
-        read(course(tmp_path, PAGE.replace(was, now)))
+        read_beliefs(course(tmp_path, PAGE.replace(was, now)))
 
 
 def test_without_a_checkout_there_are_no_beliefs(tmp_path):
     with pytest.raises(Refusal, match="Run this in a checkout of the course"):
-        read(tmp_path)
+        read_beliefs(tmp_path)
 
 
 def test_every_sheet_has_beliefs_and_each_mistake_has_at_most_one_in_its_own_sheet():
-    known = read()
+    known = read_beliefs()
     assert {one.sheet for one in known} == set(SETS)
     pairs = [pair for one in known for pair in one.catches]
     assert len(pairs) == len(set(pairs))

@@ -22,7 +22,7 @@ def course(tmp_path_factory):
     """The sheet released by nbgrader, (points, maximum) of three students, and the feedback to two before."""
     program = Path(parts.need("nbgrader"))
     folder = tmp_path_factory.mktemp("course")
-    source = student_sheet.read(student_sheet.source_of(SET))
+    source = student_sheet.read_notebook(student_sheet.source_of(SET))
     name = student_sheet.source_of(SET).name
     packing.write_nbgrader(folder, SET, name, student_sheet.as_notebook(student_sheet.for_nbgrader(source, SET)))
     env = {key: value for key, value in os.environ.items() if key != "SUBNORM_CHECKS"}
@@ -43,7 +43,7 @@ def course(tmp_path_factory):
         path.write_text(student_sheet.as_notebook(book), "utf-8")
 
     call("generate_assignment", SET)
-    sheet = student_sheet.read(folder / "release" / SET / name)
+    sheet = student_sheet.read_notebook(folder / "release" / SET / name)
     one = json.loads(json.dumps(sheet))  # the first exercise is done; the check of the second one is deleted
     one["cells"] = [cell for cell in one["cells"] if cell["id"] != f"{SET}-2-check"]
     cell_of(one, "1-answer")["source"] = cell_of(source, "1-answer")["source"]
@@ -66,7 +66,7 @@ def cell_of(book, part):
 
 def test_nbgrader_releases_the_same_sheet(course):
     sheet = course[0]
-    ours = student_sheet.student(student_sheet.read(student_sheet.source_of(SET)), SET)
+    ours = student_sheet.student(student_sheet.read_notebook(student_sheet.source_of(SET)), SET)
     assert [(cell["id"], cell["source"]) for cell in sheet["cells"]] == [
         (cell["id"], re.sub(r"\[([^]]+)\]\(\.\./[^)]+\)", r"*\1*", cell["source"])) for cell in ours["cells"]
     ]  # nbgrader hands out no other notebook

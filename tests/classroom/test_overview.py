@@ -16,7 +16,7 @@ from subnorm_classroom import __main__ as command_line
 from subnorm_classroom.files import read_json
 from subnorm_classroom.reports import counts
 from subnorm_classroom.reports import overview as module
-from subnorm_classroom.reports.beliefs import anchor, read
+from subnorm_classroom.reports.beliefs import anchor, read_beliefs
 from subnorm_lab import checks
 
 RMS_NORM = """def rms_norm(x, gamma, eps):
@@ -293,7 +293,7 @@ def test_every_belief_is_linked_to_its_section_and_its_entry(tmp_path):
     for folder in ("book/teaching.html", "notebooks/x.html"):
         (tmp_path / "built site" / folder).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "built site" / folder).write_text("", "utf-8")
-    (eps,) = [one for one in read() if one.text.startswith('"Inside the root')]
+    (eps,) = [one for one in read_beliefs() if one.text.startswith('"Inside the root')]
     paths = [f"{eps.page}.html#{anchor(eps.section)}", f"book/teaching.html#{anchor(eps.text)}"]
     ex02 = graded(tmp_path / "ex02", "ex02", 40, EX02)
     page, _ = looked_at(tmp_path, ex02, "--book", tmp_path / "built site")

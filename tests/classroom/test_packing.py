@@ -70,7 +70,7 @@ def files(name, folder):
     for file in ("pyproject.toml", "constraints.txt", "LICENSE", "LICENSE-text"):
         (folder / file).write_bytes((ROOT / file).read_bytes())
     with zipfile.ZipFile(
-        packing.write(folder, name, "sheet.ipynb", {"sheet.ipynb": b"{}"}, checks.SETS[name])
+        packing.write_zip(folder, name, "sheet.ipynb", {"sheet.ipynb": b"{}"}, checks.SETS[name])
     ) as found:
         return {
             path.split("/")[-1]: found.read(path).decode() for path in found.namelist() if path[-3:] in (".md", "txt")

@@ -252,7 +252,7 @@ def test_a_file_that_is_no_notebook_is_named(tmp_path, text):
     path = tmp_path / "ex90-small.ipynb"
     path.write_text(text)
     with pytest.raises(SheetError, match=r"ex90-small.ipynb is not a notebook: \w+Error"):
-        student_sheet.read(path)
+        student_sheet.read_notebook(path)
 
 
 def test_two_runs_write_the_same_bytes(checkout, capsys):
@@ -396,14 +396,14 @@ def test_an_exercise_without_cells_gets_four(checkout, monkeypatch, capsys):
     path = without(checkout, "ex90-2-")
     assert command_line.main(["draft", "ex90"]) == 0
     assert "ex90: four cells for triple in notebooks/exercises/ex90-small.ipynb" in capsys.readouterr().out
-    ids = [cell["id"] for cell in student_sheet.read(path)["cells"]]
+    ids = [cell["id"] for cell in student_sheet.read_notebook(path)["cells"]]
     assert ids[-5:] == [*(f"ex90-2-{part}" for part in ("task", "answer", "check", "solution")), "figure"]
     assert release.release(["ex90"]) == 1
     wrong = [line.strip() for line in capsys.readouterr().err.splitlines()[1:]]
     assert wrong == [f"ex90-2-{part}: something is still TODO" for part in ("task", "answer", "solution")]
     path.write_text(path.read_text("utf-8").replace("TODO", "A text."), "utf-8")
     assert release.release(["ex90"]) == 0
-    sheet = student_sheet.read(path.parent / "student" / path.name)
+    sheet = student_sheet.read_notebook(path.parent / "student" / path.name)
     assert named(sheet, "ex90-2-answer")["source"].startswith('def triple(x):\n    """A text.: what it returns."""\n')
     before = path.read_bytes()
     assert command_line.main(["draft", "ex90"]) == 0
@@ -443,7 +443,7 @@ each_set = pytest.mark.parametrize("name", list(checks.SETS))
 @each_set
 def test_the_student_notebook_is_what_release_gives(name):
     path = student_sheet.source_of(name)
-    text = student_sheet.as_notebook(student(student_sheet.read(path), name))
+    text = student_sheet.as_notebook(student(student_sheet.read_notebook(path), name))
     assert (path.parent / "student" / path.name).read_bytes() == text.encode()
 
 

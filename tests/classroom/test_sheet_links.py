@@ -12,7 +12,7 @@ from subnorm_book.notebook_text import slug
 from subnorm_classroom.reports.beliefs import headings
 from subnorm_classroom.sheets import class_sheets, packing, release
 from subnorm_classroom.sheets.chapters import FOLDER, beside_chapters, chapters_of
-from subnorm_classroom.sheets.student_sheet import ROOT, as_notebook, read, source_of
+from subnorm_classroom.sheets.student_sheet import ROOT, as_notebook, read_notebook, source_of
 from subnorm_lab import checks
 
 SETS = [name for name in checks.SETS if re.fullmatch(r"ex\d\d", name)]
@@ -22,7 +22,7 @@ WITH_VARIANTS = next(name for name in SETS if any(exercise.variants for exercise
 
 def links(notebook):
     """(path, section) of each link in a notebook's text that does not leave the course."""
-    texts = [cell["source"] for cell in read(notebook)["cells"] if cell["cell_type"] == "markdown"]
+    texts = [cell["source"] for cell in read_notebook(notebook)["cells"] if cell["cell_type"] == "markdown"]
     return [found.groups("") for text in texts for found in LINK.finditer(re.sub(r"`[^`]*`", "", text))]
 
 

@@ -64,7 +64,7 @@ def test_the_checks_of_an_empty_sheet_are_live(monkeypatch):
 
 @each_set
 def test_what_is_solved_stays_solved(name):
-    source = student_sheet.read(student_sheet.source_of(name))
+    source = student_sheet.read_notebook(student_sheet.source_of(name))
     solved = {cell["id"]: cell["source"] for cell in source["cells"] if "answer" in student_sheet.tags(cell)}
     assert len(solved) == len(checks.SETS[name])
     found = said(run(sheet_of(name), solved, times=2))

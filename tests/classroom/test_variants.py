@@ -18,7 +18,7 @@ from subnorm_classroom.files import as_json
 from subnorm_classroom.grading import grade
 from subnorm_classroom.sheets import class_sheets, packing, variants
 from subnorm_classroom.sheets.chapters import beside_chapters
-from subnorm_classroom.sheets.student_sheet import ROOT, check_line, read, source_of, student
+from subnorm_classroom.sheets.student_sheet import ROOT, check_line, read_notebook, source_of, student
 from subnorm_classroom.sheets.variants import Release
 from subnorm_lab import checks
 from subnorm_lab.checks.edited import text_of
@@ -57,7 +57,7 @@ def hand_out(root, name="ex01"):
 
 
 def test_every_student_gets_a_sheet_that_shows_only_their_own(root):
-    plain = student(read(source_of("ex01")), "ex01")["cells"]
+    plain = student(read_notebook(source_of("ex01")), "ex01")["cells"]
     status, sheets = hand_out(root)
     assert (status, set(sheets)) == (0, set(CLASS))
     release = variants.read_release(json.loads((root / "dist/ex01-variants.json").read_text()), "ex01", root)

@@ -93,11 +93,11 @@ class Constant(torch.nn.Module):
 
 def test_writing_draws_from_what_the_model_predicts() -> None:
     sure: LanguageModel = Constant("q")  # type: ignore[assignment]
-    assert ablation.write(sure, "We", 40) == "q" * 40
+    assert ablation.generate(sure, "We", 40) == "q" * 40
     model = ablation.build("both", 1, seed=0)
-    text = ablation.write(model, "We", 40)
+    text = ablation.generate(model, "We", 40)
     assert len(text) == 40
-    assert text == ablation.write(model, "We", 40) != ablation.write(model, "We", 40, seed=1)
+    assert text == ablation.generate(model, "We", 40) != ablation.generate(model, "We", 40, seed=1)
 
 
 def test_the_record_has_a_value_for_every_run() -> None:

@@ -12,11 +12,11 @@ def test_the_record_is_what_our_norms_do_now() -> None:
     assert set(record["errors"]) > set(accuracy.here())
     for name in ("sn.layer_norm", "st.layer_norm"):
         for mean, recorded in zip(accuracy.MEANS, record["errors"][name], strict=True):
-            assert max(recorded, accuracy.error(accuracy.here()[name], accuracy.rows(mean))) < 4
+            assert max(recorded, accuracy.error(accuracy.here()[name], accuracy.rows_about(mean))) < 4
 
 
 def test_an_error_is_counted_in_units_of_the_largest_entry() -> None:
-    x = accuracy.rows(0.0)
+    x = accuracy.rows_about(0.0)
     with localcontext(prec=70):
         right = np.array([accuracy.exact(row, centred=True) for row in x])
     assert accuracy.error(lambda _: right, x) < 1e-8  # float64's own rounding

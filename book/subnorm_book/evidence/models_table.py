@@ -26,7 +26,7 @@ KEYS = {
 }
 
 
-def read(path=HERE):
+def read_rows(path=HERE):
     """The rows, each checked."""
     rows = json.loads(Path(path).read_text("utf-8"))
     for row in rows:
@@ -134,10 +134,10 @@ class Models(SphinxDirective):
         table = nodes.table("", classes=["models"])
         group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in COLUMNS), cols=len(COLUMNS))
         group += nodes.thead("", line([nodes.Text(name)] for name in COLUMNS))
-        group += nodes.tbody("", *(self.row(row, measured) for row in read()))
+        group += nodes.tbody("", *(self.row(row, measured) for row in read_rows()))
         table += group
         choices = row_filter("table.models tbody tr", "models", {css(name): name for name in PLACEMENTS})
-        return [nodes.paragraph("", counted(read())), choices, table]
+        return [nodes.paragraph("", counted(read_rows())), choices, table]
 
     def row(self, row, measured):
         texts, sources = cells(row, measured)

@@ -155,16 +155,16 @@ def visit(translator, node):
 def write_page(app, pagename, templatename, context, doctree):
     """The file of a page, which may be written when others are not."""
     if doctree is not None and "try_it" in doctree:
-        write(app, Path(pagename).name, doctree["try_it"])
+        write_json(app, Path(pagename).name, doctree["try_it"])
 
 
 def write_settings(app, error):
     """The file of all pages, which changes with the package."""
     if not error and app.builder.format == "html":
-        write(app, "settings", packs.python_settings(app.srcdir, packs.PACKS))
+        write_json(app, "settings", packs.python_settings(app.srcdir, packs.PACKS))
 
 
-def write(app, name, content):
+def write_json(app, name, content):
     path = Path(app.outdir, FOLDER, f"{name}.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")), "utf-8")

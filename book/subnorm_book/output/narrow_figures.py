@@ -13,7 +13,7 @@ from docutils import nodes
 from sphinx.util import logging
 from subnorm_book import BEFORE_SPHINX
 from subnorm_book.html_nodes import OTHERS, skip, writes
-from subnorm_book.output.slim import size
+from subnorm_book.output.slim import image_size
 
 from subnorm_lab import figures
 
@@ -66,7 +66,7 @@ def put(env, image, svg):
 
 def visit(translator, node):
     builder = translator.builder
-    width, height = size(Path(builder.srcdir, node["uri"]))
+    width, height = image_size(Path(builder.srcdir, node["uri"]))
     address = posixpath.join(builder.imgpath, builder.images[node["uri"]])
     translator.body.append(f'<source media="{NARROW}" srcset="{address}" width="{width}" height="{height}">')
     raise nodes.SkipNode

@@ -106,14 +106,14 @@ def sized(image, page, later):
     if "width=" in image[1]:
         return f"<img {more} {image[1]}>"
     source = re.search(r'\bsrc="([^"?#]*)', image[1])[1]
-    box = size(page.parent / unquote(source))
+    box = image_size(page.parent / unquote(source))
     if box is None:  # and no `decoding`: the next build warns again
         log.warning("%s: the size of picture %.80s is not known; use a PNG, or an SVG with a viewBox", page, source)
         return image[0]
     return f'<img width="{box[0]}" height="{box[1]}" {more} {image[1]}>'
 
 
-def size(path):
+def image_size(path):
     """(width, height) of a PNG or an SVG on the page; None of anything else."""
     try:
         picture = path.read_bytes()

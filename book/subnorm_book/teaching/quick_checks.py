@@ -91,7 +91,7 @@ class QuickCheck(SphinxDirective):
                 raise ValueError("another check of the page has its id")
             if self.options.get("value") == "":
                 raise ValueError(":value: is empty; it must be a Python expression")
-            check = read(body, name, len(known) + 1)
+            check = read_check(body, name, len(known) + 1)
         except ValueError as error:
             log.warning("quick check %r: %s", slug, error, location=self.get_location(), type="checks")
             self.env.note_reread()
@@ -100,7 +100,7 @@ class QuickCheck(SphinxDirective):
         return [check]
 
 
-def read(body, name, number):
+def read_check(body, name, number):
     """The check from the parsed body of a directive."""
     if not (body.children and isinstance(body[0], nodes.paragraph)):
         raise ValueError("it does not begin with its question, a paragraph")

@@ -51,7 +51,7 @@ class Retold(SphinxDirective):
     has_content = True
 
     def run(self):
-        record = read(self.env)
+        record = read_stories(self.env)
         self.env.note_dependency(str(SCRIPT))
         body = nodes.Element()
         self.state.nested_parse(self.content, self.content_offset, body)
@@ -69,10 +69,10 @@ class Retold(SphinxDirective):
 
 class Loss(SphinxDirective):
     def run(self):
-        return self.parse_text_to_nodes("\n".join(table(read(self.env))))
+        return self.parse_text_to_nodes("\n".join(table(read_stories(self.env))))
 
 
-def read(env):
+def read_stories(env):
     path = Path(env.srcdir, RECORD)
     env.note_dependency(str(path))
     return json.loads(path.read_text("utf-8"))

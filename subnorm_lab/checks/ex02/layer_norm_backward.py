@@ -9,7 +9,7 @@ def inputs(rng, shape, scale=1, size=1, eps=1e-5):
     return rng.normal(0.5 * size, size, shape), rng.normal(0, scale, shape), gamma, eps
 
 
-def right(k):
+def is_right(k):
     """A test whether result k is right, including its shape."""
 
     def test(y, *args, gain=0):
@@ -32,9 +32,9 @@ def right(k):
     ),
     facts=[
         ("every row of dx sums to 0", lambda y, dy, x, gamma, eps: np.allclose(y[0].sum(-1) * x.std(), 0, atol=1e-6)),
-        ("dx is right", right(0)),
-        ("dgamma is right", right(1)),
-        ("dbeta is right", right(2)),
+        ("dx is right", is_right(0)),
+        ("dgamma is right", is_right(1)),
+        ("dbeta is right", is_right(2)),
     ],
     parameter="gain", variants=[
         ("a gain of gamma", 0),

@@ -20,7 +20,7 @@ def starts_right(found, *args):
     return None if gain is None or shift is None else np.all(gain == 1) and np.all(shift == 0)
 
 
-def right(*names):
+def is_right(*names):
     """A test whether these entries of the result are right; None if the module was not run."""
 
     def test(found, *args):
@@ -54,9 +54,9 @@ def wrapped(d, eps):
     facts=[
         ("the parameters have the names and shapes of torch.nn.LayerNorm", has_its_state),
         ("the gain starts at 1 and the shift at 0", starts_right),
-        ("the output is right", right("y")),
-        ("the gradient at x is right", right("dx")),
-        ("the gradients of weight and bias are right", right("the gradient of weight", "the gradient of bias")),
+        ("the output is right", is_right("y")),
+        ("the gradient at x is right", is_right("dx")),
+        ("the gradients of weight and bias are right", is_right("the gradient of weight", "the gradient of bias")),
     ],
     mistakes=[
         ("names", ("self.weight = -> self.gamma =", "self.bias = -> self.beta =",

@@ -7,7 +7,7 @@ def inputs(rng, features_in, d):
     return rng.normal(0.3, 1, (features_in, d)), rng.normal(0.5, 1, d)
 
 
-def right(k):
+def is_right(k):
     return lambda y, *args: np.allclose(y[k], centre_writer.reference(*args)[k])
 
 
@@ -22,8 +22,8 @@ def right(k):
     ),
     facts=[
         ("each row of the weight sums to 0", lambda y, weight, bias: np.allclose(y[0].sum(-1), 0, atol=1e-9)),
-        ("the weight is right", right(0)),
-        ("the bias is right", right(1)),
+        ("the weight is right", is_right(0)),
+        ("the bias is right", is_right(1)),
         ("the bias sums to 0", lambda y, weight, bias: np.isclose(y[1].sum(), 0, atol=1e-9)),
     ],
     mistakes=[

@@ -33,7 +33,7 @@ def cases(rng):
     ]
 
 
-def right(placement):
+def is_right(placement):
     return lambda y, *args: args[-1] != placement or np.allclose(y, block.reference(*args), 1e-4, 1e-5)
 
 
@@ -46,7 +46,7 @@ def swapped(x, attention, feed_forward, norms, placement):
     number=7, level=4, minutes=25, chapter="06-the-block-assembled",
     objective="build a block from a specification in words, in four placements",
     cases=cases,
-    facts=[(f'placement "{name}"', right(name)) for name in ("pre", "post", "sandwich", "parallel")],
+    facts=[(f'placement "{name}"', is_right(name)) for name in ("pre", "post", "sandwich", "parallel")],
     mistakes=[
         ("pre_and_post_swapped", swapped,
          '"pre" and "post" are swapped: "pre" normalises the input of a sublayer, "post" normalises the sum.'),

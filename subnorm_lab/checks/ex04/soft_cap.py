@@ -8,7 +8,7 @@ def inputs(rng, shape, cap, size=1.0):
     return rng.normal(0.3, 1, shape) * cap * size, rng.normal(0.5, 1, shape), cap
 
 
-def right(part, r, scores, dy, cap):
+def is_right(part, r, scores, dy, cap):
     return np.allclose(r[part], soft_cap.reference(scores, dy, cap)[part], rtol=1e-3)
 
 
@@ -25,8 +25,8 @@ def right(part, r, scores, dy, cap):
     ),
     facts=[
         ("no capped score exceeds the cap", lambda r, scores, dy, cap: np.abs(r[0]).max() <= cap),
-        ("y is right", lambda r, *given: right(0, r, *given)),
-        ("the gradient is right", lambda r, *given: right(1, r, *given)),
+        ("y is right", lambda r, *given: is_right(0, r, *given)),
+        ("the gradient is right", lambda r, *given: is_right(1, r, *given)),
     ],
     mistakes=[
         ("score_for_cap", "cap * np.tanh -> scores * np.tanh",

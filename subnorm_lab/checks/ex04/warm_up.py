@@ -18,7 +18,7 @@ def cases(rng):
     ]
 
 
-def right(side):
+def is_right(side):
     """Whether the rate is right before (1), at (0) or after (-1) the end of the warm-up."""
     return lambda y, step, d_model, steps, *, factor=1: (
         np.sign(steps - step) != side or np.isclose(y, warm_up.reference(step, d_model, steps, factor=factor), 1e-4, 0)
@@ -29,7 +29,7 @@ def right(side):
     number=5, level=2, minutes=12, chapter="05b-warm-up",
     objective="say what warm-up changes, and write the schedule of the first transformer",
     cases=cases,
-    facts=[("the rise", right(1)), ("the end of the warm-up", right(0)), ("the fall", right(-1))],
+    facts=[("the rise", is_right(1)), ("the end of the warm-up", is_right(0)), ("the fall", is_right(-1))],
     parameter="factor", variants=[
         ("a factor of 1", 1),
         ("a factor of 2", 2, r"\eta(t) = \frac{1} -> \eta(t) = \frac{2}", "0.015625 -> 0.03125"),
