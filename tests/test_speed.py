@@ -73,23 +73,6 @@ def test_the_notebook_that_is_changed_is_there():
     assert (checkout.ROOT / speed.CHANGED).is_file()
 
 
-def test_the_weights_are_those_that_a_test_has_recorded(tmp_path, monkeypatch):
-    weights = tmp_path / "test_small.py"
-    weights.write_text("def test_small(record_property):\n    record_property('bytes', '{\"a.html\": 7}')\n")
-    clocked = speed.clock
-
-    def small(command, folder):
-        assert checkout.ROOT.joinpath(command[3]).is_file()
-        return clocked([*command[:3], weights, "-c", "pyproject.toml", *command[4:]], folder)
-
-    monkeypatch.setattr(build, "build", lambda: True)
-    monkeypatch.setattr(speed, "clock", small)
-    assert speed.weigh_pages(tmp_path) == {"a.html": {"bytes": 7}}
-    weights.write_text("def test_small():\n    pass\n")
-    with pytest.raises(speed.CommandFailed, match="needs Chromium"):
-        speed.weigh_pages(tmp_path)
-
-
 def test_python_in_a_page_is_measured_in_the_browsers_that_are_here(monkeypatch, capsys):
     def times(browser, rounds):
         if browser == "firefox":
@@ -124,13 +107,12 @@ def test_what_another_machine_gave_is_dropped(measured, monkeypatch):
     assert list(measured()) == ["build"]
 
 
-def test_a_cell_has_medians_the_slowest_notebook_and_the_heaviest_page():
+def test_a_cell_has_medians_and_the_slowest_notebook():
     assert speed.value({"seconds": [0.0994, 3, 0.01]}) == "0.099 s"
     assert speed.value({"seconds": [772.0]}) == "12.9 min"
     assert speed.value({"seconds": [61.2], "bytes": 1_234_567_890}) == "61 s, 1200 MB"
     rows = {"a": {"seconds": [3], "bytes": 7e5}, "b": {"seconds": [50.4], "bytes": 2e5}}
     assert speed.cell_of("notebooks", rows) == ["the slowest, b: 50 s, 0.2 MB"]
-    assert speed.cell_of("pages", rows) == ["the heaviest, a: 3 s, 0.7 MB"]
     assert speed.cell_of("build", rows) == ["a: 3 s, 0.7 MB", "b: 50 s, 0.2 MB"]
 
 
@@ -171,7 +153,7 @@ def test_a_copy_is_a_fresh_checkout(measured, monkeypatch):
 
 
 def test_an_unknown_measure_is_named():
-    with pytest.raises(SystemExit, match="There is no measure buidl; the measures are install, import, build, pages, "):
+    with pytest.raises(SystemExit, match="There is no measure buidl; the measures are install, import, build, "):
         speed.main(["buidl"])
 
 

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import xml.etree.ElementTree as ElementTree
 
 import subnorm
 from subnorm.provenance import cpu_model, load, today
@@ -145,20 +144,6 @@ def time_imports(copy: pathlib.Path) -> dict:
     return {name: as_row(found) for name, found in rounds.items()}
 
 
-def weigh_pages(copy: pathlib.Path) -> dict:
-    """Bytes that a phone receives for each page with everything it loads, counted on its visit by a phone."""
-    if not build.build():
-        raise CommandFailed("the book has errors")
-    report = copy / "report.xml"
-    words = ["tests/browser/test_every_page_on_a_phone.py", "-q", "--no-cov", f"--junitxml={report}"]
-    clock([checkout.PYTHON, "-m", "pytest", *words], checkout.ROOT)
-    found = ElementTree.parse(report).iterfind(".//property[@name='bytes']")
-    rows = {name: {"bytes": count} for one in found for name, count in json.loads(one.attrib["value"]).items()}
-    if not rows:
-        raise CommandFailed("no page was measured: this needs Chromium")
-    return rows
-
-
 def time_in_page(_copy: pathlib.Path) -> dict:
     """Python in a page: first results, later results, bytes and memory, in each browser engine that is here."""
     if not build.build():
@@ -191,7 +176,6 @@ MEASURES = {
     "install": time_install,
     "import": time_imports,
     "build": time_build,
-    "pages": weigh_pages,
     "notebooks": time_notebooks,
     "in-page": time_in_page,
     "tests": time_tests,
@@ -217,13 +201,10 @@ def store_row(name: str, rows: dict, busy: float | None) -> None:
 
 
 def cell_of(name: str, rows: dict) -> list[str]:
-    """What a row says: the slowest notebook, the heaviest page, of Python in a page only the first results."""
+    """What a row says: the slowest notebook, of Python in a page only the first results."""
     if name == "notebooks":
         slowest = max(rows, key=lambda key: rows[key]["seconds"][0])
         return [f"the slowest, {slowest}: {value(rows[slowest])}"]
-    if name == "pages":
-        heaviest = max(rows, key=lambda key: rows[key]["bytes"])
-        return [f"the heaviest, {heaviest}: {value(rows[heaviest])}"]
     first = ("first result", "over 10 Mbit/s")
     return [f"{key}: {value(row)}" for key, row in rows.items() if name != "in-page" or key.endswith(first)]
 

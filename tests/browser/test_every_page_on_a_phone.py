@@ -5,7 +5,6 @@ a desk and turns to the light, chooses large letters on the phone, and zooms in 
 it has the least room.
 """
 
-import json
 import re
 from pathlib import PurePosixPath
 from threading import Event
@@ -162,9 +161,8 @@ def test_the_pages_arrive_whole(visits):
     assert {".html", ".css", ".js", ".woff2", ".svg"} <= kinds
 
 
-def test_every_page_is_light(visits, record_property):
+def test_every_page_is_light(visits):
     sums = {name: sum(visit.received.values()) for name, visit in visits.items()}
-    record_property("bytes", json.dumps(sums))  # for the measure `pages` of tools/speed.py
     limits = {name: CHAPTER if name.startswith("notebooks/") else OTHER for name in sums}
     assert {name: total for name, total in sums.items() if total > limits[name]} == {}
 
