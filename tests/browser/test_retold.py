@@ -142,6 +142,9 @@ def test_it_marks_what_the_build_marks(browser, server):
     assert [bool(cut) for cut in built] == [name != "no final division" for name in CUTS]
 
 
+CHOICES = "figure => Math.round(figure.querySelector('fieldset').getBoundingClientRect().top + scrollY)"
+
+
 @pytest.mark.parametrize("words", ["", "One day, a dog", "Ça va, 日本 🐶?"])
 def test_the_readers_own_words_go_on_as_in_python_from_a_file(browser, words):
     faults, models = [], retold.models()
@@ -150,12 +153,14 @@ def test_the_readers_own_words_go_on_as_in_python_from_a_file(browser, words):
         page.goto((checkout.PAGES / PAGE).as_uri())
         figure = page.locator("figure.retold")
         figure.get_by_label("Your own first words").fill(words)
+        choices = figure.evaluate(CHOICES)
         page.keyboard.press("Enter")
         figure.get_by_role("button", name="Continue", exact=True).wait_for()
         for k, cut in enumerate(CUTS):
             figure.get_by_role("radio").nth(k).check()
             seen = figure.locator(".retold-panes > :first-child .retold-text, .chosen .retold-text").all_text_contents()
             assert seen == [told[TRAINED], told[cut]]
+            assert figure.evaluate(CHOICES) == choices
     assert faults == []
 
 

@@ -60,6 +60,19 @@
     document.head.append(script);
   });
 
+  /** From here on the panes keep their height, so that nothing moves, and a longer story scrolls in its pane. */
+  function keepHeights() {
+    const all = [trained, ...cuts];
+    const heights = all.map((pane) => {
+      const around = pane.parentElement;
+      return around.getBoundingClientRect().bottom - pane.getBoundingClientRect().top - parseFloat(getComputedStyle(around).paddingBottom);
+    });
+    all.forEach((pane, k) => {
+      pane.style.height = `${heights[k]}px`;
+      pane.tabIndex = 0; // to scroll it by keyboard
+    });
+  }
+
   /** The model, in scripts, because a page that was opened as a file can read nothing else. */
   async function arrived() {
     globalThis.subnormStories ??= [];
@@ -96,6 +109,7 @@
         return known.get(name);
       };
       go.textContent = "Continue";
+      keepHeights();
       tell();
       heard.textContent = "Both stories go on from your words.";
       trained.scrollIntoView({ block: "nearest" });

@@ -81,11 +81,12 @@ def read_stories(env):
 def table(record):
     """The Markdown lines of the table of losses."""
     tokens = len(story_files.tokenizer().pieces)
-    yield f"| The model | Mean loss, nats a token | In {record['texts']} texts | As unsure as a choice among |"
+    yield f"| The model | Mean loss, nats a token | Range over {record['texts']} texts | Like guessing among … tokens |"
     yield "|---|---|---|---|"
     for name, model in record["told"].items():
         mean, low, high = (model["loss"][key] for key in ("mean", "min", "max"))
-        yield f"| {name} | {mean:.2f} | {low:.2f} to {high:.2f} | {two_digits(math.exp(mean))} |"
+        span = f"{low:.2f} to {high:.2f}".replace(" ", "\N{NO-BREAK SPACE}")
+        yield f"| {name} | {mean:.2f} | {span} | {two_digits(math.exp(mean))} |"
     yield f"| *guessing* | {math.log(tokens):.2f} | | {tokens} |"
 
 
