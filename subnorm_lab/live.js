@@ -404,7 +404,7 @@ globalThis.subnormLive ??= (() => {
         const place = { y: (r + (tight ? 1 : 0)) * row, w: wide - 12, h: row };
         const first = tight ? 0 : wide;
         return bars({ norm, title: norm === "layer" ? "LayerNorm: x − mean" : "RMSNorm: x", bars: now.centred, ghost: ghost.centred, reach: REACH }, { x: first, ...place }) +
-          bars({ norm, title: moved < UNMOVED ? "output: hollow = solid" : `output: off by ${short(Number(moved.toPrecision(2)))}`, bars: now.y, ghost: ghost.y, reach: 3 }, { x: first + wide, ...place });
+          bars({ norm, title: moved < UNMOVED ? "output: unchanged" : `output: changed by ${short(Number(moved.toPrecision(2)))}`, bars: now.y, ghost: ghost.y, reach: 3 }, { x: first + wide, ...place });
       }).join("");
     },
 
@@ -930,9 +930,11 @@ globalThis.subnormLive ??= (() => {
       this.playButton.textContent = this.timer !== undefined ? "Pause" : this.atEnd ? "Play again" : "Play";
     }
 
-    /** One step, and the next one after a beat; the end is announced. */
+    /** One step, and the next one after a beat; the end is announced. From where the figure began, play all. */
     play() {
-      this.state[this.playing.name] = this.atEnd ? 0 : this.state[this.playing.name] + 1;
+      const { name, start } = this.playing;
+      const anew = this.atEnd || (this.timer === undefined && start > 0 && this.state[name] === start);
+      this.state[name] = anew ? 0 : this.state[name] + 1;
       this.timer = this.atEnd ? undefined : setTimeout(() => this.play(), BEAT);
       this.place();
       this.draw();

@@ -62,13 +62,13 @@ def draw_times():
 
     live.chart(
         "times",
-        "A trained model of five blocks, one of which runs another number of times; the bars are the loss, mean of "
-        "twelve texts. ✓ better than without the block",
-        [live.slider("times", "the block runs … times", TIMES, 1, play=True)],
-        [live.Bars("how the story begins if this block changes", 5, full=6.5)],
+        "A trained model of five blocks, one of which runs another number of times; loss in nats, mean of twelve "
+        "texts. ✓ less than without the block",
+        [live.slider("times", "the block runs … times", TIMES, 3, play=True)],
+        [live.Bars("its story; bar: its loss, so short is good", 5, full=6.5)],
         frame,
-        alt="Five bars, one for each block, all short, with a check mark, because each block runs once. Every story "
-        "begins with once upon a time.",
+        alt="Five bars, one for each block, which runs three times. Each is about a quarter full and has a check "
+        "mark. Two stories stammer: once upon upon upon.",
     )
 
 

@@ -64,13 +64,14 @@ def draw_race():
                 "clock",
                 "time, in copies",
                 [0, 0.5, 1, 1.2, 2, 4, 6, 8, 12, 16, 18],
-                1,
+                2,
+                play=True,
             )
         ],
         [live.Bars("work done", len(RUNNERS))],
         race,
-        alt="Three bars after the time of one copy. The copy has finished, LayerNorm in one kernel has done "
-        "nearly all of its work, LayerNorm in NumPy a small part.",
+        alt="Three bars after the time of two copies. The copy and LayerNorm in one kernel are done and have a check "
+        "mark. LayerNorm in NumPy has done a small part of its work.",
     )
 
 

@@ -569,10 +569,10 @@ def test_play_goes_step_by_step_to_the_end_and_begins_anew(clocked, server):
     heard, play = figure.locator("[role=status]"), figure.locator(".live-play")
     assert play.inner_text() == "Play"
     with still(clocked) as clock:
-        play.press("Enter")  # from step 1
+        play.press("Enter")  # it started at step 1: play all
         assert play.inner_text() == "Pause"
-        assert shown(figure)["state"] == {"step": 2, "sign": 0}
-        clock.run_for(BEAT - 1)
+        assert shown(figure)["state"] == {"step": 0, "sign": 0}
+        clock.run_for(3 * BEAT - 1)
         assert shown(figure)["state"]["step"] == 2
         assert heard.inner_text() == ""
         clock.run_for(1)
@@ -590,9 +590,9 @@ def test_play_goes_step_by_step_to_the_end_and_begins_anew(clocked, server):
 
 
 STOPS = {
-    "pause": (lambda figure: figure.get_by_role("button", name="Pause").click(), 2),
-    "the slider": (lambda figure: figure.locator("input[type=range]").press("Home"), 0),
-    "the choice": (lambda figure: figure.locator("input[type=radio]").last.check(), 2),
+    "pause": (lambda figure: figure.get_by_role("button", name="Pause").click(), 0),
+    "the slider": (lambda figure: figure.locator("input[type=range]").press("ArrowRight"), 1),
+    "the choice": (lambda figure: figure.locator("input[type=radio]").last.check(), 0),
     "the start": (lambda figure: figure.get_by_role("button", name="Start again").click(), 1),
 }
 
