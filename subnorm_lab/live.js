@@ -223,7 +223,7 @@ globalThis.subnormLive ??= (() => {
   /** Words, each on a bar. The room for labels is the same in all frames. */
   function barsPanel({ title, full, letters }, data, { x, y, w }, key, rows, seen) {
     const left = x + (letters ? 7.7 * letters + 6 : 0);
-    const reach = x + w - 40 - left; // the value is to the right
+    const reach = Math.max(x + w - 40 - left, 0); // the value is to the right
     return text(x, y + 14, title, "start", ' class="title"') + data.map(([label, word, value, marked], k) => {
       const top = y + 30 + 24 * k;
       const box = (wide, look) => `<rect x="${fixed(left)}" y="${top}" width="${fixed(wide)}" height="20" ${look}/>`;
@@ -235,6 +235,35 @@ globalThis.subnormLive ??= (() => {
         text(x + w, top + 15, value.toFixed(2), "end");
     }).join("");
   }
+
+  /** Words in a grid; the row or column that the sentence is about has a frame. */
+  function gridPanel({ title, rows, columns, cells, corner, by }, at, { x, y, w }, key, room, seen) {
+    const left = x + 10 + Math.max(...[...rows, corner].map(width));
+    const [top, cw, ch] = [y + 46, (x + w - 1 - left) / columns.length, 26];
+    const small = columns.some((label) => width(label) > cw - 4) || cells.flat().some(([word]) => width(word) > cw - 4);
+    const more = small ? ' class="small"' : "";
+    const box = (across, down, wide, high, look) => `<rect x="${fixed(left + across * cw)}" y="${fixed(top + down * ch)}" ` +
+      `width="${fixed(wide * cw - (wide === 1 && high === 1 ? 2 : 0))}" height="${fixed(high * ch - (wide === 1 && high === 1 ? 2 : 0))}" ${look}/>`;
+    return [
+      text(x, y + 14, title, "start", ' class="title"'), text(left - 10, y + 36, corner, "end"),
+      ...columns.map((label, c) => text(left + (c + 0.5) * cw, y + 36, label, "middle", more)),
+      ...rows.map((label, r) => text(left - 10, top + r * ch + 17, label, "end")),
+      ...cells.flatMap((line, r) => line.map(([word, paint], c) => {
+        seen.push({ x: left + (c + 0.5) * cw, y: top + (r + 0.5) * ch, words: `${rows[r]}, ${corner} ${columns[c]}: ${word}` });
+        return box(c, r, 1, 1, `fill="${colour(paint ?? "line")}" fill-opacity="${paint ? 0.45 : 0.4}"`) +
+          text(left + (c + 0.5) * cw - 1, top + r * ch + 16, word, "middle", more);
+      })),
+      by === "row" ? box(0, at, columns.length, 1, `fill="none" ${THIN} transform="translate(-2,-2)"`) :
+        box(at, 0, 1, rows.length, `fill="none" ${THIN} transform="translate(-2,-2)"`),
+    ].join("");
+  }
+
+  /** Upright bars over hollow ones for the right values. */
+  const columnsPanel = ({ title, limits }, data, place, key, room, seen) => {
+    seen.push(...data.bars.map((v, k) => ({ x: place.x + ((k + 0.5) * place.w) / data.bars.length, y: place.y + place.h / 2,
+      words: `${title}, feature ${k + 1}: ${brief(v)}, right is ${brief(data.ghost[k])}` })));
+    return bars({ title, limits, right: true, ...data }, place);
+  };
 
   /** One sublayer from x to the next sum. Its norm is a handle; every place where it can go is drawn. */
   function blockPanel({ title, control, places }, here, { x, y, w, h }) {
@@ -289,7 +318,7 @@ globalThis.subnormLive ??= (() => {
     return Array.isArray(to) ? to.map((_, k) => each(k)) : Object.fromEntries(Object.keys(to).map((key) => [key, each(key)]));
   }
 
-  const PANELS = { lines: linesPanel, heat: heatPanel, bars: barsPanel, block: blockPanel };
+  const PANELS = { lines: linesPanel, heat: heatPanel, bars: barsPanel, block: blockPanel, grid: gridPanel, columns: columnsPanel };
 
   const PHONE = 1, LOW = 2, PAPER = 3; // how `tight` a picture is: panels are stacked, lower, and lower still
 
@@ -298,6 +327,8 @@ globalThis.subnormLive ??= (() => {
     lines: (panel, n, tight) => [Math.max(150, 420 / n), Math.max(143, 378 / n), 120 + 120 / n][tight - PHONE],
     heat: ({ rows }, n, tight) => Math.min(26 + 24 * rows.length + SIDE.bottom, (tight === PHONE ? 480 : 315) / n),
     bars: ({ height }, n, tight) => (tight === LOW ? height - 6 : height),
+    grid: ({ height }) => height,
+    columns: (panel, n, tight) => [100, 85, 85][tight - PHONE],
     block: (panel, n, tight) => [250, 255, 200][tight - PHONE],
   };
 
@@ -376,6 +407,7 @@ globalThis.subnormLive ??= (() => {
   };
 
   const REACH = 14; // limit of a feature's bar and of its slider
+  const ROOM = { token: [-8, REACH], centred: [-8, 8], output: [-2, 2] }; // the values at the bottom and at the top
   const NAMES = { layer: "LayerNorm", rms: "RMSNorm" };
   const UNMOVED = 5e-4; // less cannot be seen
 
@@ -398,13 +430,13 @@ globalThis.subnormLive ??= (() => {
       const row = norms.row(spec, tight);
       const wide = w / (tight ? 2 : 3);
       const token = { x: 0, y: 0, w: (tight ? w : wide) - 12, h: tight ? row : norms.height(spec, tight) };
-      return bars({ title: "token x", bars: x, ghost: drawn, reach: REACH, drag: true }, token) + spec.rows.map((norm, r) => {
+      return bars({ title: "token x", bars: x, ghost: drawn, limits: ROOM.token, drag: true }, token) + spec.rows.map((norm, r) => {
         const [now, ghost] = [rows[norm], ghosts[norm]];
         const moved = norms.moved(now, ghost);
         const place = { y: (r + (tight ? 1 : 0)) * row, w: wide - 12, h: row };
         const first = tight ? 0 : wide;
-        return bars({ norm, title: norm === "layer" ? "LayerNorm: x − mean" : "RMSNorm: x", bars: now.centred, ghost: ghost.centred, reach: REACH }, { x: first, ...place }) +
-          bars({ norm, title: moved < UNMOVED ? "output: unchanged" : `output: changed by ${short(Number(moved.toPrecision(2)))}`, bars: now.y, ghost: ghost.y, reach: 3 }, { x: first + wide, ...place });
+        return bars({ norm, title: norm === "layer" ? "LayerNorm: x − mean" : "RMSNorm: x", bars: now.centred, ghost: ghost.centred, limits: norm === "layer" ? ROOM.centred : ROOM.token }, { x: first, ...place }) +
+          bars({ norm, title: moved < UNMOVED ? "output: unchanged" : `output: changed by ${short(Number(moved.toPrecision(2)))}`, bars: now.y, ghost: ghost.y, limits: ROOM.output }, { x: first + wide, ...place });
       }).join("");
     },
 
@@ -434,24 +466,29 @@ globalThis.subnormLive ??= (() => {
     return size < 11 ? ` style="font-size:${fixed(size)}px"` : "";
   };
 
-  /** One bar for each feature; a hollow bar for its value before shift and scale. */
-  function bars({ norm, title, bars: values, ghost, reach, drag }, { x, y, w, h }) {
-    const [top, bottom] = [y + 24, y + h - 26];
-    const at = scale({ limits: [-reach, reach] }, bottom, top, 4);
+  /** One bar for each feature, its value at the axis; a hollow bar for its value before shift and scale, or the right one. */
+  function bars({ norm, title, bars: values, ghost, limits, drag, right }, { x, y, w, h }) {
+    const [low, high] = limits;
+    const [top, bottom] = [y + 24, y + h - (low < 0 ? 4 : 20)];
+    const at = scale({ limits }, bottom, top, 4);
     const step = w / values.length;
     const zero = at(0);
+    /** Where a value is written: across the axis from its bar, or past the end of the bar if the hollow bar is there. */
+    const beside = (v, other) => v < 0 ? (other > 0 ? Math.min(at(v) + 16, bottom) : zero - 8)
+      : other < 0 ? Math.max(at(v) - 8, top + 12) : zero + 16;
     const block = (v, k, more) => `<rect x="${fixed(x + k * step + 3)}" y="${fixed(Math.min(at(v), zero))}" ` +
-      `width="${fixed(step - 6)}" height="${fixed(Math.max(Math.abs(at(v) - zero), 1))}" ${more}/>`;
+      `width="${fixed(Math.max(step - 6, 1))}" height="${fixed(Math.max(Math.abs(at(v) - zero), 1))}" ${more}/>`;
     return [
       text(x, y + 14, title, "start", ' class="title"'),
-      ...values.map((v, k) => block(v, k, `class="bar ${norm ?? ""}${Math.abs(v) > reach ? " beyond" : ""}"`)),
+      ...values.map((v, k) => block(v, k, `class="bar ${norm ?? ""}${v < low || v > high ? " beyond" : ""}"` +
+        (right && Math.abs(v - ghost[k]) < UNMOVED ? ` style="fill:${colour("green")}"` : ""))),
       ...ghost.map((v, k) => block(v, k, 'class="ghost"')),
       ...(drag ? values.map((v, k) => grip(x + (k + 0.5) * step, at(v))) : []),
       rule(x, zero, x + w, zero, "axis"),
-      ...values.map((v, k) => text(x + (k + 0.5) * step, y + h - 8, brief(v), "middle",
+      ...values.map((v, k) => text(x + (k + 0.5) * step, beside(v, ghost[k]), brief(v), "middle",
         ` class="small"${inside(brief(v), step)}`)),
       drag ? `<rect class="drag" data-x="${fixed(x)}" data-step="${fixed(step)}" data-zero="${fixed(zero)}" ` +
-        `data-reach="${fixed(zero - at(reach))}" x="${fixed(x)}" y="${fixed(top)}" width="${fixed(w)}" ` +
+        `data-reach="${fixed(zero - at(high))}" x="${fixed(x)}" y="${fixed(top)}" width="${fixed(w)}" ` +
         `height="${fixed(bottom - top)}"/>` : "",
     ].join("");
   }
@@ -667,7 +704,7 @@ globalThis.subnormLive ??= (() => {
   }
 
   /** Whether a picture has points whose values can be read. */
-  const readable = ({ panels = [] }) => panels.some(({ kind }) => kind === "lines" || kind === "bars");
+  const readable = ({ panels = [] }) => panels.some(({ kind }) => ["lines", "bars", "grid", "columns"].includes(kind));
 
   /** The figure's contents except its data. Python stores them, so the page is complete without a script. */
   function markup(spec) {

@@ -291,6 +291,70 @@ class Bars:
         }
 
 
+@dataclass(frozen=True)
+class Columns:
+    """Upright bars, each over a hollow bar for the right value. A frame gives ``(value, right)`` pairs.
+
+    A bar that is as high as its hollow one is green.
+
+    Args:
+        title: what the bars belong to.
+        limits: the values at the bottom and at the top.
+        height: in pixels.
+    """
+
+    title: str
+    limits: tuple[float, float]
+    height: int = 150
+
+    def data(self, given: Sequence[tuple[float, float]]) -> dict[str, list[float]]:
+        low, high = self.limits
+        if outside := [value for pair in given for value in pair if not low <= value <= high]:
+            raise ValueError(f"panel {self.title!r} takes values from {low:g} to {high:g}; got {outside}.")
+        return {"bars": [value for value, _ in given], "ghost": [right for _, right in given]}
+
+    def spec(self, frames: Sequence[Any]) -> dict[str, Any]:
+        return {"kind": "columns", **asdict(self)}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Words in a grid. A frame gives the number of the row or column that it describes, from 0; that is framed.
+
+    Args:
+        title: what the cells show.
+        rows: row labels.
+        columns: column labels.
+        cells: for every row, the (word, colour) of every column, with a colour of ``subnorm_lab.figures`` or None.
+        corner: what the column labels are.
+        by: which line a frame of the chart names: "row" or "column".
+    """
+
+    title: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    cells: Sequence[Sequence[tuple[str, str | None]]]
+    corner: str
+    by: str
+
+    def __post_init__(self) -> None:
+        if [len(self.columns)] * len(self.rows) != [len(line) for line in self.cells]:
+            raise ValueError(
+                f"panel {self.title!r} needs {len(self.rows)} rows of {len(self.columns)} cells; "
+                f"got {[len(line) for line in self.cells]}."
+            )
+
+    def data(self, given: int) -> int:
+        lines = self.rows if self.by == "row" else self.columns
+        if not 0 <= given < len(lines):
+            raise ValueError(f"panel {self.title!r} has the {self.by}s 0 to {len(lines) - 1}; got {given}.")
+        return given
+
+    def spec(self, frames: Sequence[int]) -> dict[str, Any]:
+        cells = [[[word, color and COLOURS[color]] for word, color in line] for line in self.cells]
+        return {"kind": "grid", "height": 52 + 26 * len(self.rows), **asdict(self), "cells": cells}
+
+
 #: The places of a norm round a sublayer, named as in ``STACK_PLACEMENTS``; "none": a block without a norm.
 PLACES = ("pre", "post", "after_branch", "none")
 
@@ -336,7 +400,7 @@ def chart(
     name: str,
     title: str,
     controls: Sequence[Control],
-    panels: Sequence[Lines | Heat | Bars | Block],
+    panels: Sequence[Lines | Heat | Bars | Block | Columns | Grid],
     frame: Callable[..., tuple[str, Sequence[Any]]],
     alt: str,
     side: int = 1,

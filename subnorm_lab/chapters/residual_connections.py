@@ -30,29 +30,34 @@ def draw_lens():
     def word(token):
         return model.tokenizer.decode([token]).strip()
 
+    def cell(guess, right):
+        return (f"{word(guess)} ✓", figures.GREEN) if right else (word(guess), None)
+
+    guesses = said[:, places].argmax(axis=-1)  # (6, 5)
+    hits = guesses == text[places.start + 1 : places.stop + 1]
+
     def frame(blocks):
-        now = said[blocks]
-        rows = [
-            (
-                word(text[at]),
-                word(now[at].argmax()),
-                now[at].max(),
-                now[at].argmax() == text[at + 1],
-            )
-            for at in places
-        ]
-        right = sum(row[3] for row in rows)
-        return f"After {blocks} of 5 blocks, {right} of its {len(places)} guesses are the next word (✓).", [rows]
+        right = hits[blocks].sum()
+        return f"After {blocks} of 5 blocks, {right} of its {len(places)} guesses are the next word (✓).", [blocks]
 
     live.chart(
         "lens",
         "A small trained model reads “with it, but it was too high”",
-        [live.slider("blocks", "blocks", range(6), 0, play=True)],
-        [live.Bars("word read, and its guess for the next", len(places))],
+        [live.slider("blocks", "blocks", range(6), 3, play=True)],
+        [
+            live.Grid(
+                "its guess for the next word, after each block",
+                [f"block {blocks}" if blocks else "at first" for blocks in range(6)],
+                [word(text[at]) for at in places],
+                [[cell(*one) for one in zip(*row, strict=True)] for row in zip(guesses, hits, strict=True)],
+                corner="reads",
+                by="row",
+            )
+        ],
         frame,
-        alt="Five words that a model reads, with, it, comma, but, it, each beside a bar of probability with "
-        "its guess for the next word, before the first of five blocks. Every guess is the word just read, "
-        "every bar is full, and none has a check mark.",
+        alt="A grid. Its columns are five words that a model reads: with, it, comma, but, it; its rows are its guesses "
+        "for the next word, at first and after each of five blocks. At first every guess is the word just read. "
+        "After block 3 three guesses are right and green, after block 5 all five.",
     )
 
 

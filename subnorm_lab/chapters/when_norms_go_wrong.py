@@ -8,7 +8,7 @@ import torch
 
 import subnorm.numpy as sn
 import subnorm.torch as st
-from subnorm_lab import chapters, live, museum, stories
+from subnorm_lab import chapters, figures, live, museum, stories
 from subnorm_lab.experiments import accuracy, conventions, precision
 from subnorm_lab.experiments.conventions import CONVENTIONS, norm
 from subnorm_lab.experiments.precision import FORMATS, VARIANCES, treated
@@ -61,27 +61,47 @@ def measured():
 
 def draw_sizes():
     usual = measured()["float32", 1.0][1]
+    sizes = list(SIZES.values())
+
+    def cell(name, size):
+        loss, said = measured()[name, size]
+        if np.isnan(loss).any():
+            return "NaN", figures.PINK
+        if said == usual:
+            return "✓", figures.GREEN
+        return ("✗", figures.ORANGE) if said else ("–", figures.BLACK)
 
     def frame(size):
-        rows = []
+        """What each format says, formats that say the same together."""
+        told = {}
         for name in PATIENTS:
             loss, said = measured()[name, size]
-            right = float(np.nan_to_num(np.exp(-loss.mean())))
-            short = textwrap.shorten(said, 22, placeholder=" …") or "(nothing)"
-            text = "NaN" if np.isnan(loss).any() else short
-            rows.append((name, text, right, said == usual))
-        well = [row[0] for row in rows if row[3]]
-        return f"The usual story: {'; '.join(well) or 'nobody'}.", [rows]
+            words = "NaN" if np.isnan(loss).any() else textwrap.shorten(said, 22, placeholder=" …") or "nothing"
+            told.setdefault(words, []).append(name)
+        says = "; ".join(
+            f"{'all' if len(names) == len(PATIENTS) else ', '.join(names)}: {words}" for words, names in told.items()
+        )
+        return f"{says}.", [sizes.index(size)]
 
     live.chart(
         "sizes",
         "The same model with a stream of another size, in four number formats",
         [live.slider("size", "size of the stream, times", SIZES, 2.0**8)],
-        [live.Bars("what it says; bar: chance of the right token", 4)],
+        [
+            live.Grid(
+                "✓ the usual story, ✗ another, – silence",
+                list(PATIENTS),
+                list(SIZES),
+                [[cell(name, size) for size in sizes] for name in PATIENTS],
+                corner="size ×",
+                by="column",
+            )
+        ],
         frame,
-        alt="Four rows at size two to the eighth. float32, bfloat16 and float16 with widened norms begin with "
-        "Once upon a time, "
-        "with equal bars. float16 says nothing, and its bar is almost empty.",
+        alt="A grid of four number formats by nine sizes of the stream, from two to the minus eight to two to the "
+        "thirteen. At the smallest size all four tell another story. float32 and bfloat16 tell the usual story at all "
+        "other sizes. float16 is silent from two to the sixth on. With widened norms it is right up to two to the "
+        "twelfth, and NaN at two to the thirteen.",
     )
 
 

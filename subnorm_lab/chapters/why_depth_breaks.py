@@ -54,7 +54,7 @@ def draw_token():
                 "blocks",
                 "Blocks passed",
                 [0, 1, 2, 4, 8, 12, 16, 20, 24],
-                4,
+                24,
                 play=True,
             ),
             live.slider("gain", "Gain", GAINS, 1 / 2),
@@ -72,9 +72,10 @@ def draw_token():
             for title in WIRINGS.values()
         ],
         frame,
-        alt="Three pictures of one token, after four of 24 blocks: a row for each of twelve features, a column "
-        "for the input and for each block passed, blue or orange by sign. In all three the first five "
-        "columns have colours of middle strength. The rest is empty.",
+        alt="Three pictures of one token on its way through 24 blocks: a row for each of twelve features, a column "
+        "for the input and for each block passed, blue or orange by sign. All begin in middle strength. The plain "
+        "one fades until nothing is left, the one with a skip grows ever stronger, the one with both keeps about "
+        "its strength.",
         side=3,
     )
 

@@ -85,8 +85,8 @@ def draw_frozen():
             )
         ],
         frame,
-        alt="Two curves on a logarithmic axis: the size of the stream over ten sublayers. With all norms at work it grows "
-        "from a quarter to one and a half. With constants in seven norms it jumps to more than six.",
+        alt="Two curves on a logarithmic axis: the size of the stream over ten sublayers. With all norms at work it "
+        "grows from a quarter to one and a half. With constants in seven norms it jumps to more than six.",
     )
 
 

@@ -348,16 +348,16 @@ def test_a_figure_follows_its_window_and_the_numbers_below_bars_do_not_touch(des
 
 
 def drag(page, figure):
-    """Drag the second of four bars to half the height of the panel's upper half, which is 7."""
+    """Drag the second of four bars to 7, half of its slider's end."""
     area = figure.locator(".drag").first
     area.scroll_into_view_if_needed()
     box = area.bounding_box()
-    x, zero = box["x"] + box["width"] * 0.375, box["y"] + box["height"] / 2
+    x, zero = box["x"] + box["width"] * 0.375, box["y"] + box["height"] * 14 / 22  # from -8 to 14
     page.mouse.move(x, zero)
     page.mouse.down()
     page.mouse.move(x, 0, steps=4)
     assert shown(figure)["state"]["x2"] == 14  # the end of its slider
-    page.mouse.move(x, zero - box["height"] / 4)
+    page.mouse.move(x, zero - box["height"] * 7 / 22)
     page.mouse.up()
     state = shown(figure)["state"]
     assert state["scale"] * state["x2"] + state["shift"] == pytest.approx(7, abs=0.5 * state["scale"])
@@ -480,8 +480,7 @@ def test_a_finger_moves_a_feature_and_not_the_page(phone, server):
     area = figure.locator(".drag").first
     area.scroll_into_view_if_needed()
     box, top, handle = area.bounding_box(), phone.evaluate("scrollY"), middle(figure.locator("circle.grip").nth(1))
-    middle_of_area = box["y"] + box["height"] / 2
-    swipe(phone, handle, (0, middle_of_area - box["height"] / 4 - handle[1]))
+    swipe(phone, handle, (0, box["y"] + box["height"] * 7 / 22 - handle[1]))
     state = shown(figure)["state"]
     assert state["scale"] * state["x2"] + state["shift"] == pytest.approx(7, abs=0.5 * state["scale"])
     assert phone.evaluate("scrollY") == top
@@ -648,11 +647,16 @@ def test_a_value_has_its_unit_and_its_range_and_the_name_of_its_tick(desk, serve
     assert rate["panels"][0]["y"]["label"] == "loss (nats)"
     words = f"Post-LN, training step {first['x'][0]}: {y} nats ({low} to {high})"
     assert figure.locator("[role=status]").inner_text() == words
-    desk.goto(f"{server}notebooks/02-residual-connections.html#live-lens")
-    figure = desk.locator("#live-lens.live-on")
+    desk.goto(f"{server}notebooks/06-the-block-assembled.html#live-writes")
+    figure = desk.locator("#live-writes.live-on")
     figure.locator(".live-read").press("ArrowRight")
     label, word, share, _ = shown(figure)["numbers"][0][0]
     assert figure.locator("[role=status]").inner_text() == f"{label} {word}: {share:.3g}"
+    desk.goto(f"{server}notebooks/02-residual-connections.html#live-lens")
+    figure = desk.locator("#live-lens.live-on")
+    figure.locator(".live-read").press("ArrowLeft")
+    cells = next(spec for spec in SPECS["02-residual-connections"] if spec["name"] == "lens")["panels"][0]["cells"]
+    assert figure.locator("[role=status]").inner_text() == f"block 5, reads it: {cells[5][4][0]}"
 
 
 def test_the_handle_of_a_bar_is_at_its_end(desk, server):

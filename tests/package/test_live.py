@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from subnorm_lab import live
-from subnorm_lab.figures import BLUE, LOOKS, ORANGE, STILL
+from subnorm_lab.figures import BLUE, GREEN, LOOKS, ORANGE, STILL
 
 ALT = "A line that rises from left to right, twice as steep at the end of the slider."
 TITLE = "A line through two points, with a slope to choose"
@@ -189,6 +189,40 @@ def bars(*rows, **changes):
     chart(panels=[live.Bars("words", len(rows), **changes)], frame=lambda slope, sign: ("It talks.", [rows]))
 
 
+def columns(*pairs):
+    chart(panels=[live.Columns("halves", (0.0, 2.0))], frame=lambda slope, sign: ("Two bars.", [pairs]))
+
+
+def test_columns_that_reach_their_hollow_bars_are_green(shown):
+    columns((0.5, 1.0), (1.5, 1.5))
+    svg = live.markup(shown[0][1]["live"]).split("</svg>")[0]
+    drawn = re.findall(r'height="([\d.]+)" class="(bar|ghost)[ "]+(?:style="fill:var\(--live-(\w+)\)")?', svg)
+    assert [(look, paint) for _, look, paint in drawn] == [("bar", ""), ("bar", "green"), ("ghost", ""), ("ghost", "")]
+    heights = np.array([float(height) for height, _, _ in drawn])
+    np.testing.assert_allclose(heights / heights[1], [1 / 3, 1, 2 / 3, 1], atol=0.01)
+
+
+def grid(line, by="row", rows=("a", "b")):
+    cells = [[("cat", None), ("dog ✓", GREEN)], [("NaN", ORANGE), ("–", None)]]
+    panel = live.Grid("words", rows, ["1", "2"], cells, corner="reads", by=by)
+    chart(panels=[panel], frame=lambda slope, sign: ("It talks.", [line]))
+
+
+@pytest.mark.parametrize(("by", "line"), [("row", 0), ("row", 1), ("column", 0), ("column", 1)])
+def test_a_grid_has_its_words_and_frames_the_line_that_is_described(shown, by, line):
+    grid(line, by)
+    svg = live.markup(shown[0][1]["live"]).split("</svg>")[0]
+    *cells, mark = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" fill="([^"]+)"', svg)
+    assert [cell[4] for cell in cells] == [f"var(--live-{name})" for name in ("line", "green", "orange", "line")]
+    assert mark[4] == "none"
+    first = cells[line if by == "column" else 2 * line]
+    assert mark[:2] == first[:2]
+    across, down = float(mark[2]) / float(first[2]), float(mark[3]) / float(first[3])
+    assert (across > 1.9, down > 1.9) == (by == "row", by == "column")
+    for word in ("reads", "a", "b", "1", "2", "cat", "dog ✓", "NaN", "–"):
+        assert f">{word}</text>" in svg
+
+
 def test_bars_are_as_long_as_their_values_and_a_marked_word_is_checked(shown):
     bars(("a", "cat", 2.0, False), ("the", "dog", 0.5, np.True_), ("", "bird", 0.0, False), full=2.0)
     svg = live.markup(shown[0][1]["live"]).split("</svg>")[0]
@@ -334,6 +368,10 @@ FAULTS = {
     "a bar beyond its limit": lambda: bars(("", "cat", 1.01, False)),
     "a bar below 0": lambda: bars(("", "cat", -0.1, False)),
     "a bar of no length": lambda: bars(("", "cat", np.nan, False)),
+    "a column beyond its limit": lambda: columns((0.5, 2.5)),
+    "a column that is no number": lambda: columns((np.nan, 1.0)),
+    "a row of a grid too few": lambda: grid(0, rows=["a", "b", "c"]),
+    "a line that a grid does not have": lambda: grid(2),
     "a shift beyond its slider": lambda: live.norms("steps", TITLE, ["rms"], ALT, shift=100),
     "an unknown norm": lambda: live.norms("steps", TITLE, ["batch"], ALT),
     "no norm": lambda: live.norms("steps", TITLE, [], ALT),
