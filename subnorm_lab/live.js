@@ -436,7 +436,7 @@ globalThis.subnormLive ??= (() => {
         const place = { y: (r + (tight ? 1 : 0)) * row, w: wide - 12, h: row };
         const first = tight ? 0 : wide;
         return bars({ norm, title: norm === "layer" ? "LayerNorm: x − mean" : "RMSNorm: x", bars: now.centred, ghost: ghost.centred, limits: norm === "layer" ? ROOM.centred : ROOM.token }, { x: first, ...place }) +
-          bars({ norm, title: moved < UNMOVED ? "output: unchanged" : `output: changed by ${short(Number(moved.toPrecision(2)))}`, bars: now.y, ghost: ghost.y, limits: ROOM.output }, { x: first + wide, ...place });
+          bars({ norm, title: moved < UNMOVED ? "output: unchanged" : `output: changed${tight ? "" : ` by ${short(Number(moved.toPrecision(2)))}`}`, bars: now.y, ghost: ghost.y, limits: ROOM.output }, { x: first + wide, ...place });
       }).join("");
     },
 
