@@ -129,6 +129,15 @@ def test_what_no_page_needs_is_left_out(tmp_path, monkeypatch):
     assert not list((tmp_path / "_build").rglob("minus.png"))
 
 
+def test_scripts_come_without_comments_and_strings_as_they_are(tmp_path):
+    from subnorm_book.output import slim
+
+    script = tmp_path / "a.js"
+    script.write_text("// a comment\nconst x = `a  // ${1 + 1}\n  b`; /* two */ const y = /\\/\\/ +/g;\n", "utf-8")
+    slim.shorten_scripts(tmp_path)
+    assert script.read_text("utf-8") == "const x=`a  // ${1 + 1}\n  b`;const y=/\\/\\/ +/g;"
+
+
 def test_a_rule_that_no_page_needs_is_a_warning_in_every_build(tmp_path, monkeypatch):
     from subnorm_book.output import slim
 

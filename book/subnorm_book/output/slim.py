@@ -11,6 +11,7 @@ import struct
 from pathlib import Path
 from urllib.parse import unquote
 
+import rjsmin
 from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.index_entries import split_index_msg
@@ -199,6 +200,15 @@ def remove_unused(static):
     return {"_static": matched} if matched else {}
 
 
+def shorten_scripts(static):
+    """Take comments and spaces out of our scripts and Sphinx's; those of the theme are in a folder and come without."""
+    for path in static.glob("*.js"):
+        script = path.read_text("utf-8")
+        short = rjsmin.jsmin(script)
+        if short != script:
+            path.write_text(short, "utf-8")
+
+
 def warn_of_idle(record, needed, places):
     """A warning for each rule that is needed nowhere; of pages that are not written now, the record knows."""
     known = json.loads(record.read_text("utf-8")) if record.exists() else {}
@@ -217,6 +227,7 @@ def finish(app, error):
     if app.config.root_doc != "index":  # instead of the bare redirect that is written there
         (site / "index.html").write_text(HOME.format(url=f"{app.config.root_doc}.html"), "utf-8")
     needed = remove_unused(static)
+    shorten_scripts(static)
     old = {path: path.read_text("utf-8") for path in sorted(site.rglob("*.html")) if static not in path.parents}
     fixed = {}
     for path, html in old.items():
