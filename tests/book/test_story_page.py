@@ -141,7 +141,7 @@ def test_the_table_of_losses_has_the_numbers_of_the_record(book):
         (name, *(f"{model['loss'][key]:.2f}" for key in ("mean", "min", "max")))
         for name, model in record["told"].items()
     ]
-    assert [(row[0], row[1], *row[2].split(" to ")) for row in rows[:-1]] == told
+    assert [(row[0], row[1], *row[2].split("\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}")) for row in rows[:-1]] == told
     assert [row[3] for row in rows] == ["3.0", "5,300", "3.6", "3.3", "100", "3.5", "860", "512"]
     assert rows[-1][:2] == ["guessing", "6.24"]
 

@@ -55,7 +55,7 @@ def test_one_box_unfolds_all_code_and_is_remembered(browser, server):
 def test_folded_code_is_for_those_who_read_with_code(browser, server):
     with opened(browser, server, [], viewport=DESK) as page:
         visit(page, server)
-        setup = page.locator(".cell", has_text="torch.set_num_threads(1)")
+        setup = page.locator(".cell", has_text="warm_up as chapter")
         drawn = page.locator(".cell.tag_hide-input:has(img) summary").first
         assert not setup.is_visible()
         assert not drawn.is_visible()
@@ -64,7 +64,7 @@ def test_folded_code_is_for_those_who_read_with_code(browser, server):
         assert drawn.is_visible()
     with opened(browser, server, [], viewport=DESK, java_script_enabled=False) as page:
         page.goto(server + PAGE)
-        assert page.locator(".cell", has_text="torch.set_num_threads(1)").is_visible()
+        assert page.locator(".cell", has_text="warm_up as chapter").is_visible()
 
 
 def test_a_link_to_a_folded_cell_opens_it(browser, server):
