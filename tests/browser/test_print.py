@@ -146,7 +146,7 @@ def test_a_planted_fault_is_found(printed):
 
 
 def test_paper_shows_the_states_that_the_text_names(printed):
-    """Without any, those of a choice, or the ends of a slider and its start, or a value between where that is an end."""
+    """Without any, those of a choice, or the ends of a slider and its start, or if that is an end, a value between."""
     page = printed("notebooks/01-why-depth-breaks")
     page.reload()  # opened to be printed, as for the PDF of the book
     values = {name: page.locator(f"#live-{name} .live-values").all_inner_texts() for name in ("gain", "token")}

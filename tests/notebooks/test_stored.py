@@ -12,6 +12,7 @@ from tools import checkout, refresh
 from tools.refresh import NOTEBOOKS, notebooks
 
 LINES = 15  # of a code cell: one idea. Empty ones and nbgrader's marks of a solution are not read
+BEGINNING = 8  # lines of a notebook's first cell: what it imports comes before what it is about
 FUNCTION = 60  # lines of a chapter's function: it draws a figure
 DESCRIBED = 20  # characters; fewer do not say what is seen
 MARK = re.compile(r"\s*### (BEGIN|END) SOLUTION")
@@ -66,8 +67,9 @@ def figures_show_where_nothing_is_trusted(book):
 def short(book):
     for n, cell, _, _ in code_cells(book):
         lines = sum(bool(line.strip()) and not MARK.match(line) for line in cell["source"])
-        if lines > LINES:
-            yield f"code cell {n} has {lines} lines, limit {LINES}: split it, or move a figure to subnorm_lab.chapters"
+        limit = LINES if n else BEGINNING
+        if lines > limit:
+            yield f"code cell {n} has {lines} lines, limit {limit}: split it, or move a figure to subnorm_lab.chapters"
 
 
 def prose_between(book):
@@ -191,7 +193,7 @@ def test_a_good_notebook_has_no_fault():
 
 def test_what_is_no_code_makes_no_cell_long():
     source = ["    ### BEGIN SOLUTION\n", *["    x = 1\n"] * LINES, "\n", "    ### END SOLUTION"]
-    assert not list(short({"cells": [code(1, "".join(source))]}))
+    assert not list(short({"cells": [code(1, "x = 1"), code(2, "".join(source))]}))
 
 
 def cell(n, **changes):
@@ -215,9 +217,10 @@ PLANTED = {
         cell(3, outputs=[display(image_png="iVBORw0", image_svg="<svg></svg>", text_plain="A line that rises")]),
     ),
     "figure with a word": (figures_are_described, cell(3, outputs=[display(image_png="iVBORw0", text_plain="plot")])),
-    "long cell": (short, cell(1, source=["x = 1\n"] * (LINES + 1))),
-    "long folded cell": (short, cell(1, source=["x = 1\n"] * (LINES + 1), metadata={"tags": ["hide-input"]})),
-    "long solution": (short, cell(1, source=["    ### BEGIN SOLUTION\n", *["    x = 1\n"] * (LINES + 1)])),
+    "long cell": (short, cell(3, source=["x = 1\n"] * (LINES + 1))),
+    "long beginning": (short, cell(1, source=["import x\n"] * (BEGINNING + 1))),
+    "long folded cell": (short, cell(3, source=["x = 1\n"] * (LINES + 1), metadata={"tags": ["hide-input"]})),
+    "long solution": (short, cell(3, source=["    ### BEGIN SOLUTION\n", *["    x = 1\n"] * (LINES + 1)])),
     "no prose between": (prose_between, lambda cells: cells.pop(2)),
     "nothing compared": (something_is_compared, lambda cells: cells.__delitem__(slice(1, None))),
     "only live output": (
