@@ -187,8 +187,8 @@ def typed(keyboard: Keyboard, base: str) -> Iterator[tuple[str, Any, Any]]:
     keyboard.press(["ArrowDown", "Enter"])
     yield lines(f"Enter on {offered}, chosen", "print")
     editor.empty()
-    keyboard.press([*"a.pri", "Escape", *" / b"])
-    yield lines("Escape", "a.pri / b")
+    keyboard.press([*"a.pri", "Escape", *" / 2"])  # a letter would offer names, maybe only after Tab has left
+    yield lines("Escape", "a.pri / 2")
 
     keyboard.press(["Tab"])
     yield "Tab leaves the editor", keyboard.evaluate(FOCUSED), "run"
