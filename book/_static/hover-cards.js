@@ -63,7 +63,7 @@
     const link = pointerType === "mouse" && target.closest(LINKS);
     if (link) soon(() => show(link), link === from ? 0 : 300);
     else if (card.contains(target)) clearTimeout(timer); // the reader may select its text
-    else if (!card.hidden || timer) soon(hide, 200);
+    else if (from !== document.activeElement && (!card.hidden || timer)) soon(hide, 200); // a page that scrolls to the focus moves the mouse, too
   });
   document.addEventListener("focusin", ({ target }) => {
     if (!target.matches(LINKS) || !target.matches(":focus-visible")) return;

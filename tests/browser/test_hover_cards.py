@@ -79,6 +79,19 @@ def test_a_card_stays_in_the_window(browser, server):
             assert box["x"] + box["width"] <= 390
 
 
+def test_a_card_of_the_focus_stays_whatever_the_mouse_does(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + PAGE)
+        page.keyboard.press("Tab")
+        page.locator(LINKS["term"]).first.focus()
+        card = page.locator(".hover-card")
+        card.wait_for(state="visible")
+        for place in (3, 5):
+            page.mouse.move(place, 700)
+        page.evaluate("() => new Promise((done) => setTimeout(done, 400))")  # longer than a card waits for the mouse
+        assert card.is_visible()
+
+
 @pytest.mark.parametrize("kind", ["term", "proof"])
 def test_without_a_script_a_card_is_a_tooltip_and_its_link_leads_on(browser, server, kind):
     with opened(browser, server, [], viewport=DESK, java_script_enabled=False) as page:
