@@ -289,6 +289,8 @@ def test_the_section_that_was_meant_comes_first(browser, server):
         field, first = page.locator(".bd-search-container input"), page.locator(".bd-search-container li a").first
         found = {}
         for typed in SECTIONS:
+            field.fill("")
+            page.locator(".found-sections mark").first.wait_for(state="detached")  # what the query before found
             field.fill(typed)
             page.locator(".found-sections mark").first.wait_for()
             found[typed] = first.get_attribute("href")
