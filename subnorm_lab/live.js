@@ -242,19 +242,19 @@ globalThis.subnormLive ??= (() => {
     const [top, cw, ch] = [y + 46, (x + w - 1 - left) / columns.length, 26];
     const small = columns.some((label) => width(label) > cw - 4) || cells.flat().some(([word]) => width(word) > cw - 4);
     const more = small ? ' class="small"' : "";
-    const box = (across, down, wide, high, look) => `<rect x="${fixed(left + across * cw)}" y="${fixed(top + down * ch)}" ` +
-      `width="${fixed(wide * cw - (wide === 1 && high === 1 ? 2 : 0))}" height="${fixed(high * ch - (wide === 1 && high === 1 ? 2 : 0))}" ${look}/>`;
+    const box = (across, down, wide, high, gap, look) => `<rect x="${fixed(left + across * cw)}" y="${fixed(top + down * ch)}" ` +
+      `width="${fixed(wide * cw - gap)}" height="${fixed(high * ch - gap)}" ${look}/>`;
+    const frame = `fill="none" ${THIN} transform="translate(-2,-2)"`;
     return [
       text(x, y + 14, title, "start", ' class="title"'), text(left - 10, y + 36, corner, "end"),
       ...columns.map((label, c) => text(left + (c + 0.5) * cw, y + 36, label, "middle", more)),
       ...rows.map((label, r) => text(left - 10, top + r * ch + 17, label, "end")),
       ...cells.flatMap((line, r) => line.map(([word, paint], c) => {
         seen.push({ x: left + (c + 0.5) * cw, y: top + (r + 0.5) * ch, words: `${rows[r]}, ${corner} ${columns[c]}: ${word}` });
-        return box(c, r, 1, 1, `fill="${colour(paint ?? "line")}" fill-opacity="${paint ? 0.45 : 0.4}"`) +
+        return box(c, r, 1, 1, 2, `fill="${colour(paint ?? "line")}" fill-opacity="${paint ? 0.45 : 0.4}"`) +
           text(left + (c + 0.5) * cw - 1, top + r * ch + 16, word, "middle", more);
       })),
-      by === "row" ? box(0, at, columns.length, 1, `fill="none" ${THIN} transform="translate(-2,-2)"`) :
-        box(at, 0, 1, rows.length, `fill="none" ${THIN} transform="translate(-2,-2)"`),
+      by === "row" ? box(0, at, columns.length, 1, 0, frame) : box(at, 0, 1, rows.length, 0, frame),
     ].join("");
   }
 
