@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 import torch.nn.functional as F
-from checks.combined import both
+from checks.combined import at_least_eps, both
 
 from subnorm import numpy as sn
 from subnorm import torch as st
@@ -271,16 +271,22 @@ def by_one_probe(norm, x):
 UNDESERVED = {"invariances": [by_attributes, by_one_probe]}
 
 COMBINED = {
-    "layer_norm": both(
-        "layer_norm",
-        "ddof1 eps_outside, ddof1 no_eps, axis0 no_gamma, no_mean no_beta, ddof1 float16 no_beta",
-    ),
+    "layer_norm": [
+        *both(
+            "layer_norm",
+            "ddof1 eps_outside, ddof1 no_eps, axis0 no_gamma, no_mean no_beta, ddof1 float16 no_beta",
+        ),
+        at_least_eps("layer_norm", "var"),
+    ],
     "invariances": both(
         "invariances",
         "negative_scale permuted_tokens, whole_batch watched_itself, shifted_feature not_permuted",
     ),
     "fold": both("fold", "rows bias_lost, divided beta_unseen, gamma_twice bias_lost"),
-    "group_norm": both("group_norm", "strided ddof1, each_channel eps_outside, group_size no_gamma"),
+    "group_norm": [
+        *both("group_norm", "strided ddof1, each_channel eps_outside, group_size no_gamma"),
+        at_least_eps("group_norm", "var"),
+    ],
     "make_layer_norm": both("make_layer_norm", "unbiased eps_outside, names one_row, eps_ignored no_mean"),
     "layer_norm_backward": both(
         "layer_norm_backward",

@@ -3,9 +3,10 @@
 import numpy as np
 import torch
 import torch.nn.functional as F
-from checks.combined import both
+from checks.combined import at_least_eps, both
 
 from subnorm import numpy as sn
+from subnorm_lab import checks
 
 # rms_norm
 
@@ -239,6 +240,7 @@ def equal_tokens(dys, xs, eps):
 
 
 UNDESERVED = {
+    "rms_norm": [lambda x, gamma, eps: checks.rms_norm.reference(x, np.abs(gamma), eps)],
     "safe_rms_norm": [
         scaled_by(lambda x: np.abs(x[..., :1])),
         scaled_by(lambda x: np.abs(x[..., -1:])),
@@ -251,13 +253,19 @@ UNDESERVED = {
 
 COMBINED = {
     # https://github.com/stanford-cs336/assignment1-basics/issues/93
-    "rms_norm": both("rms_norm", "variance eps_outside, axis0 no_gamma, sum no_eps, variance two_roots"),
+    "rms_norm": [
+        *both("rms_norm", "variance eps_outside, axis0 no_gamma, sum no_eps, variance two_roots"),
+        at_least_eps("rms_norm", "mean"),
+    ],
     "layer_norm_from_rms": [
         *both("layer_norm_from_rms", "no_centre no_beta, axis0 no_gamma"),
         lambda x, norm, gamma, beta: (y := gamma * (norm(x) + beta)) - y.mean(-1, keepdims=True),
         lambda x, norm, gamma, beta: sn.layer_norm(x, gamma),
     ],
-    "add_rms_norm": both("add_rms_norm", "old_stream eps_outside, norm_of_branch normed_stream, no_gamma swapped"),
+    "add_rms_norm": [
+        *both("add_rms_norm", "old_stream eps_outside, norm_of_branch normed_stream, no_gamma swapped"),
+        at_least_eps("add_rms_norm", "mean"),
+    ],
     "llama_rms_norm": both("llama_rms_norm", "one_more eps_outside, layer_norm no_gamma, sum one_more"),
     "gemma_rms_norm": both("gemma_rms_norm", "gamma_alone eps_outside, layer_norm no_eps, two_more sum"),
     "centre_writer": both("centre_writer", "inputs weight_alone, one_mean bias_lost, inputs sums"),

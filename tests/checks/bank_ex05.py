@@ -237,7 +237,23 @@ def in_whole_gigabytes(report):
     return faults_by_sorting(report) | {"above_copy": rate > report["copy_rate"]}
 
 
+def on_the_limit(report):
+    seconds = report["seconds"]
+    q1, middle, q3 = statistics.quantiles(seconds, n=4, method="inclusive")
+    return faults_by_sorting(report) | {"wide_spread": q3 - q1 >= 0.1 * middle}
+
+
+def at_the_copy(report):
+    rate = report["bytes"] / statistics.median(report["seconds"]) / 1e9
+    return faults_by_sorting(report) | {"above_copy": rate >= report["copy_rate"]}
+
+
+def capped_at_twice(seconds, moved, copy_seconds, size):
+    return min(checks.share_of_copy.reference(seconds, moved, copy_seconds, size), 2.0)
+
+
 UNDESERVED = {
+    "share_of_copy": [capped_at_twice],
     "time_rounds": [from_the_attributes_of_the_device, from_inside_a_function_of_the_device],
     "faults": [
         spread_beside_the_mean,
@@ -245,6 +261,8 @@ UNDESERVED = {
         *map(fewer_warm_ups_than, (2, 3)),
         sorted_in_place,
         in_whole_gigabytes,
+        on_the_limit,
+        at_the_copy,
     ],
     "overflows": [
         *map(largest_above, (90, 120, 150)),
@@ -270,5 +288,8 @@ COMBINED = {
     ],
     "overflows": both("overflows", "entries turned_round, mean axis0"),
     "merge_moments": both("merge_moments", "mean_of_means sum_alone, weights_swapped undivided"),
-    "faults": both("faults", "mean deviation, cpu_too five_too_few"),
+    "faults": [
+        *both("faults", "mean deviation, cpu_too five_too_few"),
+        *(Edited(checks.faults.reference, f"rate > -> rate > {margin} *") for margin in (1.05, 1.1, 0.95)),
+    ],
 }

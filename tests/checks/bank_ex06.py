@@ -5,7 +5,9 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
-from checks.combined import both
+from checks.combined import at_least_eps, both
+
+from subnorm_lab import checks
 
 # Right answers
 
@@ -154,6 +156,23 @@ def tell_at_least_one(next_scores, tokens, count, end):
             return story
 
 
+def tell_from_a_window(next_scores, tokens, count, end):
+    return checks.tell.reference(lambda text: next_scores(text[-8:]), tokens, count, end)
+
+
+def tell_with_scores_above_0(next_scores, tokens, count, end):
+    story = []
+    for _ in range(count):
+        best, highest = None, 0
+        for token, score in enumerate(next_scores(tokens + story)):
+            if score > highest:
+                best, highest = token, score
+        if best == end:
+            break
+        story.append(best)
+    return story
+
+
 def block_on_the_branch(x, attention, feed_forward, norm, gains):
     y = attention(norm(x, gains[0]))
     y += x
@@ -161,9 +180,12 @@ def block_on_the_branch(x, attention, feed_forward, norm, gains):
 
 
 UNDESERVED = {
+    "norm": [lambda x, gamma, eps: checks.norm.reference(x, np.abs(gamma), eps)],
     "tell": [
         tell_into_the_prompt,
         tell_at_least_one,
+        tell_from_a_window,
+        tell_with_scores_above_0,
     ],
     "story_block": [block_on_the_branch],
 }
@@ -184,7 +206,10 @@ def normed_skip_without_gains(x, attention, feed_forward, norm, gains):
 
 
 COMBINED = {
-    "norm": both("norm", "no_gamma eps_outside, layer_norm no_gamma, axis0 no_root"),
+    "norm": [
+        *both("norm", "no_gamma eps_outside, layer_norm no_gamma, axis0 no_root"),
+        at_least_eps("norm", "mean"),
+    ],
     "head": both(
         "head",
         "no_scale over_queries, mask_upside_down keys_for_values, scale_without_root zero_mask",

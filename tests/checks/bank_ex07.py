@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import torch
-from checks.combined import both
+from checks.combined import at_least_eps, both
 
 from subnorm_lab import checks
 
@@ -165,8 +165,48 @@ def positive_gains(weight, bias, gamma, beta, mean, var, eps):
     return weight * scale[:, None, None, None], ((0 if bias is None else bias) - mean) * scale + beta
 
 
+def grouped_by(decays):
+    """The groups by another rule of name and layer."""
+
+    def answer(parameters, rate):
+        chosen = [decays(name, layer) for name, layer, _ in parameters]
+        groups = [[one[0] for one, yes in zip(parameters, chosen, strict=True) if yes == wanted] for wanted in (1, 0)]
+        return [{"params": groups[0], "weight_decay": rate}, {"params": groups[1], "weight_decay": 0.0}]
+
+    return answer
+
+
+MATRICES = ("Linear", "Conv2d", "Embedding")
+
+
+def influence_of(change, pick=np.argmin):
+    """The influences with something else for the cosines, or another way to pick the block."""
+
+    def answer(streams):
+        x, y = streams[:-1], streams[1:]
+        cosines = (x * y).sum(-1) / np.linalg.norm(x, axis=-1) / np.linalg.norm(y, axis=-1)
+        influence = (1 - change(cosines)).mean(-1)
+        return influence, pick(influence)
+
+    return answer
+
+
 UNDESERVED = {
-    "split_rms_norm": [equal_widths],
+    "decay_groups": [
+        grouped_by(lambda name, layer: layer in MATRICES and "weight" in name),
+        grouped_by(lambda name, layer: (layer in MATRICES or "Linear" in layer) and name.endswith("weight")),
+        grouped_by(lambda name, layer: (layer in MATRICES or "Conv" in layer) and name.endswith("weight")),
+    ],
+    "removable_block": [
+        influence_of(np.abs),
+        influence_of(lambda cosines: np.maximum(cosines, 0)),
+        influence_of(np.positive, lambda influence: 1 + np.argmin(influence[1:])),
+        influence_of(np.positive, lambda influence: np.argmin(influence[:-1])),
+    ],
+    "split_rms_norm": [
+        equal_widths,
+        lambda pieces, gains, eps: checks.split_rms_norm.reference(pieces, list(map(np.abs, gains)), eps),
+    ],
     "row_sums": [longer_from_four_rows],
     "fold_batch_norm": [positive_gains],
 }
@@ -174,11 +214,17 @@ UNDESERVED = {
 # Two mistakes at once
 
 COMBINED = {
-    "split_rms_norm": both("split_rms_norm", "own_mean_square no_gain, own_variance eps_outside"),
+    "split_rms_norm": [
+        *both("split_rms_norm", "own_mean_square no_gain, own_variance eps_outside"),
+        at_least_eps("split_rms_norm", "total / d"),
+    ],
     "split_rms_norm_backward": both("split_rms_norm_backward", "no_message_back no_rstd, plus no_gain"),
     "row_sums": both("row_sums", "rest_lost squares, right_to_left other_end"),
     "decay_groups": both("decay_groups", "biases_decay linear_alone, swapped linear_alone"),
-    "fold_batch_norm": both("fold_batch_norm", "no_eps old_bias_unscaled, mean_added no_beta"),
+    "fold_batch_norm": [
+        *both("fold_batch_norm", "no_eps old_bias_unscaled, mean_added no_beta"),
+        at_least_eps("fold_batch_norm", "var"),
+    ],
     "fold_and_rotate": both("fold_and_rotate", "gain_alone writer_transposed, ones_stored reader_unrotated"),
     "removable_block": both("removable_block", "largest summed, branch counted_from_one"),
 }

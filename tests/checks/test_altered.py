@@ -117,7 +117,6 @@ THE_SAME = {
         r"found\['not_synchronized'\] = report\['device'\] >= 'cuda' and .*": 'the other device is "cpu"',
         r"rate = report\['bytes'\] / median / (1000100|999900)000.0|found\['wide_spread'\] .* 0.(10001|09999\d*) .*":
             "no record is that close to a limit",
-        r"found\['(wide_spread|above_copy)'\] = .* >= .*": "no record lies on a limit",
         r"rate = report\['bytes'\] // median / .*": "bytes per second, of which a fraction does not count",
         r"rate = .* / _ / .*|found\['wide_spread'\] = q3 - q1 > 0.1 \* _": "the middle quartile is the median",
     },

@@ -25,13 +25,21 @@ VARIANCE: Row = ("variance", "(x * x).mean( -> x.var(",
 
 
 def rows(rng, shape, scale=1):
-    """Short rows, on which a forgotten d has a large effect. With three axes, the sequences have different sizes."""
+    """Short rows, on which a forgotten d has a large effect. With three axes, the sequences have different sizes.
+
+    Of small rows, the mean square of the first is below eps: the larger of the two is not their sum.
+    """
     x = rng.normal(0.5, 1, shape) * scale
+    if scale < 0.1:
+        x[0] *= 0.3
     return x * np.array([1.0, 3.0])[:, None, None] if len(shape) == 3 else x
 
 
 def gains(rng, d):
-    return rng.normal(1.5, 0.3, d)
+    """One gain is below 0, as a trained one may be."""
+    found = rng.normal(1.5, 0.3, d)
+    found[rng.integers(d)] *= -1
+    return found
 
 
 def norm_cases(arrays):

@@ -24,7 +24,7 @@ def first(middle):
         case("nine rounds of a fast norm", 9, 0.9),
         case("seven rounds of a slow norm", 7, 0.2),
         case("eight rounds", 8, 0.6),
-        case("eleven rounds of a norm that seems faster than the copy", 11, 1.3),
+        case("eleven rounds of a norm that seems faster than the copy", 11, 2.6),
         case("one round", 1, 0.7, edge=True),
     ),
     parameter="unit", variants=[

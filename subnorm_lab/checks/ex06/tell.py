@@ -8,11 +8,11 @@ VOCABULARY = 9
 
 
 def cases(rng):
-    """Stories of a chosen length. No two scores are close, so that rounding decides nothing."""
+    """Stories of a chosen length. No two scores are close, so that rounding decides nothing; all are below 0."""
 
     def case(name, prompt, count, length):
         while True:
-            table = np.array([rng.permutation(VOCABULARY) for _ in range(89)]) * 1.5 + 0.25
+            table = np.array([rng.permutation(VOCABULARY) for _ in range(89)]) * 1.5 - 19.75
             args = (Scores(table), prompt, count, END)
             story = tell.reference(*args)
             told = len(story) == length and (length == count) != ends(*args)
@@ -28,7 +28,7 @@ def cases(rng):
     return [
         case("a story that count cuts off after 6 tokens", [END], 6, 6),
         case("a story that ends by itself after 4 tokens", [END, first], 12, 4),
-        case("a prompt of 4 tokens, and 5 to tell", [END, second, third, second], 5, 5),
+        case("a prompt of 10 tokens, and 5 to tell", [END, *[second, third, second] * 3], 5, 5),
         case("a story that ends at once", [END, third], 5, 0),
         case("no token to tell", [END, first], 0, 0),
     ]

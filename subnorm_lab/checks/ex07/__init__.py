@@ -24,12 +24,16 @@ SPLITS = (
 
 
 def pieces(rng, widths, rows=(3,), scale=1.0):
-    """A token's features in pieces, one for each process."""
-    return [rng.normal(0.4, 1, (*rows, w)) * loud * scale for w, loud in zip(widths, LOUD, strict=False)]
+    """A token's features in pieces, one for each process. The first of small tokens has a mean square below eps."""
+    found = [rng.normal(0.4, 1, (*rows, w)) * loud * scale for w, loud in zip(widths, LOUD, strict=False)]
+    for x in found if scale < 0.1 else []:
+        x[0] *= 0.2
+    return found
 
 
 def gains(rng, widths):
-    return [rng.normal(1.5, 0.3, w) for w in widths]
+    """The last gain of each process is below 0, as a trained one may be."""
+    return [rng.normal(1.5, 0.3, w) * np.where(np.arange(w) == w - 1, -1, 1) for w in widths]
 
 
 def one_token(parts):

@@ -50,6 +50,10 @@ def misleading(rng, blocks):
     for k in range(blocks):
         yield f"{k}.norm_predictor.weight", "Linear", (1, d)
         yield f"{k}.debias.weight", "Linear", (d, d)
+        yield f"{k}.weight_mixer.weight", "Linear", (d, d)
+        yield f"{k}.weight_mixer.bias", "Linear", (d,)
+        yield f"{k}.mixer.weight", "LinearAttention", (8, d)
+        yield f"{k}.upsample.weight", "ConvTranspose2d", (d, d, 2, 2)
         yield f"{k}.scale", "LayerScale", (d,)
         yield f"{k}.distance_weight", "RelativePosition", (8, 31)
     yield "LayerNorm.weight", "LayerNorm", (d,)

@@ -3,12 +3,22 @@ import numpy as np
 from subnorm_lab.checks.shared import case, drawn, exercise
 
 
-def inputs(rng, blocks, tokens, d):
-    """A stream that grows by branches of several sizes; tokens differ in size, too."""
+def inputs(rng, blocks, tokens, d, smallest=None):
+    """A stream that grows by branches of several sizes, the largest of which turns a token round.
+
+    Tokens differ in size, too. `smallest` is the block with the smallest branch; None for any.
+    """
     streams = [rng.normal(0, 1, (tokens, d)) * np.geomspace(0.3, 4, tokens)[:, None]]
-    for size in rng.permutation(np.geomspace(0.3, 1.5, blocks)):
+    sizes = rng.permutation(np.geomspace(0.3, 1.5, blocks))
+    if smallest is not None:
+        least = sizes.argmin()
+        sizes[least], sizes[smallest] = sizes[smallest], 0.1
+    for size in sizes:
         scale = np.linalg.norm(streams[-1], axis=-1, keepdims=True) / np.sqrt(d)
-        streams.append(streams[-1] + size * rng.uniform(0.4, 1, (tokens, 1)) * scale * rng.normal(0.2, 1, (tokens, d)))
+        branch = size * rng.uniform(0.4, 1, (tokens, 1)) * scale * rng.normal(0.2, 1, (tokens, d))
+        if size == max(sizes):
+            branch[0] = rng.uniform(-1.9, -1.5) * streams[-1][0] + branch[0] / 4
+        streams.append(streams[-1] + branch)
     return (np.array(streams),)
 
 
@@ -20,8 +30,8 @@ def expected(streams):
     number=6, level=2, minutes=15, chapter="10c-cut-and-looped",
     objective="find the block that changes the stream least, from the stream alone",
     cases=drawn(inputs,
-        case("4 blocks, 3 tokens of 8 features", 4, 3, 8),
-        case("6 blocks, 5 tokens of 6 features", 6, 5, 6),
+        case("4 blocks, 3 tokens of 8 features", 4, 3, 8, smallest=0),
+        case("6 blocks, 5 tokens of 6 features", 6, 5, 6, smallest=-1),
         case("3 blocks, 3 tokens of 3 features", 3, 3, 3),
         case("5 blocks, 2 tokens of 12 features", 5, 2, 12),
         case("5 blocks, one token of 7 features", 5, 1, 7, edge=True),
