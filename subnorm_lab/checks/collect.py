@@ -424,11 +424,13 @@ def convert(value: Any, tensors: bool) -> Any:
 
 def plain(value: Any) -> Any:
     """A result as arrays, numbers, strings, and lists, tuples and dicts of these; TypeError for anything else."""
-    if type(value).__module__.startswith("torch") and hasattr(value, "detach"):
+    if str(type(value).__module__).startswith("torch") and hasattr(value, "detach"):
         if str(value.dtype) == "torch.bfloat16":
             raise UnsupportedResult("bfloat16")  # NumPy has no such dtype
         return value.detach().cpu().numpy()
-    if isinstance(value, np.ndarray | bool | int | float | str) or value is None or value is ...:
+    if isinstance(value, np.ndarray):
+        return np.asarray(value)  # of a subclass the array itself, with the attributes of one
+    if isinstance(value, bool | int | float | str) or value is None or value is ...:
         return value
     if isinstance(value, np.generic):
         return np.asarray(value)

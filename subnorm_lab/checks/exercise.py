@@ -25,6 +25,7 @@ TOLERANCE = {"float16": (3e-3, 3e-3), "float32": (1e-3, 1e-3), "float64": (1e-4,
 CLOSER = {"float16": (3e-3, 3e-3), "float32": (1e-4, 1e-4), "float64": (1e-5, 1e-6)}
 CLASS_SEED = 2016  # of the cases in class; the grader uses another
 SMALL = 2000  # numbers of a result, more than in any right one
+WHOLE = "the result"  # how messages call what an answer returns
 OTHER = "variant_"  # begins the tags of answers to another variant, and of no mistake
 MUTE = {"not_done", "no_function", "needs_library", "no_reference", "error"}  # no model can speak with such an answer
 
@@ -206,7 +207,7 @@ class Exercise:
                 k, (tag, seen) = wrong[0]
                 mistake = self.recognize(cases, outcomes, edge, tag)
                 testable = trusted or all(size_of(outcome.value) <= SMALL for outcome in outcomes)
-                values_wrong = tag in ("value", "shape", "error") and testable
+                values_wrong = tag in ("value", "shape", "length", "error") and testable
                 hint = mistake.says if mistake else self.advice(cases, outcomes, edge, tag) if values_wrong else ""
                 return Result(self.name, mistake.tag if mistake else tag, f"on {cases[k].name}, {seen}.", hint, k)
         return Result(self.name, "right", f"right on all {len(cases)} inputs.")
@@ -421,7 +422,7 @@ def difference(
         where = f" in line {got.line} of your cell" if got.line else ""
         said = got.message.split("\n")[0]
         return "error", f"it raises {got.error}{where}" + (f": {said}" if said else "")
-    for tag, numbers in differences(got.value, wanted.value, "the result", within or TOLERANCE):
+    for tag, numbers in differences(got.value, wanted.value, WHOLE, within or TOLERANCE):
         return tag, f"{SENTENCES[tag]}: {numbers}"
     if got.changed and not wanted.changed:
         return "in_place", SENTENCES["in_place"]
@@ -454,7 +455,8 @@ def differences(
     elif isinstance(wanted, tuple | list):
         if not isinstance(got, tuple | list) or len(got) != len(wanted):
             if isinstance(got, tuple | list):
-                yield "count", f"{name} has {len(got)} values, expected {len(wanted)}"
+                tag = "count" if name == WHOLE else "length"
+                yield tag, f"{name} has {len(got)} values, expected {len(wanted)}"
             else:
                 yield "type", f"{name} is {short(got)}, expected a {type(wanted).__name__} of {len(wanted)} values"
             return

@@ -24,7 +24,20 @@ from subnorm_lab.checks.exercise import CLASS_SEED, TOLERANCE, Exercise
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SEEDS = [CLASS_SEED, *range(20)]
-SEEN = {"not_done", "right", "no_function", "error", "no_error", "keys", "count", "type", "value", "shape", "dtype"}
+SEEN = {
+    "not_done",
+    "right",
+    "no_function",
+    "error",
+    "no_error",
+    "keys",
+    "count",
+    "length",
+    "type",
+    "value",
+    "shape",
+    "dtype",
+}
 SEEN |= {
     "in_place",
     "calls",

@@ -212,6 +212,17 @@ def test_the_module_that_is_missing_is_named():
     assert missing_module(hidden) == "torch"
 
 
+def test_a_result_with_odd_attributes_is_none_of_our_errors():
+    class Odd(np.ndarray):
+        dtype = shape = "x"
+
+    class Nowhere:
+        __module__ = 5
+
+    assert type(outcome(lambda x: np.asarray(x).view(Odd), 1.0).value) is np.ndarray
+    assert outcome(lambda x: Nowhere(), 1.0).about == "object"
+
+
 def test_inputs_in_a_list_are_functions_too():
     found = outcome(lambda parts: [type(part).__name__ for part in parts], [Sublayer("linear", np.eye(2)), 3])
     assert found.value == ["function", "int"]

@@ -109,6 +109,7 @@ def test_what_is_said_of_a_wrong_form(got, wanted, words):
 def test_only_a_list_of_another_length_has_another_number_of_results():
     assert seen(np.ones((2, 3)), [1, 2])[0] == seen(1.5, (1, 2))[0] == "type"
     assert seen([1, 2, 3], (1, 2))[0] == "count"
+    assert seen([[1, 2, 3]], [(1, 2)])[0] == seen({"a": [1]}, {"a": []})[0] == "length"
 
 
 def test_too_few_calls_are_counted_too():
