@@ -14,23 +14,26 @@ WATCHED += " traceback"
 
 #: A norm of PyTorch or of the course by any of its names: F.layer_norm, torch.native_layer_norm, nn.GroupNorm.
 NORM = r"(?i:layer|rms|group|batch|instance)_?(?i:norm)"
-#: From PyTorch under another name. The brackets are taken to their end, so that a text is read once.
-FROM_TORCH = re.compile(r"\bfrom\s+torch[\w.]*\s+import\s*(\([^)]*|[^\n#]*)")
+#: From a library under another name. The brackets are taken to their end, so that a text is read once.
+FROM_LIBRARY = re.compile(r"\bfrom\s+(?!subnorm)(torch)?[\w.]+\s+import\s*(\([^)]*|[^\n#]*)")
 
+OWN_ANSWER = "takes the course's own answer"
 FLAGS = {
     "imports more of subnorm than checks": r"\b(?:from|import)\s+subnorm(?:_\w+)?(?:\.|\s+import\s+)(?!\s|checks\b)",
     "uses eval, exec or __import__": r"\b(?:eval|exec|__import__)\s*\(",
-    "opens files": r"(?<![\w.])open\s*\(",
+    "opens files": r"(?<![\w.])open\s*\(|\b(?:fromfile|memmap|loadtxt|genfromtxt|read_text|read_bytes|read_csv)\s*\(",
+    OWN_ANSWER: r"\.\s*reference\b|\bchecks\s*\.\s*(?:ex\d|SETS\b)",
     "takes a function apart": r"__(?:closure|code|globals|dict|self|func|wrapped|subclasses|getattribute|traceback)__"
-    r"|\b(?:tb_frame|tb_next|f_back|f_locals|f_globals|f_builtins|gi_frame|cr_frame|ag_frame)\b"
+    r"|__builtins__|\b(?:tb_frame|tb_next|f_back|f_locals|f_globals|f_builtins|gi_frame|cr_frame|ag_frame)\b"
     r"|cell_contents|\bvars\s*\(",
     "computes the name of an attribute": r"\bgetattr\s*\((?![^,()\n]{0,80},\s*(?:\"\w+\"|'\w+')\s*[,)])",
     "uses a ready-made norm": rf"(?<!\bchecks)(?<!\bself)\.\s*\w*{NORM}"
     rf"|\b(?:getattr|attrgetter|methodcaller)\s*\([^\"'\n]{{0,80}}[\"']\w*{NORM}",
 }
 
-MOST_CODE = 10 << 20  # bytes of a notebook without the parts that Jupyter makes; a sheet has 20,000
-MOST_BRACKETS = 500_000  # in it, and in the parts that Jupyter makes
+MOST_CODE = 10 << 20  # letters in the code cells of a notebook; a sheet has 20,000
+MOST_BRACKETS = 500_000  # in a notebook without the parts that Jupyter makes, and in those
+MOST_COMMAS = 5_000_000  # in it: a list takes far more memory than its text, a picture pasted into a text does not
 #: The parts of a notebook that no answer is in: results, pasted pictures, the state of widgets.
 MADE_PART = re.compile(rb'"(?:outputs|attachments|widgets)"\s*:\s*(?=[\[{])')
 TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+[\[\]{}]', re.DOTALL)  # and over all strings
@@ -52,23 +55,25 @@ class BrokenNotebook(Exception):
 def cells_of(data: bytes, set_name: str, names: Sequence[str]) -> list[Cell]:
     """The code cells of a notebook; BrokenNotebook if the file is not one, or belongs to another sheet."""
     data = without_outputs(data)
-    if len(data) > MOST_CODE or data.count(b"[") + data.count(b"{") > MOST_BRACKETS:
+    if data.count(b"[") + data.count(b"{") > MOST_BRACKETS or data.count(b",") > MOST_COMMAS:
         raise BrokenNotebook("too_large")
     try:
         book = json.loads(data)
         cells = [
-            (k, cell["metadata"], "".join(cell["source"]), str(cell.get("id")))
+            (k, cell.get("metadata") or {}, "".join(cell["source"] or ""), str(cell.get("id")))
             for k, cell in enumerate(book["cells"], 1)
             if cell["cell_type"] == "code"
         ]
         found = [
-            Cell(k, tuple(tag for tag in ("setup", "solution-only") if tag in meta.get("tags", ())), source)
+            Cell(k, tuple(tag for tag in ("setup", "solution-only") if tag in (meta.get("tags") or ())), source)
             for k, meta, source, _ in cells
         ]
-        ids = [str(meta.get("nbgrader", {}).get("grade_id", "")) for _, meta, _, _ in cells]
+        ids = [str((meta.get("nbgrader") or {}).get("grade_id", "")) for _, meta, _, _ in cells]
         ids += [name for *_, name in cells]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError) as error:
         raise BrokenNotebook("broken_notebook") from error
+    if sum(len(cell.source) for cell in found) > MOST_CODE:
+        raise BrokenNotebook("too_large")
     if not any(cell.source.strip() for cell in found):
         raise BrokenNotebook("empty")
     source = "\n".join(cell.source for cell in found)
@@ -103,7 +108,10 @@ def flags_of(cells: Sequence[Cell]) -> list[str]:
     imported = {word for line in IMPORT.findall(source) for word in re.findall(r"\w+", line)}
     found = {f"imports {name}" for name in WATCHED.split() if name in imported}
     found |= {flag for flag, pattern in FLAGS.items() if re.search(pattern, source)}
-    if any(re.search(rf"{NORM}|^\s*\(?\s*\*", names) for names in FROM_TORCH.findall(source)):
+    if "SETS" in imported:
+        found.add(OWN_ANSWER)
+    names = FROM_LIBRARY.findall(source)
+    if any(re.search(NORM, some) or (torch and re.match(r"\s*\(?\s*\*", some)) for torch, some in names):
         found.add("uses a ready-made norm")
     return sorted(found)
 

@@ -26,7 +26,8 @@ SAYS = SENTENCES | {
     "empty": "the notebook is empty",
     "broken_notebook": "the file is not a readable notebook; save it again in Jupyter, and hand that in",
     "wrong_notebook": "this is not the notebook of this sheet",
-    "too_large": "the file is too large; clear its outputs (Kernel > Restart Kernel and Clear Outputs), and save it",
+    "too_large": "the file is too large; clear its outputs (Kernel > Restart Kernel and Clear Outputs), delete "
+    "data that is pasted into cells, and save it",
     "unsafe_archive": "the archive has suspicious paths, links or sizes; hand in the notebook itself",
     "too_many_files": "too many notebooks or archives were handed in; hand in one notebook",
     "grader_failed": "the grader failed on this notebook, and your teacher has to read it",

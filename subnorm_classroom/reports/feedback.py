@@ -9,6 +9,7 @@ from subnorm_classroom.reports.records import Record, points
 from subnorm_classroom.text import as_html, as_markdown
 
 BY_HAND = "Set by hand"
+MARKS = {"right": "✓", "open": "○", "wrong": "✗"}
 Paragraph = tuple[str, str, str]
 
 STYLE = """\
@@ -21,15 +22,15 @@ h2 { font-size: 1.05rem; margin: 0; }
 section { border-top: 1px solid var(--line); padding: .75rem 0; }
 p { margin: .4rem 0 0; }
 .total { font-size: 1.15rem; margin-bottom: 1rem; }
-.right h2::before { content: "✓ "; color: var(--good); }
-.open h2::before { content: "○ "; color: var(--open); }
-.wrong h2::before { content: "✗ "; color: var(--wrong); }
+.right b { color: var(--good); }
+.open b { color: var(--open); }
+.wrong b { color: var(--wrong); }
 code { font-size: .95em; }
 """
 
 BODY = """\
 <h1><bdi>{student}</bdi>: {set_name}</h1>
-<p class="total">{total:g} of {most:g} points.</p>
+<p class="total">{total}</p>
 {sections}"""
 
 
@@ -52,30 +53,37 @@ def paragraphs(record: Record) -> Iterator[tuple[Record | None, list[Paragraph]]
             yield r, texts
 
 
+def total(record: Record) -> str:
+    """The points; a teacher may still set those of a hand-in that the grader cannot grade."""
+    if record.get("problem") and not any("by_hand" in result for result in record["results"]):
+        return "No points yet: the grader cannot grade this hand-in."
+    given, most = points(record)
+    return f"{given:g} of {most:g} points."
+
+
 def heading(result: Record) -> str:
     return f"{result['exercise']}: {result['points']:g} of {result['max_points']:g}"
 
 
 def markdown(set_name: str, record: Record) -> str:
     """The feedback to a student, in Markdown."""
-    total, most = points(record)
-    parts = [f"# {as_markdown(record['student'])}: {set_name}", f"{total:g} of {most:g} points."]
+    parts = [f"# {as_markdown(record['student'])}: {set_name}", total(record)]
     for result, texts in paragraphs(record):
-        parts += [f"## {heading(result)}"] if result else []
+        parts += [f"## {MARKS[section_class(result)]} {heading(result)}"] if result else []
         parts += [f"{as_markdown(before)}{sentence}{as_markdown(after)}" for before, sentence, after in texts]
     return "\n\n".join(parts) + "\n"
 
 
 def page(set_name: str, record: Record) -> str:
     """The feedback to a student, as an HTML page."""
-    total, most = points(record)
     sections = []
     for result, texts in paragraphs(record):
-        lines = [f"<h2>{html.escape(heading(result))}</h2>"] if result else []
+        kind = section_class(result)
+        lines = [f"<h2><b>{MARKS[kind]}</b> {html.escape(heading(result))}</h2>"] if result else []
         lines += [f"<p>{before}{as_html(says)}<bdi>{html.escape(after)}</bdi></p>" for before, says, after in texts]
-        sections.append("\n".join([f'<section class="{section_class(result)}">', *lines, "</section>"]))
+        sections.append("\n".join([f'<section class="{kind}">', *lines, "</section>"]))
     student, set_name = html.escape(record["student"]), html.escape(set_name)
-    body = BODY.format(student=student, set_name=set_name, total=total, most=most, sections="\n".join(sections))
+    body = BODY.format(student=student, set_name=set_name, total=total(record), sections="\n".join(sections))
     return document(f"{student}: {set_name}", STYLE, body)
 
 

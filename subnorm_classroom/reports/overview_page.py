@@ -56,7 +56,7 @@ tbody th svg, li svg { margin: .2rem 0 .1rem; }
 .named { fill: var(--named); color: var(--named); }
 .unknown { fill: var(--unknown); color: var(--unknown); }
 .none { fill: var(--none); color: var(--none); }
-.key span { margin-right: .8rem; }
+.key span { margin-right: .8rem; white-space: nowrap; }
 .key span::before { content: "■ "; }
 .rest { display: none; }
 code { font-size: .92em; }

@@ -72,9 +72,24 @@ def test_what_jupyter_makes_does_not_count_as_code(monkeypatch):
         left = json.loads(cells.without_outputs(data))
         assert [one.get("outputs") for one in left["cells"]] == [[], None, []]
         assert (left["cells"][1]["attachments"], left["metadata"]) == ({}, {"widgets": {}})
-        monkeypatch.setattr(cells, "MOST_CODE", 200)
+        monkeypatch.setattr(cells, "MOST_CODE", 50)
         with pytest.raises(BrokenNotebook, match=r"^too_large$"):
             cells_of(data, "quick", ["f"])
+
+
+def test_a_picture_in_a_text_is_no_code():
+    """Colab pastes pictures into the text of a cell."""
+    picture = {"cell_type": "markdown", "metadata": {}, "source": "![](data:image/png;base64," + "A" * (12 << 20)}
+    assert [found.source for found in cells_of(notebook("f = 1", picture), "quick", ["f"])] == ["f = 1"]
+    numbers = {**picture, "metadata": {"numbers": [0] * (cells.MOST_COMMAS + 1)}}
+    with pytest.raises(BrokenNotebook, match=r"^too_large$"):
+        cells_of(notebook("f = 1", numbers), "quick", ["f"])
+
+
+@pytest.mark.parametrize("none", [{"metadata": None}, {"metadata": {"tags": None}}, {"metadata": {"nbgrader": None}}])
+def test_a_cell_without_metadata_is_a_cell(none):
+    data = notebook({**cell("f = 1"), **none}, {**cell(""), "source": None})
+    assert cells_of(data, "quick", ["f"]) == [cells.Cell(1, (), "f = 1"), cells.Cell(2, (), "")]
 
 
 @pytest.mark.parametrize(

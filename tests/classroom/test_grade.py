@@ -79,8 +79,8 @@ def test_the_round_trip(quick_set, room, tmp_path, capsys):
     assert (tmp_path / "grades/answers/layer_norm/Bo/answer.py").read_text("utf-8") == f"{DDOF}\n"
     text = (tmp_path / "grades/feedback/Bo.md").read_text(encoding="utf-8")
     assert text == (
-        "# Bo: quick\n\n0 of 3 points.\n\n## layer_norm: 0 of 1\n\n`ddof1`: on a (3, 8) batch, your variance is "
-        "unbiased (divided by d - 1); LayerNorm divides by d.\n\n## mean_square: 0 of 2\n\nnot done yet.\n"
+        "# Bo: quick\n\n0 of 3 points.\n\n## ✗ layer_norm: 0 of 1\n\n`ddof1`: on a (3, 8) batch, your variance is "
+        "unbiased (divided by d - 1); LayerNorm divides by d.\n\n## ○ mean_square: 0 of 2\n\nnot done yet.\n"
     )
     assert capsys.readouterr().out.splitlines() == [
         f"3 submissions of quick: {tmp_path / 'grades/grades.csv'}",
@@ -105,8 +105,9 @@ def test_a_hand_in_without_a_notebook_is_named_once(quick_set, tmp_path, capsys)
     assert run(tmp_path / "class", tmp_path / "grades") == 0
     assert "1 without a notebook to grade: Al (no_notebook)" in capsys.readouterr().out
     assert (tmp_path / "grades/feedback/Al.md").read_text(encoding="utf-8") == (
-        "# Al: quick\n\n0 of 3 points.\n\n`no_notebook`: no notebook was handed in; hand in the file whose name ends "
-        "in .ipynb (a copy of it in a folder `.ipynb_checkpoints` does not count).\n\nHanded in: Al/my\\_sheet.html\n"
+        "# Al: quick\n\nNo points yet: the grader cannot grade this hand-in.\n\n`no_notebook`: no notebook was handed "
+        "in; hand in the file whose name ends in .ipynb (a copy of it in a folder `.ipynb_checkpoints` does not count)."
+        "\n\nHanded in: Al/my\\_sheet.html\n"
     )
     assert (tmp_path / "grades/totals.csv").read_text(encoding="utf-8").endswith("\nAl,0,3,no_notebook,,,\n")
 
@@ -597,6 +598,13 @@ def test_every_diagnosis_has_words_without_a_value():
         ("try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    frame = e.__traceback__", ["takes a function apart"]),
         ("frame = error.with_traceback(None).tb_frame.f_back", ["takes a function apart"]),
         ("frame = (0 for _ in ()).gi_frame", ["takes a function apart"]),
+        ("run = __builtins__['ex' + 'ec']", ["takes a function apart"]),
+        ("x = np.fromfile('/etc/passwd')", ["opens files"]),
+        ("text = Path('a').read_text()", ["opens files"]),
+        ("residual = checks.residual.reference", ["takes the course's own answer"]),
+        ("from subnorm_lab.checks.ex01 import residual", ["takes the course's own answer"]),
+        ("from subnorm_lab.checks import SETS", ["takes the course's own answer"]),
+        ("right = checks . SETS['ex01'][0]", ["takes the course's own answer"]),
         ("import traceback", ["imports traceback"]),
         ("kind = getattr(x, 'dtype', None) or getattr(y, \"dtype\")", []),
     ],
@@ -622,6 +630,8 @@ def test_flags(source, flags):
         "y = getattr(F, 'layer_norm')(x, (8,))",
         "y = attrgetter('functional.layer_norm')(nn)(x, (8,))",
         "import subnorm\ny = subnorm.layer_norm(x)",
+        "from transformers.models.llama.modeling_llama import LlamaRMSNorm",
+        "from keras.layers import (\n    Dense,\n    LayerNormalization as L)",
     ],
 )
 def test_a_ready_made_norm_is_flagged_by_any_name(source):

@@ -35,7 +35,7 @@ def test_a_mark_is_in_the_file_the_tables_and_the_feedback(tmp_path, capsys):
     assert "\nAda,stream,2.5,3,value,you explained it well\nAda,paths,4,4,right,\n" in grades
     text = (out / "feedback/0.md").read_text("utf-8")
     assert "6.5 of 7 points." in text
-    assert "## stream: 2.5 of 3\n\nSet by hand: you explained it well\n\n`value`: on a batch" in text
+    assert "## ○ stream: 2.5 of 3\n\nSet by hand: you explained it well\n\n`value`: on a batch" in text
     assert "<p>Set by hand: <bdi>you explained it well</bdi></p>" in (out / "feedback/0.html").read_text("utf-8")
     assert read_json(out / "students/0.json")["results"][0]["points"] == 2  # the grader's own
 
@@ -56,6 +56,7 @@ def test_all_marks_of_a_student_without_a_notebook(tmp_path):
     assert totals(out, "points", "by_hand")["Ada"] == ("0", "stream, paths")
     text = (out / "feedback/0.md").read_text("utf-8")
     assert "`no_notebook`" in text
+    assert "0 of 7 points." in text
     assert text.count("Set by hand: no file by the second deadline") == 2
 
 
@@ -224,7 +225,7 @@ def test_feedback_takes_every_name_file_and_reason_for_text():
     parser.handle_starttag = lambda tag, attributes: seen.append((tag, dict(attributes)))
     parser.feed(text)
     assert {tag for tag, _ in seen} == {
-        "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "bdi", "p", "section", "code",
+        "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "b", "bdi", "p", "section", "code",
     }  # fmt: skip
     assert {name for tag, attributes in seen if tag != "meta" for name in attributes} == {"lang", "class"}
     assert "url(" not in text
