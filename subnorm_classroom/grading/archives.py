@@ -30,7 +30,8 @@ RATIO = 200  # a higher compression ratio means a zip bomb, if there is more tha
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # with other methods zipfile may unpack more than the header says
 IN_UTF8 = 0x800  # the flag of a member whose name is in UTF-8
 
-NOTEBOOK = re.compile(r"\.ipynb(?:\.(?:txt|json|download))?$", re.IGNORECASE)  # browsers and systems add a suffix
+#: Browsers and systems add a suffix.
+NOTEBOOK = re.compile(r"\.ipynb(?:\.(?:txt|json|download))?(?: ?\(\d+\))?$", re.IGNORECASE)
 ELSE = (".json", ".txt", "")  # suffixes of files that may be a notebook, by their content
 
 

@@ -103,6 +103,8 @@ def take_streams() -> Say:
         os.dup2(nowhere, stream)
     lines, keyboard = os.pipe()
     os.write(keyboard, b"\n" * EMPTY_LINES)
+    for text in (sys.stdout, sys.stderr):
+        text.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]  # as a kernel prints
     os.close(keyboard)
     os.dup2(lines, 0)
     os.close(lines)
@@ -182,15 +184,19 @@ def hide_package(asking: Asking) -> None:
 NEWER_SYNTAX = {
     (3, 12): r"""(?:type\s+\w+\s*(?:\[.*\]\s*)?=|(?:async\s+)?def\s+\w+\[|class\s+\w+\[)
         |.*\b(?:[fF][rR]?|[rR][fF])(['"])(?:(?!\1).)*\{[^{}]*?(?:\1|\\).*?\}""",
+    (3, 13): r"(?:type|(?:async\s+)?def|class)\s+\w+\[[^\]]*=",
     (3, 14): r"except\s+[\w.]+\s*,|(?:.*[=(,[{:]\s*)?(?:[tT][rR]?|[rR][tT])['\"]",
 }
+
+#: An f-string with a line break in its braces, which Python can read since 3.12.
+BREAK_IN_BRACES = r"""[^\n]*\b(?:[fF][rR]?|[rR][fF])(['"])(?:(?!\1)[^\n{])*\{[^{}'"\n]*\n[^{}'"]*\}[^\n]*?\1"""
 
 
 def run_cell(shell: Shell, number: int, source: str, piecewise: bool, say: Say) -> None:
     """Run one cell and send its errors. In a setup cell, the other statements run even if one fails."""
 
     def tell(error: BaseException) -> None:
-        newer = newer_syntax(error) if isinstance(error, SyntaxError) else ""
+        newer = newer_syntax(error, source) if isinstance(error, SyntaxError) else ""
         about = {"message": message_of(error), "module": missing_module(error), "newer": newer}
         say(cell_error=number, error=name_of(type(error))[:100], **about)
 
@@ -209,11 +215,14 @@ def statements(source: str) -> list[str]:
         return []
 
 
-def newer_syntax(error: SyntaxError, version: tuple[int, ...] = sys.version_info[:2]) -> str:
+def newer_syntax(error: SyntaxError, cell: str = "", version: tuple[int, ...] = sys.version_info[:2]) -> str:
     """The version of Python for whose syntax a line looks, if this one is older: "3.12"; otherwise empty."""
-    for newer, pattern in NEWER_SYNTAX.items():
-        if version < newer and re.match(pattern, (error.text or "").strip()[:300], re.VERBOSE):
+    line = (error.text or "").strip()[:300]
+    for newer, pattern in reversed(NEWER_SYNTAX.items()):
+        if version < newer and re.match(pattern, line, re.VERBOSE):
             return ".".join(map(str, newer))
+    if version < (3, 12) and line and re.match(BREAK_IN_BRACES, cell[max(cell.find(line), 0) :][:300]):
+        return "3.12"
     return ""
 
 

@@ -209,16 +209,17 @@ def opened(files: list[File]) -> list[File]:
     return found
 
 
-def with_inner_archive(file: File, most: int) -> list[File]:
-    """The file, or the contents of a student's zip. Archives inside it are not opened."""
+def with_inner_archive(file: File, most: int, again: bool = True) -> list[File]:
+    """The file, or the contents of a student's zip. An archive inside it is opened only if it is all that is there."""
     if file.problem or not file.is_archive:
         return [file]
     try:
-        return [inner for inner in files_inside(file, most) if not ignored(inner.path)]
+        found = [inner for inner in files_inside(file, most) if not ignored(inner.path)]
     except TooLarge:
         return [File(file.path, file.read, "too_large")]
     except Exception:  # as above
         return [File(file.path, file.read, "unreadable_file")]
+    return with_inner_archive(found[0], most - 1, again=False) if again and len(found) == 1 else found
 
 
 def choose(path: Path, submissions: Sequence[Submission]) -> None:

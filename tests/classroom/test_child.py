@@ -105,6 +105,7 @@ def test_a_module_of_checks_has_no_other_attributes():
 NEWER = {
     "3.12": ["type X = int", "type X[T] = list[T]", "def f[T](x): pass", "class A[T]: pass", 'print(f"{d["a"]}")',
              "f'{x['mean']:.2f}, eps'", 'f"{f"{1}"}"', r"""f'{"\n".join(a)}'""", 'f"{", ".join(a)}"'],
+    "3.13": ["class A[T = int]: pass", "def f[T=int](x): pass", "type X[T = int] = list[T]"],
     "3.14": ["except ValueError, KeyError:", 'x = t"a{b}"', "t'{x}'"],
     "": ["def f(:", "x = (1", "if x", 'print "a"', 'f"{a b}"', 'f"{a"', 'x = "a"b"', "f'it's {a}'", 'f"{a}"b"',
          "x = 'don't'", "class A(:", "type x", "return"],
@@ -114,6 +115,23 @@ NEWER = {
 @pytest.mark.parametrize(("newer", "line"), [(newer, line) for newer, lines in NEWER.items() for line in lines])
 def test_syntax_of_a_newer_python_is_known(newer, line):
     error = SyntaxError("invalid syntax", ("<cell>", 3, 1, f"    {line}\n"))
-    assert child.newer_syntax(error, (3, 11)) == newer
-    assert child.newer_syntax(error, (3, 14)) == ""
-    assert child.newer_syntax(SyntaxError("no text"), (3, 11)) == ""
+    assert child.newer_syntax(error, version=(3, 11)) == newer
+    assert child.newer_syntax(error, version=(3, 14)) == ""
+    assert child.newer_syntax(SyntaxError("no text"), version=(3, 11)) == ""
+
+
+CELLS = {
+    'def f(x):\n    return f"{\n        x.shape\n    }"': "3.12",
+    'y = 1\nprint(f"a {x  # the shape\n}")': "3.12",
+    'print(f"{x)\nprint("}")': "",
+    'print(f"{x")\ny = {1: 2}': "",
+    'print("{\n}")': "",
+}
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python can read them")
+@pytest.mark.parametrize("source", CELLS)
+def test_a_line_break_in_the_braces_of_a_text_is_the_syntax_of_3_12(source):
+    with pytest.raises(SyntaxError) as caught:
+        compile(source, "<cell>", "exec")
+    assert child.newer_syntax(caught.value, source) == CELLS[source]

@@ -208,6 +208,24 @@ def test_a_zip_of_the_whole_folder_with_its_environment_is_one_notebook(tmp_path
     assert graded(tmp_path / "a.zip")["Cy_14"] == b"3"
 
 
+def test_a_zip_in_a_student_s_zip_is_opened_if_it_is_all(tmp_path):
+    inside = ("ex02.zip", zipped([("ex02-layer-norm.ipynb", b"3"), ("__MACOSX/._ex02-layer-norm.ipynb", b"5")]))
+    for members, wanted in {
+        (inside, ("__MACOSX/._ex02.zip", b"")): b"3",
+        (("again.zip", zipped([inside])),): "no_notebook",
+        (inside, ("ex02.ipynb", b"4")): b"4",
+        (inside, ("more.zip", inside[1])): "no_notebook",
+    }.items():
+        handed_in = [("Cy_14_assignsubmission_file/x.zip", zipped(members))]
+        write_zip(tmp_path / "a.zip", [*MOODLE, *handed_in])
+        assert graded(tmp_path / "a.zip")["Cy_14"] == wanted
+
+
+@pytest.mark.parametrize("name", ["ex02.ipynb (1)", "ex02.ipynb(2)", "ex02.ipynb.txt (1)"])
+def test_a_name_with_a_number_at_its_end_is_that_of_a_notebook(name, tmp_path):
+    assert graded(save(tmp_path / "week", [("Cy_14_assignsubmission_file/" + name, b"3")])) == {"Cy_14": b"3"}
+
+
 def test_a_student_s_zip_may_be_larger_than_a_notebook(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "LARGEST", 1000)
     monkeypatch.setattr(archives, "IN_MEMORY", 1000)

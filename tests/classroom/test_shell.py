@@ -87,6 +87,7 @@ HABITS = [
     ("with open('made_60.txt', 'w') as file:\n    file.write('x')\na60 = open('made_60.txt').read()", "a60 == 'x'"),
     ("import copyreg, this\nexit\na61 = 1", "a61 == 1"),
     ("a62 = 1\nraise ValueError('on purpose')", "a62 == 1"),
+    ("print(chr(0xD800), 'λ')\na66 = 1", "a66 == 1"),
     ("%debug -h\na63 = 1", "True"),
     ("del a62\n'a62' in globals()", "_ is False"),
     ("%reset -f", "'a63' not in globals()"),
