@@ -159,7 +159,7 @@ def draw_stages():
         token = np.abs(sn.rms_norm(stories.stream(model, stories.beginnings()[0])[6, 5]))
         mixed = f"{2**pairs} features mixed" if pairs else "Nothing mixed"
         sentence = (
-            f"{mixed}: the largest entry of this token is {token.max():.1f}, over its root mean square. With 3 bits "
+            f"{mixed}: the largest entry of this token is {token.max():.1f} times its root mean square. With 3 bits "
             f"the loss rises by {rise.mean():.1f} nats."
         )
         return sentence, [
@@ -182,7 +182,7 @@ def draw_stages():
         [
             live.Lines(
                 live.Axis("feature", limits=(0, WIDTH + 1)),
-                live.Axis("size, over the root mean square", limits=(0, 6)),
+                live.Axis("entries, over the root mean square", limits=(0, 6)),
                 {"token": live.Curve("one normed token", figures.BLUE, marks="only")},
                 260,
             ),
@@ -328,7 +328,13 @@ def tabulate_bases():
         return [interval(at) if len(at) > 1 else f"{at[0]:.2f}" for at in zip(*rows, strict=True)]
 
     table(
-        ["basis of the stream", "largest entry read", "read, 4 bits", "read, 3 bits", "read and matrices, 4 bits"],
+        [
+            "basis of the stream",
+            "largest entry read",
+            "nats more: 4 bits for what is read",
+            "3 bits for it",
+            "4 bits, matrices too",
+        ],
         [[name, *cells(found)] for name, found in bases().items()],
     )
 
