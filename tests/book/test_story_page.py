@@ -13,7 +13,7 @@ from bs4 import BeautifulSoup
 from helpers.built import up_to_date
 from helpers.small_book import build, html, page
 from subnorm_book.in_page.story_page import FILES, LISTING
-from subnorm_book.teaching.retold import FOLDER, LICENCE, PARTS, RECORD, marked
+from subnorm_book.teaching.retold import FOLDER, LICENCE, PARTS, RECORD, at_a_word, marked
 
 from subnorm_lab.stories import files as story_files
 from tools import checkout
@@ -111,11 +111,26 @@ def test_both_stories_are_on_the_page_and_the_others_wait(book):
     page(book, switch(cuts))
     assert build(book) == ""
     figure = BeautifulSoup(html(book), "html.parser").figure
-    assert [text.text for text in figure.select(".retold-text")] == [model["story"] for model in told.values()]
+    shown = [at_a_word(model["story"]) for model in told.values()]
+    assert [text.text for text in figure.select(".retold-text")] == shown
     assert [label.text.strip() for label in figure.select("fieldset label")] == cuts
     assert [name.find(string=True).strip() for name in figure.select(".retold-name")] == [trained, *cuts]
     for parts in (figure.select(".retold-cuts > *"), figure.select(".retold-notes > *")):
         assert [part.get("class") for part in parts] == [["chosen"]] + [None] * (len(cuts) - 1)
+
+
+@pytest.mark.parametrize(
+    ("story", "shown"),
+    [
+        ("She was sad.", "She was sad."),
+        ('She said, "Go!"', 'She said, "Go!"'),
+        ("She saw a big, red bal", "She saw a big, red …"),
+        ('She was sad.\n"Ok', "She was sad."),
+        ("  xxxxxxrererere\n", "  xxxxxxrererere…"),
+    ],
+)
+def test_a_story_ends_at_a_word(story, shown):
+    assert at_a_word(story) == shown
 
 
 def test_words_that_the_trained_model_does_not_have_there_are_marked(book):

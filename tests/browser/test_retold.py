@@ -2,6 +2,7 @@
 
 import pytest
 from helpers.visit import DESK, PHONE, opened
+from subnorm_book.teaching.retold import at_a_word
 
 from subnorm_lab import stories
 from subnorm_lab.experiments import retold, stored
@@ -9,7 +10,7 @@ from tools import checkout
 
 PAGE = "book/intro.html"
 TRAINED, *CUTS = stored.read(retold.RECORD)["told"]
-STORIES = {name: told["story"] for name, told in stored.read(retold.RECORD)["told"].items()}
+STORIES = {name: at_a_word(told["story"]) for name, told in stored.read(retold.RECORD)["told"].items()}
 LAPTOP = {"width": 1280, "height": 800}
 
 # Of both stories how many letters are seen, and of all how many there are.
@@ -148,7 +149,7 @@ CHOICES = "figure => Math.round(figure.querySelector('fieldset').getBoundingClie
 @pytest.mark.parametrize("words", ["", "One day, a dog", "Ça va, 日本 🐶?"])
 def test_the_readers_own_words_go_on_as_in_python_from_a_file(browser, words):
     faults, models = [], retold.models()
-    told = {name: stories.generate(model, words, retold.TOKENS) for name, model in models.items()}
+    told = {name: at_a_word(stories.generate(model, words, retold.TOKENS)) for name, model in models.items()}
     with opened(browser, "file://", faults, viewport=PHONE, reduced_motion="reduce") as page:
         page.goto((checkout.PAGES / PAGE).as_uri())
         figure = page.locator("figure.retold")

@@ -52,6 +52,15 @@
     }, STEP);
   }
 
+  /** The story up to its last whole word: tokens are parts of words (retold.py). */
+  function atAWord(text) {
+    const END = /[.!?]["'”’]?$/, whole = text.trimEnd();
+    if (END.test(whole)) return whole;
+    const kept = whole.replace(/\s*\S+$/, "");
+    if (kept.length < whole.length / 2) return `${whole}…`; // no words at all
+    return END.test(kept) ? kept : `${kept} …`;
+  }
+
   const load = (name) => new Promise((resolve, reject) => {
     const script = document.createElement("script");
     script.src = `${document.documentElement.dataset.content_root}_static/${name}`;
@@ -105,7 +114,7 @@
       const known = new Map();
       story = (pane) => {
         const name = pane === trained ? "as trained" : radios[cuts.indexOf(pane)].value;
-        if (!known.has(name)) known.set(name, teller(name, words, Number(tokens)));
+        if (!known.has(name)) known.set(name, atAWord(teller(name, words, Number(tokens))));
         return known.get(name);
       };
       go.textContent = "Continue";

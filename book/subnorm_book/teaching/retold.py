@@ -63,7 +63,7 @@ class Retold(SphinxDirective):
             self.env.note_reread()
             return body.children
         notes = [retold_note("", *item[1].children) for item in items]
-        told = {name: record["told"][name]["story"] for name in (trained, *cuts)}
+        told = {name: at_a_word(record["told"][name]["story"]) for name in (trained, *cuts)}
         return [retold("", *notes, told=told, tokens=record["tokens"])]
 
 
@@ -76,6 +76,17 @@ def read_stories(env):
     path = Path(env.srcdir, RECORD)
     env.note_dependency(str(path))
     return json.loads(path.read_text("utf-8"))
+
+
+def at_a_word(story):
+    """A story that ends at a word: tokens are parts of words, so the last word may be half a one. As in `retold.js`."""
+    whole = story.rstrip()
+    if re.search(r"[.!?][\"'”’]?$", whole):
+        return whole
+    kept = re.sub(r"\s*\S+$", "", whole)
+    if len(kept) < len(whole) / 2:  # no words at all
+        return f"{whole}…"
+    return kept if re.search(r"[.!?][\"'”’]?$", kept) else f"{kept} …"
 
 
 def table(record):
