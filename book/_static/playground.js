@@ -87,5 +87,30 @@
     }
   }
 
-  new Playground(new SubnormDesk({ more: {}, ...python }), Object.keys(starters));
+  const bench = new Playground(new SubnormDesk({ more: {}, ...python }), Object.keys(starters));
+
+  // The editor of a listing takes its place, and gives it back.
+  const opener = document.querySelector("[data-opens]"), listing = document.querySelector(".story");
+  const open = (wanted) => {
+    listing.hidden = wanted;
+    box.hidden = !wanted;
+    opener.ariaExpanded = String(wanted);
+    opener.textContent = wanted ? "Back to the listing" : "Change it here";
+  };
+  opener?.addEventListener("click", () => {
+    open(!listing.hidden);
+    if (listing.hidden) bench.run.focus({ preventScroll: true });
+  });
+  const linked = () => { if (opener && location.hash.startsWith("#code=")) open(true); };
+  addEventListener("hashchange", linked);
+  linked();
+  // A link to a line leads to that line of the editor.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.('a[href^="#line-"]');
+    if (!link || !listing?.hidden) return;
+    event.preventDefault();
+    const { top, height } = box.querySelector(".cm-content, textarea").getBoundingClientRect();
+    const line = (height / bench.code.split("\n").length) * (Number(link.hash.slice(6)) - 1);
+    scrollBy({ top: top + line - 0.3 * innerHeight });
+  });
 }

@@ -23,6 +23,14 @@ def said(code):
     return printed.getvalue()
 
 
+# How many lines a text takes.
+LINES = """text => {
+  const all = document.createRange();
+  all.selectNodeContents(text);
+  return new Set([...all.getClientRects()].map((box) => box.top)).size;
+}"""
+
+
 class Editor:
     """An editor of a page with its buttons; the first one that matches."""
 
@@ -77,6 +85,9 @@ def test_the_starters_say_what_they_say_elsewhere_and_the_model_comes_when_it_is
         assert editor.run() == said(one["code"]), name
         assert editor.text("cost") == ""
     assert asked.count("stories.tar.gz") == 1
+    editor.write("print('0.25 ' * 40)")
+    editor.run()
+    assert page.locator("[data-output]").evaluate(LINES) == 1  # a row of an array keeps its line, and scrolls
     editor.write("numpy")
     assert "NameError" in editor.run()  # every run begins anew
     page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")  # the answer came into view; axe measures what shows
@@ -142,10 +153,34 @@ def test_the_listing_tells_the_story_and_another_one_with_another_norm(visit):
     assert changed != listing
     page = visit("book/story.html")
     editor = Editor(page)
+    code = page.locator(".story, .playground")
+    assert [part.is_visible() for part in code.all()] == [True, False]  # the page shows it once
+    page.get_by_role("button", name="Change it here").click()
+    assert [part.is_visible() for part in code.all()] == [False, True]
     assert editor.text("cost").startswith("loads 8.")
     assert editor.run() == said(listing)
+    for link in page.locator("a[href^='#line-']").all()[:3]:  # each leads to its line in the editor
+        link.click()
+        number = int(link.get_attribute("href").removeprefix("#line-"))
+        line = page.locator(".cm-line", has_text=listing.split("\n")[number - 1].strip()).first.bounding_box()
+        assert line["y"] == pytest.approx(0.3 * PHONE["height"], abs=line["height"])
     editor.write(changed)
     assert editor.run() == said(changed)
+    page.get_by_role("button", name="Back to the listing").click()
+    assert [part.is_visible() for part in code.all()] == [True, False]
+
+
+def test_a_link_to_a_changed_listing_opens_it(visit):
+    page = visit("book/story.html")
+    page.get_by_role("button", name="Change it here").click()
+    editor = Editor(page)
+    editor.write("print('mine')")
+    page.click("[data-link]")
+    page.wait_for_function("location.hash.startsWith('#code=')")
+    other = visit(page.url.removeprefix(page.url.partition("/book/")[0] + "/"))
+    other.wait_for_function("document.querySelector('[data-state]').textContent.includes('Read it before you run it')")
+    assert other.locator(".playground").is_visible()
+    assert Editor(other).code == "print('mine')"
 
 
 def test_the_students_functions_tell_the_story_of_the_notebook(visit):

@@ -4,8 +4,8 @@
     ```
 
 takes each file of `book/playground`: its docstring is a title and a question, the rest is the code: at most 25 lines,
-which print the answer; `tests/book/test_playground.py` repeats it with other seeds. `{listing-here}` shows one editor
-with the listing of the page {doc}`story`. `_static/playground.js` does the rest.
+which print the answer; `tests/book/test_playground.py` repeats it with other seeds. `{listing-here}` below the
+listing of the page {doc}`story` is a button that puts an editor in its place. `_static/playground.js` does the rest.
 """
 
 import ast
@@ -25,6 +25,7 @@ AT = f'import sys\n__file__ = f"{{sys.path[-1]}}/{story_page.LISTING.as_posix()}
 
 HEAD = '<div class="playground" data-playground="{settings}">\n'
 CHOICE = '<button type="button" data-starter="{name}" aria-pressed="false">{title}</button>\n'
+OPENER = '<div class="try-it"><button type="button" data-opens aria-expanded="false">Change it here</button></div>\n'
 QUESTION = '<p data-question aria-live="polite">{question}</p>\n'
 BUTTONS = '<button type="button" data-download>Download</button><button type="button" data-link>Link</button>'
 UNKEPT = editor.UNKEPT.format("download it before you leave the page")
@@ -73,7 +74,8 @@ def visit(translator, node):
     about["more"] = {pack: packs.describe_part(packs.make_pack(root, pack)) for pack in node["more"]}
     first = next(iter(found.values()))
     settings = escape(json.dumps({"python": about, "starters": found}))
-    translator.body.append(HEAD.format(settings=settings))
+    head = HEAD.format(settings=settings)
+    translator.body.append(head if len(found) > 1 else OPENER + head.replace("<div ", "<div hidden ", 1))
     if len(found) > 1:
         choices = "".join(CHOICE.format(name=name, title=escape(one["title"])) for name, one in found.items())
         translator.body.append(f'<div class="starters" role="group" aria-label="Starters">\n{choices}</div>\n')
