@@ -73,6 +73,7 @@ from sphinx.util import logging
 
 from subnorm_book import page_data
 from subnorm_book.evidence import values
+from subnorm_book.output import plots
 from subnorm_lab import figures
 from subnorm_lab.checks import SETS
 from subnorm_lab.checks.exercise import totals
@@ -469,7 +470,7 @@ def read_cells(notebook, reader):
             if "text/markdown" in output.get("data", {}):
                 output["data"]["text/markdown"] = reader.text("".join(output["data"]["text/markdown"]))
             if svg := figures.wide(output):
-                output["data"]["image/svg+xml"] = svg
+                output["data"]["image/svg+xml"] = plots.as_live(svg)
 
 
 def turns_in_page(cell):
