@@ -150,7 +150,7 @@ def for_canvas(name: str, record: Record) -> Returned:
     """
     given = first_name(record)
     if re.search(r"[/\\]", given) or not (CANVAS.match(given) or ANONYMOUS.match(given)):
-        return {}, "the submission has no name of Canvas's, so Canvas takes no feedback for it"
+        return {}, "the submission has no name of Canvas's, so Canvas takes no feedback; send the page from feedback/"
     kind = PurePosixPath(given).suffix.lower()
     text = markdown(name, record)
     cell = {"cell_type": "markdown", "id": "feedback", "metadata": {}, "source": text}
@@ -171,7 +171,7 @@ def for_nbgrader(name: str, record: Record) -> Returned:
     paths = [PurePosixPath(given) for given in record.get("handed_in", ())]
     books = [path for path in paths if len(path.parts) == 3 and path.suffix.lower() == ".ipynb"]
     if not books:
-        return {}, "there is no notebook in a folder of nbgrader, so there is no place for feedback"
+        return {}, "there is no file .ipynb where nbgrader looks for it; send the page from feedback/"
     folder = PurePosixPath("feedback", *books[0].parts[:2])
     files = {f"{folder}/{path.stem}.html": page(name, record).encode() for path in books}
     files |= {f"{folder}/{note}": text.encode() for note, text in record["notes"].items()}

@@ -193,7 +193,7 @@ def test_nbgrader_gets_its_feedback_folders_with_what_it_needs_to_release_them(t
     assert capsys.readouterr().err.splitlines()[1:] == [
         "  bo: nbgrader cannot release the feedback, because the submission has no submission_secret.txt and "
         "timestamp.txt",
-        "  cy: there is no notebook in a folder of nbgrader, so there is no place for feedback",
+        "  cy: there is no file .ipynb where nbgrader looks for it; send the page from feedback/",
     ]
 
 
