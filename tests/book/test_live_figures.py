@@ -99,35 +99,6 @@ def test_a_figure_that_gets_lost_is_a_warning_in_every_build(tmp_path, fault):
         assert fault in build(tmp_path)
 
 
-QUOTED = "```{live} 03:rise\n```\n\n```{toctree}\nnotebooks/03-norms\n```"
-
-
-def test_another_page_shows_the_figure_of_a_notebook_and_follows_it(tmp_path):
-    page(tmp_path, QUOTED)
-    notebook(tmp_path, cell(table()))
-    assert build(tmp_path) == ""
-    assert 'id="live-rise"' in html(tmp_path)
-    assert "It rises.</p>" in html(tmp_path)
-    notebook(tmp_path, cell(table().replace("It rises.", "It rises now.")))
-    assert build(tmp_path) == ""
-    assert "It rises now.</p>" in html(tmp_path)
-
-
-GONE = {
-    "03-norms.ipynb has no 'fall'; it has rise": QUOTED.replace("rise", "fall"),
-    "03-norms.ipynb has no ''; it has rise": QUOTED.replace(":rise", ""),
-    "0 notebooks are named notebooks/07-*.ipynb": QUOTED.replace("03:", "07:"),
-}
-
-
-@pytest.mark.parametrize("fault", GONE)
-def test_a_figure_that_no_notebook_has_is_a_warning_in_every_build(tmp_path, fault):
-    page(tmp_path, GONE[fault])
-    notebook(tmp_path, cell(table()))
-    for _ in range(2):
-        assert fault in build(tmp_path)
-
-
 CONTROLS = [
     {"kind": "choice", "name": "gain", "label": "gain", "values": ["1/2, Xavier", "1, He"], "start": 0},
     {"kind": "slider", "name": "shift", "label": "shift", "range": [-8, 8, 0.5], "start": 0},

@@ -254,11 +254,26 @@ def test_on_a_phone_nothing_is_crowded_and_features_follow_the_finger(phone, ser
     for spec, figure in figures_on(phone, server, name):
         assert height(figure) == heights[1][spec["name"]]
         faults += figure.evaluate(CROWDED_AT_THE_ENDS)
+        faults += [f"{spec['name']}: {fault}" for fault in figure.evaluate(EMPTY)]
         figure.get_by_role("button", name="Start again").click()
         if spec["kind"] == "norms":
             drag(phone, figure)
             figure.get_by_role("button", name="Start again").click()
     assert faults == []
+
+
+# The columns of a figure's controls that no control takes: its rows end before the figure does.
+EMPTY = """figure => {
+  const box = figure.querySelector(".live-controls"), style = getComputedStyle(box);
+  const parts = [...box.children].map((part) => part.getBoundingClientRect()).filter(({ width }) => width);
+  let x = box.getBoundingClientRect().left + parseFloat(style.paddingLeft);
+  return style.gridTemplateColumns.split(" ").map(parseFloat).flatMap((wide, k) => {
+    const [left, right] = [x, x + wide];
+    x = right + (wide && parseFloat(style.columnGap));
+    const taken = parts.some((part) => part.left <= left + 1 && part.right > left + 1);
+    return wide && !taken ? [`column ${k + 1} of its controls is empty`] : [];
+  });
+}"""
 
 
 LOW = {"width": 390, "height": 667}  # a phone whose browser shows its bars
@@ -657,6 +672,12 @@ def test_a_value_has_its_unit_and_its_range_and_the_name_of_its_tick(desk, serve
     figure.locator(".live-read").press("ArrowLeft")
     cells = next(spec for spec in SPECS["02-residual-connections"] if spec["name"] == "lens")["panels"][0]["cells"]
     assert figure.locator("[role=status]").inner_text() == f"block 5, reads it: {cells[5][4][0]}"
+    desk.goto(f"{server}notebooks/10-norms-at-work.html#live-halves")
+    figure = desk.locator("#live-halves.live-on")
+    figure.locator(".live-read").press("ArrowLeft")
+    panel, last = SPECS["10-norms-at-work"][0]["panels"][-1], shown(figure)["numbers"][-1]
+    words = f"{panel['title']}, feature 2: {round(last['bars'][1], 2):g}, right is {round(last['ghost'][1], 2):g}"
+    assert figure.locator("[role=status]").inner_text() == words
 
 
 def test_the_handle_of_a_bar_is_at_its_end(desk, server):
@@ -731,7 +752,7 @@ def size(words):
 def test_the_picture_of_a_token_shows_what_its_sentence_says(desk, server):
     """In every state, the shade of the last block passed is that of the size; what comes after is empty."""
     desk.emulate_media(reduced_motion="reduce")
-    desk.goto(server + "book/intro.html")
+    desk.goto(server + "notebooks/01-why-depth-breaks.html")
     figure = desk.locator("#live-token.live-on")
     blocks, gain = (figure.locator(f"[data-control={name}] input") for name in ("blocks", "gain"))
     gain.press("Home")

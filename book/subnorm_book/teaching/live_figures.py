@@ -4,11 +4,6 @@
 gets the figure that `live.js` draws from the table, complete without a script. All pages share the script and style
 from the package, because the same cell is live in JupyterLab.
 
-Any page can show the figure too, by the name that its notebook gave it:
-
-    ```{live} 01:token
-    ```
-
 A phrase can set a figure of its page to a state: {set}`at gain 1 <token: blocks=24; gain=1, He>` names the figure, and
 the controls that change with the values that the reader sees. `live.js` makes it a button; without a script it is text.
 
@@ -22,9 +17,8 @@ from pathlib import Path
 
 from docutils import nodes
 from sphinx.util import logging
-from sphinx.util.docutils import ReferenceRole, SphinxDirective
+from sphinx.util.docutils import ReferenceRole
 from subnorm_book import BEFORE_SPHINX
-from subnorm_book.evidence import values
 from subnorm_book.html_nodes import add_script
 
 from subnorm_lab import live
@@ -74,23 +68,6 @@ def put(doctree, tables):
     return [
         f"the live figure {json.loads(table)['name']!r} is stored, but the page does not show it" for table in tables
     ]
-
-
-class Live(SphinxDirective):
-    required_arguments = 1
-
-    def run(self):
-        number, _, name = self.arguments[0].partition(":")
-        try:
-            path = values.notebook(self.env, number)
-            figures = stored(path)
-            if name not in figures:
-                raise ValueError(f"{path.name} has no {name!r}; it has {', '.join(sorted(figures)) or 'none'}")
-        except ValueError as error:
-            log.warning("live %r: %s", self.arguments[0], error, location=self.get_location(), type="live")
-            self.env.note_reread()
-            return []
-        return [figure(figures[name])]
 
 
 class setting(nodes.inline):
@@ -163,7 +140,6 @@ def has_figure(doctree):
 
 
 def setup(app):
-    app.add_directive("live", Live)
     app.add_role("set", Set())
     app.add_node(setting, html=(visit_setting, depart_setting))
     app.connect("doctree-read", enliven, priority=BEFORE_SPHINX)
