@@ -259,6 +259,29 @@ def test_sections_appear_while_one_types(browser, server, kind, window):
     assert faults == []
 
 
+# The frames that show where the focus is, of a field and of all that it is in.
+FRAMES = """field => {
+  const frames = [];
+  for (let part = field; part; part = part.parentElement) {
+    const { boxShadow, outlineStyle, outlineWidth } = getComputedStyle(part);
+    if (!part.matches("dialog") && (boxShadow !== "none" || (outlineStyle !== "none" && outlineWidth !== "0px")))
+      frames.push(`${part.tagName}.${part.className}`);
+  }
+  return frames;
+}"""
+
+
+@pytest.mark.parametrize("name", ["notebooks/03-layer-normalization.html", "search.html?q=gain"])
+def test_the_search_field_has_one_frame(browser, server, name):
+    with opened(browser, server, [], viewport=DESK, reduced_motion="reduce") as page:
+        page.goto(server + name)
+        if "?" not in name:
+            page.keyboard.press("Control+k")
+        field = page.locator("input[name=q]:visible").last
+        field.focus()
+        assert len(field.evaluate(FRAMES)) == 1
+
+
 @pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])
 def test_the_sections_are_accessible(browser, server, window):
     faults = []
