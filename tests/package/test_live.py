@@ -202,8 +202,8 @@ def test_columns_that_reach_their_hollow_bars_are_green(shown):
     np.testing.assert_allclose(heights / heights[1], [1 / 3, 1, 2 / 3, 1], atol=0.01)
 
 
-def grid(line, by="row", rows=("a", "b")):
-    cells = [[("cat", None), ("dog ✓", GREEN)], [("NaN", ORANGE), ("–", None)]]
+def grid(line, by="row", rows=("a", "b"), word="cat"):
+    cells = [[(word, None), ("dog ✓", GREEN)], [("NaN", ORANGE), ("–", None)]]
     panel = live.Grid("words", rows, ["1", "2"], cells, corner="reads", by=by)
     chart(panels=[panel], frame=lambda slope, sign: ("It talks.", [line]))
 
@@ -221,6 +221,13 @@ def test_a_grid_has_its_words_and_frames_the_line_that_is_described(shown, by, l
     assert (across > 1.9, down > 1.9) == (by == "row", by == "column")
     for word in ("reads", "a", "b", "1", "2", "cat", "dog ✓", "NaN", "–"):
         assert f">{word}</text>" in svg
+
+
+def test_a_grid_writes_all_its_words_small_if_one_does_not_fit(shown):
+    grid(0)
+    grid(0, word="a word " * 12)
+    plain, small = (re.findall(r'<text [^>]*class="small"', live.markup(output[1]["live"])) for output in shown)
+    assert (len(plain), len(small)) == (0, 6)  # the labels of two columns and four cells
 
 
 def test_bars_are_as_long_as_their_values_and_a_marked_word_is_checked(shown):
