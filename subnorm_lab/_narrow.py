@@ -10,7 +10,6 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 
 from subnorm_lab import _svg
-from subnorm_lab.figures import PHONE
 
 DPI = 90  # CSS pixels to an inch; then a figure is nearly as wide as a phone of 390
 SMALLEST = 9.0  # points, 11.25 CSS pixels
@@ -23,8 +22,8 @@ def as_svg(fig: Figure) -> str:
     return _svg.as_svg(fig, DPI).replace('font-size="70%"', 'font-size="82%"')
 
 
-def relaid(fig: Figure) -> Figure:
-    """The figure itself, laid out anew. What its panels show stays the same.
+def relaid(fig: Figure, width: float) -> Figure:
+    """The figure itself, laid out anew in this width, in inches. What its panels show stays the same.
 
     Panels side by side come below one another; of four or more, two remain side by side. A legend that takes much of a
     panel, or is beside it, comes below all panels.
@@ -38,7 +37,7 @@ def relaid(fig: Figure) -> Figure:
         for index, panel in enumerate(panels):
             label(panel)
             panel.set_subplotspec(grid[divmod(index, columns)[::-1]] if rows > 1 else grid[index])
-    fig.set_size_inches(PHONE, lines * min(fig.get_figheight() / rows, max(TALL / lines, LOW)))
+    fig.set_size_inches(width, lines * min(fig.get_figheight() / rows, max(TALL / lines, LOW)))
     for text in fig.findobj(Text):
         text.set_fontsize(max(text.get_fontsize(), SMALLEST))
     for panel in panels:
@@ -49,7 +48,7 @@ def relaid(fig: Figure) -> Figure:
     for legend in [*fig.legends, *(legends if len(legends) == 1 and in_the_way(legends[0], len(panels)) else [])]:
         below(fig, legend)
     room = sum(legend.get_window_extent().height for legend in fig.legends) / fig.dpi
-    fig.set_size_inches(PHONE, fig.get_figheight() + room)
+    fig.set_size_inches(width, fig.get_figheight() + room)
     fig.draw_without_rendering()
     fit(fig, [text for panel in panels for text in (panel._left_title, panel.title, panel.xaxis.label)])  # type: ignore[attr-defined]
     return fig

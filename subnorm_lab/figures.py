@@ -92,7 +92,7 @@ def show(fig: "Figure", alt: str, dpi: int = 120, narrow: "Figure | None" = None
     svg = _svg.as_svg(fig, dpi)
     if len(gzip.compress(svg.encode())) <= HEAVY:
         if fig.get_figwidth() > PHONE:
-            metadata[NARROW] = _narrow.as_svg(narrow or _narrow.relaid(fig))
+            metadata[NARROW] = _narrow.as_svg(narrow or _narrow.relaid(fig, PHONE))
         metadata[WIDE] = svg
         png = with_palette(io.BytesIO(as_png(svg, STILL)))
     else:
