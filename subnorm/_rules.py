@@ -75,7 +75,7 @@ def features(shape: Shape) -> None:
         )
 
 
-def rows(shape: Shape) -> None:
+def at_least_one_row(shape: Shape) -> None:
     if 0 in shape:
         raise ValueError(
             f"BatchNorm needs at least one row to average over; got shape {shape}. "

@@ -31,7 +31,7 @@ def canvas(width: float, height: float) -> tuple[Figure, Axes]:
     return fig, ax
 
 
-def box(ax: Axes, centre: Point, label: str, color: str = BLUE, width: float = 1.0) -> None:
+def operation_box(ax: Axes, centre: Point, label: str, color: str = BLUE, width: float = 1.0) -> None:
     """An operation: a box around a label."""
     x, y = centre[0] - width / 2, centre[1] - BOX_HEIGHT / 2
     style = "round,pad=0,rounding_size=0.08"
@@ -81,7 +81,7 @@ def plain_stack() -> Figure:
         middle = 1.0 + step * index
         arrow(ax, (left, line + 0.12), (middle - half, line + 0.12))
         arrow(ax, (middle - half, line - 0.12), (left, line - 0.12), ORANGE)
-        box(ax, (middle, line), label, width=2 * half)
+        operation_box(ax, (middle, line), label, width=2 * half)
         left = middle + half
     arrow(ax, (left, line + 0.12), (left + 0.27, line + 0.12))
     arrow(ax, (left + 0.27, line - 0.12), (left, line - 0.12), ORANGE)
@@ -97,7 +97,7 @@ def residual_block() -> Figure:
     line, fork, add = 0.7, 0.65, 2.75
     ax.text(0.15, line, "$x$", ha="center", va="center", fontsize=14)
     arrow(ax, (0.3, line), (1.3, line))
-    box(ax, (1.7, line), "$F$", width=0.8)
+    operation_box(ax, (1.7, line), "$F$", width=0.8)
     arrow(ax, (2.1, line), (add - PLUS_RADIUS, line), BLUE)
     plus(ax, (add, line))
     arrow(ax, (add + PLUS_RADIUS, line), (3.25, line))
@@ -162,7 +162,7 @@ def residual_stream(
             ax.plot(fork, line, marker="o", color=BLACK, markersize=5)
             foot = line - below
             arrow(ax, (fork, line), (fork + 0.2, foot + BOX_HEIGHT / 2), BLUE)
-            box(ax, ((fork + add) / 2, foot), name, width=reach)
+            operation_box(ax, ((fork + add) / 2, foot), name, width=reach)
             arrow(ax, (add - 0.2, foot + BOX_HEIGHT / 2), (add - 0.04, line - PLUS_RADIUS), ORANGE)
             plus(ax, (add, line))
             left = add + PLUS_RADIUS
@@ -227,7 +227,7 @@ def placements() -> Figure:
                     width = 0.75 if part == "norm" else 1.3
                     arrow(ax, (left, line), (x, line))
                     label, color = (part, ORANGE) if part == "norm" else (branch, BLUE)
-                    box(ax, (x + width / 2, line), label, color, width)
+                    operation_box(ax, (x + width / 2, line), label, color, width)
                     x += width
                 left = x
                 x += 0.3
@@ -261,8 +261,8 @@ def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> Figure:
         middle = (x + 0.42 * (top[0] - x), line + 0.42 * (top[1] - line))
         label = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
         ax.text(*middle, str(Fraction(weight).limit_denominator(100)), ha="center", va="center", bbox=label)
-        box(ax, (x, line), f"{value:g}", BLACK, width=0.7)
-    box(ax, top, f"{output:g}", width=0.8)
+        operation_box(ax, (x, line), f"{value:g}", BLACK, width=0.7)
+    operation_box(ax, top, f"{output:g}", width=0.8)
     return fig
 
 
@@ -278,7 +278,7 @@ def attention_sublayer() -> Figure:
     ]
     for line, boxes in zip(lines, steps, strict=True):
         for x, name, shape in boxes:
-            box(ax, (x, line), name, ORANGE if name == "norm" else BLUE, width=2 * half)
+            operation_box(ax, (x, line), name, ORANGE if name == "norm" else BLUE, width=2 * half)
             ax.text(x, line - 0.33, shape, ha="center", va="top", fontsize=9.5)
         for (x, _, _), (after, name, _) in pairwise(boxes):
             if name != "norm":
@@ -344,7 +344,7 @@ def _tower(
                 label = sublayer if part == "branch" else part
                 color = ORANGE if part == "norm" else BLUE
                 arrow(ax, (x, below), (x, y))
-                box(ax, (x, y + BOX_HEIGHT / 2), label, color, width)
+                operation_box(ax, (x, y + BOX_HEIGHT / 2), label, color, width)
                 found[sublayer if part == "branch" else f"{sublayer} {part}"] = (x, y + BOX_HEIGHT / 2)
                 below = y + BOX_HEIGHT
             else:
@@ -438,7 +438,7 @@ def add_or_concatenate() -> Figure:
         features(ax, (0.2, line), 4, GREEN, side)
         arrow(ax, (0.35, line), (0.85, line))
         ax.plot(fork, line, marker="o", color=BLACK, markersize=5)
-        box(ax, (1.15, line), "$F$", width=0.6)
+        operation_box(ax, (1.15, line), "$F$", width=0.6)
         arrow(ax, (1.45, line), (branch - side / 2, line), BLUE)
         features(ax, (branch, line), 4, BLUE, side)
     skip(ax, (fork, upper), (add, upper), height=0.75)
@@ -477,16 +477,16 @@ def gradient_routes(sublayers: int = 2) -> Figure:
             fork = add - (0.83 if name == "Pre-LN" else 0.55)
             if name == "Post-LN":
                 arrow(ax, (right, line), (add + 1.0, line), GREEN)
-                box(ax, (add + 0.65, line), "norm", ORANGE, 0.7)
+                operation_box(ax, (add + 0.65, line), "norm", ORANGE, 0.7)
                 right = add + 0.3
             arrow(ax, (right, line), (add + PLUS_RADIUS, line), GREEN)
             plus(ax, (add, line))
             right = add - PLUS_RADIUS
             arrow(ax, (add, line - PLUS_RADIUS), (add, below + BOX_HEIGHT / 2), BLUE)
-            box(ax, (add, below), "$F$", BLUE, 0.5)
+            operation_box(ax, (add, below), "$F$", BLUE, 0.5)
             if name == "Pre-LN":
                 arrow(ax, (add - 0.25, below), (add - 0.45, below), BLUE)
-                box(ax, (fork, below), "norm", ORANGE, 0.75)
+                operation_box(ax, (fork, below), "norm", ORANGE, 0.75)
                 arrow(ax, (fork, below + BOX_HEIGHT / 2), (fork, line - 0.03), BLUE)
             else:
                 ax.plot([add - 0.25, fork, fork], [below, below, below + 0.4], color=BLUE, lw=2)

@@ -388,7 +388,7 @@ def test_a_link_to_a_section_names_its_cell_in_colab(tmp_path):
 def test_every_link_to_colab_leads_to_a_copy():
     known = {path.relative_to(checkout.ROOT).as_posix() for path in colab.notebooks_to_copy(checkout.ROOT)}
     pages = [page for entry in paper.contents(checkout.ROOT / "_toc.yml") for page in entry.pages()]
-    wanted = {repository_links.notebook(page) for page in pages if page.startswith("notebooks/")}
+    wanted = {repository_links.notebook_of(page) for page in pages if page.startswith("notebooks/")}
     assert wanted == known
 
 

@@ -55,7 +55,7 @@ def test_one_word_of_a_notebook_is_changed(tmp_path):
     path = tmp_path / "01.ipynb"
     cells = [{"cell_type": kind, "source": [source]} for kind, source in (("markdown", "a"), ("code", "b"))]
     path.write_text(json.dumps({"cells": cells}))
-    speed.change(path, "word")
+    speed.edit_page(path, "word")
     assert [cell["source"] for cell in json.loads(path.read_text())["cells"]] == [["a\n\nword"], ["b"]]
 
 

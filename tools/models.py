@@ -110,13 +110,13 @@ def take(names):
         "taken_by": "python -m tools.models",
         "transformers": transformers.__version__,
         "torch": torch.__version__,
-        "classes": {name: norms_of(build(name)) for name in sorted(names)},
+        "classes": {name: norms_of(build_model(name)) for name in sorted(names)},
     }
 
 
 def norms_of(model):
     """What the norms of a model are, and where."""
-    random = run(model)
+    random = trace_calls(model)
     layers = tuple(f"{path}." for path in layers_of(model))
     for path, parameter in model.named_parameters():
         norm, bias = is_norm(model.get_submodule(path.rpartition(".")[0])), path.endswith("bias")
@@ -124,10 +124,10 @@ def norms_of(model):
             parameter.uniform_(0.5, 1.5)  # else a second Post norm changes nothing
         elif norm or (path.startswith(layers) and (bias or parameter.dim() > 1)):
             parameter.zero_()
-    return describe(random, run(model, probed=True))
+    return describe_calls(random, trace_calls(model, probed=True))
 
 
-def build(name):
+def build_model(name):
     import transformers  # type: ignore[import-not-found]
 
     name, _, settings = name.partition("(")
@@ -146,7 +146,7 @@ def build(name):
     return model.eval().requires_grad_(False)
 
 
-def inputs(model):
+def sample_inputs(model):
     """A short text, a small picture or a little sound, whatever the model reads."""
     settings, generator = model.config, torch.Generator().manual_seed(1)
     tokens = torch.randint(3, 99, (1, TOKENS), generator=generator)
@@ -183,7 +183,7 @@ def layers_of(model):
     return {path: module for path, module in model.named_modules() if id(module) in found}
 
 
-def run(model, probed=False):
+def trace_calls(model, probed=False):
     """All calls of norms and layers, of what a layer consists of, and of functions that rotate queries and keys."""
     layers = layers_of(model)
     calls: dict[str, list] = {"layer": [], "norm": [], "part": [], "rotation": []}
@@ -230,7 +230,7 @@ def run(model, probed=False):
         for name, function in list(vars(file).items()):
             if "rotary" in name and callable(function) and not isinstance(function, type):
                 stack.enter_context(patch.object(file, name, rotating(function)))
-        model(**inputs(model))
+        model(**sample_inputs(model))
     return calls
 
 
@@ -242,7 +242,7 @@ def storages(tensors):
     return {tensor.untyped_storage().data_ptr() for tensor in tensors if is_float(tensor)}
 
 
-def describe(random, zero):
+def describe_calls(random, zero):
     """What the calls of the two runs say, in the words of the table."""
     places: dict[str, int] = {}
     inner: list[Call] = []
@@ -263,7 +263,7 @@ def describe(random, zero):
     first += inner
     stream |= {norm.path: norm.module for norm in first + final}
     heads = {n.path: head_norm(n, random["rotation"]) for n in random["norm"] if n.path not in stream}
-    values = [look(norm) for norm in stream.values()]
+    values = [describe_norm(norm) for norm in stream.values()]
     return {
         **{key: sorted({value[key] for value in values}) for key in ("norm", "parameters", "cast")},
         "eps": sorted({value["eps"] for value in values}, key=float, reverse=True),
@@ -340,7 +340,7 @@ def head_norm(norm, rotations):
     named = re.search(r"(^|[._])(q|k|qk|query|key)_?(layer|head)?_?norm", norm.path)
     if not (before or after or named) or re.search("indexer|compressor", norm.path):
         return ""
-    facts, size = look(norm.module), norm.read.shape[-1]
+    facts, size = describe_norm(norm.module), norm.read.shape[-1]
     gain = {"none": ", no gain", "gain 1+w": ", 1+w"}.get(facts["parameters"], "")
     gain += ", own gain for every head" * of_each_head(norm.module)
     return f"{facts['norm']} {WIDTHS.get(size, size)}{gain}" + (", before RoPE" * before or ", after RoPE" * after)
@@ -350,7 +350,7 @@ def of_each_head(norm):
     return getattr(norm, "weight", None) is not None and norm.weight.dim() > 1
 
 
-def look(module):
+def describe_norm(module):
     """What a norm computes."""
     norm = copy.deepcopy(module)
     if of_each_head(norm):

@@ -64,7 +64,7 @@ class Pages(http.server.SimpleHTTPRequestHandler):
         packable = kind.startswith("text/") or kind in ("application/json", "image/svg+xml")
         if not (packable and path.is_file() and "gzip" in self.headers.get("Accept-Encoding", "")):
             return super().send_head()
-        content = zipped(path, path.stat().st_mtime_ns)
+        content = compressed(path, path.stat().st_mtime_ns)
         self.send_response(200)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Encoding", "gzip")
@@ -82,6 +82,6 @@ class Pages(http.server.SimpleHTTPRequestHandler):
 
 
 @functools.lru_cache(maxsize=500)
-def zipped(path: pathlib.Path, changed: int) -> bytes:
+def compressed(path: pathlib.Path, changed: int) -> bytes:
     """A file, compressed; cached until the file changes."""
     return gzip.compress(path.read_bytes())

@@ -111,12 +111,12 @@ def time_build(copy: pathlib.Path) -> dict:
         shutil.rmtree(copy / "_build", ignore_errors=True)
         for found in rounds.values():
             if found is rounds["one notebook changed"]:
-                change(copy / CHANGED, f"changed{k}")
+                edit_page(copy / CHANGED, f"changed{k}")
             found.append(clock(command, copy))
     return {name: as_row(found) for name, found in rounds.items()}
 
 
-def change(notebook: pathlib.Path, word: str) -> None:
+def edit_page(notebook: pathlib.Path, word: str) -> None:
     """Append a word to the last text cell."""
     book = json.loads(notebook.read_text("utf-8"))
     cell = [cell for cell in book["cells"] if cell["cell_type"] == "markdown"][-1]

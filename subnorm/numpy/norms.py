@@ -225,7 +225,7 @@ def batch_norm(
     Known mistake: using these batch statistics in evaluation, instead of running averages.
     """
     x, x_wide = _features(x)
-    _rules.rows(x.shape)
+    _rules.at_least_one_row(x.shape)
     _rules.small_constant(eps)
     rows = _rows(x_wide)  # (N, d)
     xhat, _rstd = _unit_rms(_centre(rows, 0), eps, 0)  # (N, d), (1, d)
@@ -247,7 +247,7 @@ def batch_norm_backward(
     Known mistake: treating mean and var as constants, which drops the last two terms of dx.
     """
     dy, x, gamma, dtype = _backward_inputs(dy, x, gamma, eps)
-    _rules.rows(x.shape)
+    _rules.at_least_one_row(x.shape)
     shape, dy, x = x.shape, _rows(dy), _rows(x)  # (N, d)
     xhat, rstd = _unit_rms(_centre(x, 0), eps, 0)  # (N, d), (1, d)
     dxhat = dy * gamma  # (N, d)

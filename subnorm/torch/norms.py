@@ -64,7 +64,7 @@ def batch_norm(x: Tensor, gamma: Tensor | None = None, beta: Tensor | None = Non
     Known mistake: feeding (B, T, d) to torch.nn.BatchNorm1d, which expects the features on the second axis.
     """
     x_wide = _features(x)
-    _rules.rows(tuple(x.shape))
+    _rules.at_least_one_row(tuple(x.shape))
     _rules.small_constant(eps)
     # Flatten to rows first: for x of shape (d,) torch would read an empty tuple of axes as all axes.
     rows = x_wide.reshape(-1, x.shape[-1])  # (N, d)

@@ -25,7 +25,7 @@ def leave(
 
     compare50 and JPlag take each folder in EXERCISE for a student.
     """
-    wanted = {out / "answers" / "given" / f"{set_name}.py": "\n\n".join(published(set_name, exercises))}
+    wanted = {out / "answers" / "given" / f"{set_name}.py": "\n\n".join(known_answers(set_name, exercises))}
     for submission in submissions:
         _, data, problem = submission.notebook(set_name)
         cells: list[Cell] = []
@@ -47,7 +47,7 @@ def leave(
         write(path, f"{text}\n".encode(errors="replace"))  # JSON can hold half a character
 
 
-def published(set_name: str, exercises: Sequence[Exercise]) -> list[str]:
+def known_answers(set_name: str, exercises: Sequence[Exercise]) -> list[str]:
     """What every student has or can look up: the cells of the sheet and its solutions, and the named mistakes."""
     texts = [mistake.answer for ex in exercises for mistake in ex.mistakes]
     found = [text for one in texts if (text := getattr(one, "text", ""))]

@@ -7,11 +7,11 @@ from dataclasses import replace
 from subnorm_classroom.errors import Refusal
 from subnorm_classroom.grading.assignments import Assignment, draw
 from subnorm_classroom.grading.cells import Cell
-from subnorm_classroom.grading.running import RemoteWorkers, run
+from subnorm_classroom.grading.running import RemoteWorkers, run_notebook
 from subnorm_classroom.grading.sandbox import Sandbox
 from subnorm_classroom.grading.verdict import SAYS, verdict
 from subnorm_classroom.grading.wire import pack_case, pack_outcome, unpack_case, unpack_outcome
-from subnorm_lab.checks.collect import Case, collect
+from subnorm_lab.checks.collect import Case, outcomes_of
 from subnorm_lab.checks.exercise import Exercise
 
 CANARY = Exercise(
@@ -85,7 +85,7 @@ def check_answers(
     judged: Sequence[Assignment],
 ) -> None:
     """Run some cells, and raise Refusal unless all answers that are judged are "right" or all "wrong", as wanted."""
-    work = run(box, cells, [one.question for one in asked])
+    work = run_notebook(box, cells, [one.question for one in asked])
     for one in judged:
         name = one.exercise.name
         answer = work.candidates(one.exercise, one.cases)[-1]
@@ -99,7 +99,7 @@ def check_reference(assignment: Assignment) -> None:
     """Raise Refusal if our own right answer is not judged right after its way through JSON."""
     ex, cases = assignment.exercise, assignment.cases
     sent = [unpack_case(json.loads(json.dumps(pack_case(case)))) for case in cases]
-    there = [json.loads(json.dumps(pack_outcome(o))) for o in collect(ex.reference, sent, ex.way)]
+    there = [json.loads(json.dumps(pack_outcome(o))) for o in outcomes_of(ex.reference, sent, ex.way)]
     demand(ex.name, "right", verdict(ex, cases, [unpack_outcome(data) for data in there]))
 
 

@@ -179,7 +179,7 @@ def perform(order: bytes) -> bytes:
     try:
         torch = running.needs_torch(cells, questions)
         box = tested(todo, torch)
-        work = running.run(box, cells, questions)
+        work = running.run_notebook(box, cells, questions)
         if all(isinstance(answer, str) for answer in work.answers.values()) and not work.lost:
             self_test(box, torch)  # was it the notebook, or the machine?
         return json.dumps(pack_work(work)).encode()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from subnorm_classroom.grading.assignments import Assignment
 from subnorm_classroom.grading.behaviour import traces
 from subnorm_classroom.grading.cells import Cell
-from subnorm_classroom.grading.running import RemoteWorkers, Work, run
+from subnorm_classroom.grading.running import RemoteWorkers, Work, run_notebook
 from subnorm_classroom.grading.sandbox import Sandbox
 from subnorm_classroom.grading.verdict import SAYS, UNKNOWN, failed_imports, share, verdict, why_missing
 from subnorm_classroom.reports.records import Record
@@ -17,7 +17,7 @@ UNWRITTEN = ("not_done", "missing", "no_function")
 
 def judge(box: Sandbox | RemoteWorkers, cells: Sequence[Cell], assignments: Sequence[Assignment]) -> list[Record]:
     """The results of a notebook, one for each exercise."""
-    work = run(box, cells, [assignment.question for assignment in assignments])
+    work = run_notebook(box, cells, [assignment.question for assignment in assignments])
     return [judge_one(work, cells, assignment) for assignment in assignments]
 
 

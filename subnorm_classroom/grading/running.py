@@ -69,7 +69,7 @@ class RemoteWorkers(abc.ABC):
 
     @abc.abstractmethod
     def work(self, cells: Sequence[Cell], questions: Sequence[Question]) -> Work:
-        """Run a notebook; see `run`."""
+        """Run a notebook; see `run_notebook`."""
 
     @abc.abstractmethod
     def stop(self) -> None:
@@ -80,7 +80,7 @@ def needs_torch(cells: Sequence[Cell], questions: Sequence[Question]) -> bool:
     return any(asked.way == "module" for asked in questions) or any(re.search(r"\btorch\b", c.source) for c in cells)
 
 
-def run(box: Sandbox | RemoteWorkers, cells: Sequence[Cell], questions: Sequence[Question]) -> Work:
+def run_notebook(box: Sandbox | RemoteWorkers, cells: Sequence[Cell], questions: Sequence[Question]) -> Work:
     """Run a notebook; if a cell or question ends or hangs the process, run it again without that."""
     if isinstance(box, RemoteWorkers):
         return box.work(cells, questions)

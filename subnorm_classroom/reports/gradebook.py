@@ -166,7 +166,7 @@ class Moodle(Gradebook):
             titles = ", ".join(self.table.header)
             raise Refusal(f"{path} is not in English: name the column of the grade with --column, one of {titles}")
         self.points = self.table.column(column or "Grade")
-        if self.points + 1 == len(self.table.header) or number(self.maximum(1)) is None:
+        if self.points + 1 == len(self.table.header) or as_number(self.maximum(1)) is None:
             raise Refusal(f"right of the column {self.table.header[self.points]!r} in {path} there must be the maximum")
 
     def find(self, record: Record) -> int:
@@ -297,7 +297,7 @@ class Nbgrader(Gradebook):
         """Write the points, and nbgrader's score: the points less the penalty that it has given."""
         super().put(row, points)
         if self.points == self.at["raw_score"]:
-            penalty = number(self.table.value(row, self.at["late_submission_penalty"])) or 0
+            penalty = as_number(self.table.value(row, self.at["late_submission_penalty"])) or 0
             self.table.put(row, self.at["score"], like(max(0, points - penalty), self.maximum(row)))
 
 
@@ -319,7 +319,7 @@ def letters(name: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKC", name).casefold() if c.isalnum())
 
 
-def number(cell: str) -> float | None:
+def as_number(cell: str) -> float | None:
     """A number with a decimal point or comma; None for anything else."""
     return float(cell.replace(",", ".")) if re.fullmatch(r"\s*\d+([.,]\d+)?\s*", cell) else None
 

@@ -14,7 +14,7 @@ from subnorm_classroom.files import write
 from subnorm_classroom.grading.layouts import ANONYMOUS, CANVAS, MOODLE
 from subnorm_classroom.grading.verdict import OURS
 from subnorm_classroom.reports.feedback import markdown, page
-from subnorm_classroom.reports.gradebook import PLATFORMS, Gradebook, UnmatchedStudent, first_name, number, top
+from subnorm_classroom.reports.gradebook import PLATFORMS, Gradebook, UnmatchedStudent, as_number, first_name, top
 from subnorm_classroom.reports.marks import marks_of_folder
 from subnorm_classroom.reports.publication import publish
 from subnorm_classroom.reports.records import Record, points, read_grades
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", action="store_true", help="convert the points to the platform's maximum")
 
 
-def run(options: argparse.Namespace) -> int:
+def run_command(options: argparse.Namespace) -> int:
     return hand_back(options.grades, options.to, options.gradebook, options.column, options.scale)
 
 
@@ -118,7 +118,7 @@ def put(book: Gradebook, row: int, record: Record, scale: bool, problems: list[s
         problems.append(f"{record['student']}: {reason}")
         return False
     total, most = points(record)
-    maximum = number(book.maximum(row))
+    maximum = as_number(book.maximum(row))
     if maximum is None:
         raise Refusal(f"the maximum of {record['student']} is {book.maximum(row)!r}, not a number; grade with points")
     if maximum != most:

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--file", type=Path, help="many marks: a CSV file with student,exercise,points,reason")
 
 
-def run(options: argparse.Namespace) -> int:
+def run_command(options: argparse.Namespace) -> int:
     row = [options.student, options.exercise, options.points, options.reason]
     if any(cell is not None for cell in row) if options.file else None in row:
         raise Refusal("give a student, an exercise, points and --reason; or only --file, with a row for each")

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--book", help="address or folder of the built book, for links (default: the one built here)")
 
 
-def run(options: argparse.Namespace) -> int:
+def run_command(options: argparse.Namespace) -> int:
     return overview(options.grades, options.out, options.gradebook, options.column, options.book)
 
 

@@ -159,11 +159,11 @@ def headline(topic: Topic, sheets: Sequence[Sheet], lost: float, base: str) -> s
         f"{of(many, all_)} students{where} {percent(many, all_)}" for many, all_, where in of_each(topic, sheets)
     )
     cost = f"{who}; {of(topic.lost, lost)} lost points {percent(topic.lost, lost)}."
-    head = f"<strong>{name(topic)}</strong>{bar([(topic.lost, topic.kind)], lost)}"
-    return f"<li>{head}<p>{cost}</p>{''.join(said(topic))}<p>{links(topic, base)}</p></li>"
+    head = f"<strong>{heading_of(topic)}</strong>{bar([(topic.lost, topic.kind)], lost)}"
+    return f"<li>{head}<p>{cost}</p>{''.join(where_it_shows(topic))}<p>{links(topic, base)}</p></li>"
 
 
-def said(topic: Topic) -> Iterator[str]:
+def where_it_shows(topic: Topic) -> Iterator[str]:
     """Where it shows: two mistakes with their sentences; or the exercises, where all have the same."""
     if topic.kind == "named":
         for (ex, says), _ in topic.said.most_common(2):
@@ -182,7 +182,7 @@ def of_each(topic: Topic, sheets: Sequence[Sheet]) -> Iterator[tuple[int, int, s
             yield len(topic.students[sheet.name]), sheet.judged, f" in {sheet.name}" if len(sheets) > 1 else ""
 
 
-def name(topic: Topic) -> str:
+def heading_of(topic: Topic) -> str:
     if topic.tag == "not_done":
         return "Not done"
     return as_html(re.sub(r'"([^"]*)"', r"“\1”", topic.belief.text)) if topic.belief else f"<code>{topic.tag}</code>"
@@ -225,7 +225,7 @@ def come_back(sheets: Sequence[Sheet], topics: Sequence[Topic], base: str) -> It
         for sheet in sheets:
             many = len(topic.students.get(sheet.name, ()))
             cells += f"<td>{part(many, sheet.judged)}{bar([(many, 'named')], sheet.judged)}</td>"
-        yield f'<tr><th scope="row">{name(topic)}<br><span class="quiet">{text}</span></th>{cells}</tr>'
+        yield f'<tr><th scope="row">{heading_of(topic)}<br><span class="quiet">{text}</span></th>{cells}</tr>'
     yield "</tbody></table></div>"
 
 

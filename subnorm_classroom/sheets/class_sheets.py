@@ -10,7 +10,15 @@ from subnorm_classroom.grading.submissions import file_names
 from subnorm_classroom.reports.gradebook import letters
 from subnorm_classroom.sheets import packing
 from subnorm_classroom.sheets.chapters import beside_chapters, chapters_of
-from subnorm_classroom.sheets.student_sheet import ROOT, Notebook, as_notebook, read_notebook, shown, source_of, student
+from subnorm_classroom.sheets.student_sheet import (
+    ROOT,
+    Notebook,
+    as_notebook,
+    read_notebook,
+    relative_path,
+    source_of,
+    student,
+)
 from subnorm_classroom.sheets.variants import Release, read_release
 from subnorm_classroom.text import as_markdown
 from subnorm_lab.checks import SETS
@@ -39,9 +47,9 @@ def hand_out(name: str, class_list: Path) -> int:
         write(folder / stem / path.name, beside_chapters(own))
     install = packing.write_zip(ROOT, name, path.name, chapters_of(ROOT, as_notebook(sheets.plain)), SETS[name])
     write(kept, as_json(release.as_dict()))
-    print(f"{name}: {len(students)} sheets in {shown(folder)}, one folder for each student")
-    print(f"  for everybody: {shown(install)}, which installs the course; it holds no sheet")
-    print(f"  for the grader: {shown(kept)}; keep it secret, and give it to grade with --release")
+    print(f"{name}: {len(students)} sheets in {relative_path(folder)}, one folder for each student")
+    print(f"  for everybody: {relative_path(install)}, which installs the course; it holds no sheet")
+    print(f"  for the grader: {relative_path(kept)}; keep it secret, and give it to grade with --release")
     return 0
 
 
@@ -79,11 +87,11 @@ def own_sheet(line: str, exercises: Sequence[Exercise]) -> str:
     return (
         f"**This sheet belongs to {as_markdown(line)}.** These exercises may ask you for something else than others:\n"
         f"{names}. If you work on the course's page of this sheet, add\n"
-        f"`#variant={code(exercises)}` to its address: then its checks ask for the same as yours."
+        f"`#variant={variants_code(exercises)}` to its address: then its checks ask for the same as yours."
     )
 
 
-def code(exercises: Sequence[Exercise]) -> str:
+def variants_code(exercises: Sequence[Exercise]) -> str:
     """A student's variants as one digit for each exercise of the sheet, for the address of the sheet's page."""
     return "".join(str(list(ex.variants).index(ex.chosen)) if ex.chosen else "0" for ex in exercises)
 

@@ -13,7 +13,7 @@ from subnorm_classroom.sheets.student_sheet import (
     for_grading,
     level_line,
     read_notebook,
-    shown,
+    relative_path,
     source_of,
 )
 from subnorm_lab import _files, checks
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("set", type=set_name, help="ex01, ex02, …")
 
 
-def run(options: argparse.Namespace) -> int:
+def run_command(options: argparse.Namespace) -> int:
     return draft(options.set)
 
 
@@ -48,7 +48,7 @@ def draft(name: str) -> int:
             last = (f"{name}-{k - 1}-", "setup")
             before = [at for at, cell in enumerate(cells) if cell.get("id", "").startswith(last)]
             cells[before[-1] + 1 : before[-1] + 1] = drafted(name, k, exercise)
-            print(f"{name}: four cells for {exercise.name} in {shown(path)}; write what is marked TODO")
+            print(f"{name}: four cells for {exercise.name} in {relative_path(path)}; write what is marked TODO")
         elif known != f"{name}-{k}-check":
             raise SheetError(f"{exercise.name} is number {k}, but its cells are not; number the cells anew first")
     _files.write(path, as_notebook(source))

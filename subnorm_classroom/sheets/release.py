@@ -15,7 +15,7 @@ from subnorm_classroom.sheets.student_sheet import (
     as_notebook,
     for_nbgrader,
     read_notebook,
-    shown,
+    relative_path,
     source_of,
     student,
 )
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--variants", type=Path, metavar="CLASSLIST", help="a sheet of its own for each student")
 
 
-def run(options: argparse.Namespace) -> int:
+def run_command(options: argparse.Namespace) -> int:
     if not options.variants:
         return release(options.sets or list(checks.SETS), options.check, options.nbgrader)
     if len(options.sets) != 1 or options.check or options.nbgrader:
@@ -56,7 +56,7 @@ def release(names: Sequence[str], check: bool = False, nbgrader: Path | None = N
         if check:
             if not target.is_file() or target.read_bytes() != text.encode():
                 command = f"python -m subnorm_classroom release {name}"
-                print(f"{name}: {shown(target)} is out of date; run: {command}", file=sys.stderr)
+                print(f"{name}: {relative_path(target)} is out of date; run: {command}", file=sys.stderr)
                 status = 1
             continue
         target.parent.mkdir(exist_ok=True)
@@ -65,5 +65,5 @@ def release(names: Sequence[str], check: bool = False, nbgrader: Path | None = N
         made = [target, packing.write_zip(ROOT, name, path.name, sheet, checks.SETS[name])]
         if nbgrader:
             made += packing.write_nbgrader(nbgrader, name, path.name, as_notebook(for_nbgrader(source, name)))
-        print(f"{name}: written to {', '.join(map(shown, made))}")
+        print(f"{name}: written to {', '.join(map(relative_path, made))}")
     return status

@@ -33,7 +33,7 @@ class SheetError(Refusal, ValueError):
     """The faults of a source notebook, one per line."""
 
 
-def shown(path: Path) -> str:
+def relative_path(path: Path) -> str:
     """A path relative to the root of the checkout, if it is inside."""
     return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
 
@@ -87,7 +87,7 @@ def student(source: Notebook, name: str, own: Sequence[Exercise] = ()) -> Notebo
         raise SheetError("\n  ".join(["the source notebook cannot be released:", *wrong]))
     source = copy.deepcopy(source)
     for exercise in own:
-        change(source, name, exercise)
+        ask_for_variant(source, name, exercise)
     wrong, cells = [], []
     for cell in source["cells"]:
         if "solution-only" in tags(cell):
@@ -124,7 +124,7 @@ def student(source: Notebook, name: str, own: Sequence[Exercise] = ()) -> Notebo
     return sheet
 
 
-def change(source: Notebook, name: str, exercise: Exercise) -> None:
+def ask_for_variant(source: Notebook, name: str, exercise: Exercise) -> None:
     """Let the cells of an exercise ask for its chosen variant.
 
     Raises:
@@ -213,7 +213,7 @@ def faults(source: Notebook, name: str, exercises: Sequence[Exercise]) -> Iterat
                 yield from (f"{wanted}: {fault}" for fault in rule(cells[wanted], wanted, k, exercise))
         for one in exercise.variants if {f"{name}-{k}-{part}" for part in PARTS} <= set(ids) else ():
             try:
-                change(copy.deepcopy(source), name, exercise.variant(one.label))
+                ask_for_variant(copy.deepcopy(source), name, exercise.variant(one.label))
             except SheetError as error:
                 yield str(error)
 

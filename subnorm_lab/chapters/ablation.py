@@ -61,7 +61,7 @@ def windows():
 
 def prove_both_is_pre_ln():
     """Prove claim 06b-both-is-pre-ln."""
-    both = ablation.build("both", num_blocks=2, seed=0)
+    both = ablation.build_model("both", num_blocks=2, seed=0)
     pre_ln = language_model.untrained(
         TASK.vocabulary,
         TASK.length,
@@ -71,7 +71,7 @@ def prove_both_is_pre_ln():
     )
     assert torch.equal(both(windows()), pre_ln(windows()))
     for arm in NAMES:
-        model = ablation.build(arm, num_blocks=2, seed=0)
+        model = ablation.build_model(arm, num_blocks=2, seed=0)
         for name, weight in model.named_parameters():
             assert torch.equal(weight, pre_ln.get_parameter(name))
 
@@ -79,7 +79,7 @@ def prove_both_is_pre_ln():
 @torch.no_grad()
 def at_the_top(arm, num_blocks, seed):
     """The mean square of an untrained model's stream after the last block, and the cosine between its tokens."""
-    h = ablation.build(arm, num_blocks, seed).states(windows())[-1]  # (B, T, d)
+    h = ablation.build_model(arm, num_blocks, seed).states(windows())[-1]  # (B, T, d)
     return stack.mean_square(h), stack.token_cosine(h)
 
 

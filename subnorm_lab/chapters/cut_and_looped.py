@@ -171,7 +171,7 @@ RMS_NORM = stack.BUILT_IN["rms"]
 
 @cache
 @torch.no_grad()
-def run(placement, looped, seed):
+def run_loops(placement, looped, seed):
     """The stream before and after each of 64 blocks, untrained: of one block 64 times, or of 64 blocks."""
     g = torch.Generator().manual_seed(seed)
     made = stack.draw(PLACED[placement](64, 1 if looped else LOOPS, RMS_NORM), 4, g)
@@ -192,13 +192,13 @@ def rms(x):
 @cache
 def sizes(placement, looped):
     """The root mean square of the stream, (seeds, 65)."""
-    return np.array([rms(run(placement, looped, seed)).numpy() for seed in SEEDS])
+    return np.array([rms(run_loops(placement, looped, seed)).numpy() for seed in SEEDS])
 
 
 @cache
 def scores(placement, looped=False):
     """1 - cosine over each block, (seeds, 64)."""
-    states = [run(placement, looped, seed) for seed in SEEDS]
+    states = [run_loops(placement, looped, seed) for seed in SEEDS]
     return np.array([1 - F.cosine_similarity(s[1:], s[:-1], dim=-1).mean(dim=(1, 2)).numpy() for s in states])
 
 
@@ -342,7 +342,7 @@ def prove_loops():
     assert (sizes("sandwich", True)[:, -1] > sizes("pre", True)[:, -1] + 20).all()
     for seed in SEEDS:
         for looped in (False, True):
-            writes = run("pre", looped, seed).diff(dim=0)
+            writes = run_loops("pre", looped, seed).diff(dim=0)
             alike = F.cosine_similarity(writes[1:], writes[:-1], dim=-1).mean(dim=(1, 2))
             assert (alike[8:] > 0.99).all() if looped else (alike.abs() < 0.3).all()
     for looped in (False, True):

@@ -41,15 +41,15 @@ def at(way):
 
 
 @cache
-def measured(way):
+def losses_at(way):
     return loss(at(way), stories.beginnings()), loss(at(way), documents())
 
 
 def draw_way():
-    both = np.array([measured(way) for way in WAY])
+    both = np.array([losses_at(way) for way in WAY])
 
     def frame(way):
-        told, written = measured(way)
+        told, written = losses_at(way)
         text = stories.generate(at(way), BEGINNING, tokens=24)
         sentence = f"Stories cost {told:.1f} nats a token, the old documents {written:.1f}. It writes: “{text}”"
         return sentence, [
@@ -90,7 +90,7 @@ def prove_way():
     held_back = [one["held_back"] for one in found["runs"]]
     assert max(held_back) < before["held_back"] - 1
     assert min(one["stories"] for one in found["runs"]) > before["stories"] + 0.5
-    told, written = np.array([measured(way) for way in WAY]).T
+    told, written = np.array([losses_at(way) for way in WAY]).T
     assert (np.diff(told) > 0).all()
     assert written[-1] < written[0] - 1
     say("before", before["held_back"], ".1f", noise=1e-4)

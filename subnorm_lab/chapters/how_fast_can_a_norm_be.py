@@ -30,14 +30,14 @@ def cpu():
     return records()[OURS]
 
 
-def measured(name="forward"):
+def large_rows(name="forward"):
     """The rows of a table of the record, on large arrays."""
     return timing.rows(cpu(), name, LARGE)
 
 
 def copies(key):
     """The times of a version, in copies, by round."""
-    rows = measured()
+    rows = large_rows()
     return np.array(rows[key].rounds) / np.array(rows[rows[key].copy].rounds)
 
 
@@ -343,7 +343,7 @@ def draw_speeds():
     }
 
     def frame(kind, name):
-        known = measured(name)
+        known = large_rows(name)
         drawn = {
             how: speeds(name, key) for how in CURVES if (key := "copy" if how == "copy" else f"{kind}_{how}") in known
         }
@@ -398,7 +398,7 @@ def prove_three_regimes():
 
 def copy_times():
     """Into a new array, a new one with larger pages, and an old one, by round."""
-    rows = measured()
+    rows = large_rows()
     return (np.array(rows[key].rounds) for key in ("copy", "copy_numpy", "copy_out"))
 
 
@@ -427,7 +427,7 @@ def prove_new_memory():
 def tabulate_blocks():
     rows = []
     for kind, name in [("layer", "LayerNorm"), ("rms", "RMSNorm")]:
-        gains = [ratio(measured(), f"{kind}_numpy", f"{kind}_{how}") for how in ("blocked", "blocked_out")]
+        gains = [ratio(large_rows(), f"{kind}_numpy", f"{kind}_{how}") for how in ("blocked", "blocked_out")]
         rows.append([name, *("{1:.1f} [{0:.1f}, {2:.1f}]".format(*gain) for gain in gains)])
     table(["NumPy, times faster than plain", "in blocks", "and into an old array"], rows)
 
@@ -435,7 +435,7 @@ def tabulate_blocks():
 def prove_blocks():
     """Prove claim 08-blocks."""
     for kind in ("layer", "rms"):
-        gain, out = (ratio(measured(), f"{kind}_numpy", f"{kind}_{how}") for how in ("blocked", "blocked_out"))
+        gain, out = (ratio(large_rows(), f"{kind}_numpy", f"{kind}_{how}") for how in ("blocked", "blocked_out"))
         assert min(gain[0], out[0]) > 1.3
         say(f"{kind}_blocked", gain[1], ".1f")
     x_big = np.random.default_rng(0).standard_normal((600, 512), np.float32)
@@ -454,7 +454,7 @@ WAYS = {
 
 def rms_over_layer():
     """The time of RMSNorm over that of LayerNorm, by way: quartiles."""
-    return {how: ratio(measured(), f"rms_{how}", f"layer_{how}") for how in WAYS}
+    return {how: ratio(large_rows(), f"rms_{how}", f"layer_{how}") for how in WAYS}
 
 
 def draw_without_the_mean():
@@ -483,7 +483,7 @@ def draw_without_the_mean():
 
 def prove_mean():
     """Prove claims 08-mean, 08-mean-bytes."""
-    rows, times = measured(), rms_over_layer()
+    rows, times = large_rows(), rms_over_layer()
     fewer_bytes = rows["rms_hand"].bytes / rows["layer_hand"].bytes
     say("mean_bytes", fewer_bytes, ".4f")
     for how in ("hand", "builtin", "compile", "numba"):
@@ -522,7 +522,7 @@ def prove_borrowed_kernel():
 
 def prove_training():
     """Prove claim 08-training."""
-    training = measured("training")
+    training = large_rows("training")
     gain_training = ratio(training, "rms_builtin", "rms_module")
     assert gain_training[0] > 2
     say("training_gain", gain_training[1], ".1f")
@@ -538,7 +538,7 @@ def sum_gains():
     """How many times faster: a fused norm than the chain, and then one loop for sum and norm; quartiles."""
     found = {}
     for name, key in SUMS.items():
-        rows = measured(key)
+        rows = large_rows(key)
         found[name] = ratio(rows, "rms_builtin", "rms_module"), ratio(rows, "rms_module", "rms_compile")
     return found
 

@@ -56,7 +56,7 @@ def holding(model, bits):
     return replace(model, weights=tuple({name: quantised(w, bits) for name, w in one.items()} for one in model.weights))
 
 
-def both(model, bits):
+def all_rounded(model, bits):
     return holding(reading(model, bits), bits)
 
 
@@ -277,11 +277,11 @@ def prove_smoothing():
         quiet = smoothed(loud, 0.5)
         assert np.abs(rises(quiet)).max() < 1e-12
         np.testing.assert_allclose(quiet.gains, smoothed(model, 0.5).gains)
-        assert np.abs(rises(both(quiet, 6))).max() < 0.1
+        assert np.abs(rises(all_rounded(quiet, 6))).max() < 0.1
     assert np.abs(plain).max() < 0.05
     assert (rises(reading(loud, 6)) > 3).all()
     say("planted_6_bits", rises(reading(loud, 6)).mean(), ".1f")
-    at = [rises(both(smoothed(loud, alpha), 4)).mean() for alpha in (0.0, 1.0)]
+    at = [rises(all_rounded(smoothed(loud, alpha), 4)).mean() for alpha in (0.0, 1.0)]
     assert max(at) < 0.5
 
 
@@ -310,7 +310,7 @@ def prove_rotation():
     assert worst["Hadamard"] < 0.75 * min(worst["as trained"], worst["gains folded"])
     say("worst_trained", worst["as trained"], ".1f")
     say("worst_mixed", worst["Hadamard"], ".1f")
-    four = {name: rises(both(found[name], 4)) for name in ("as trained", "gains folded", "Hadamard")}
+    four = {name: rises(all_rounded(found[name], 4)) for name in ("as trained", "gains folded", "Hadamard")}
     assert (four["gains folded"] > four["Hadamard"]).mean() > 0.8
     assert abs(four["Hadamard"].mean() - four["as trained"].mean()) < four["as trained"].std()
     say("trained_4_bits", four["as trained"].mean(), ".1f")
@@ -322,7 +322,10 @@ def tabulate_bases():
     def cells(found):
         models = found if isinstance(found, list) else [found]
         rows = [
-            (peaks(one).max(), *(rises(change(one, n)).mean() for change, n in ((reading, 4), (reading, 3), (both, 4))))
+            (
+                peaks(one).max(),
+                *(rises(change(one, n)).mean() for change, n in ((reading, 4), (reading, 3), (all_rounded, 4))),
+            )
             for one in models
         ]
         return [interval(at) if len(at) > 1 else f"{at[0]:.2f}" for at in zip(*rows, strict=True)]

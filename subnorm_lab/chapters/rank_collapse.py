@@ -36,23 +36,23 @@ def positions(states):
 
 
 @cache
-def both():
+def spread_by_skip():
     """How much the tokens differ after each layer, {wiring: (seeds, layers + 1)}."""
     return {wiring: rc.residual_by_layer(TOKENS, SHALLOW, skip=wiring == "skip") for wiring in ("alone", "skip")}
 
 
 def draw_collapse():
-    drawn = {wiring: positions(rc.states(TOKENS[0], SHALLOW[0], skip=wiring == "skip")) for wiring in both()}
+    drawn = {wiring: positions(rc.states(TOKENS[0], SHALLOW[0], skip=wiring == "skip")) for wiring in spread_by_skip()}
 
     def frame(layers, wiring):
-        r, passed = both()[wiring][0, layers], np.arange(7)
+        r, passed = spread_by_skip()[wiring][0, layers], np.arange(7)
         differ = f"by {live.number(r)} of their size" if r > 1e-15 else "only by rounding"
         kind = "a skip path" if wiring == "skip" else "attention alone"
         return (
             f"After {layers} of 6 layers with {kind}, these tokens differ {differ}.",
             [
                 {"tokens": drawn[wiring][layers].T},
-                {name: (passed, r) for name, r in both().items()} | {"now": ([layers], [r])},
+                {name: (passed, r) for name, r in spread_by_skip().items()} | {"now": ([layers], [r])},
             ],
         )
 
@@ -102,7 +102,7 @@ def say_pair():
 
 
 def tabulate_collapse():
-    alone = both()["alone"]
+    alone = spread_by_skip()["alone"]
     table(
         ["layers", "r, 8 seeds"],
         [[k, f"{alone[:, k].min():.2g} to {alone[:, k].max():.2g}"] for k in range(4)] + [[4, "below 1e-14"]],
@@ -111,7 +111,7 @@ def tabulate_collapse():
 
 def prove_alone_collapses():
     """Prove claim 05c-alone-collapses."""
-    alone = both()["alone"]
+    alone = spread_by_skip()["alone"]
     assert alone[:, 2].max() < 0.1
     assert alone[:, 3].max() < 1e-4
     assert alone[:, 4].max() < 1e-14
@@ -203,7 +203,7 @@ WIRINGS |= {
 
 
 @cache
-def measured():
+def spreads():
     """How much the tokens differ after each layer, {wiring: (seeds, layers + 1)}."""
     return {
         name: rc.residual_by_layer(TOKENS, DEEP if wiring.get("skip") else SHALLOW, **wiring)
@@ -219,7 +219,7 @@ def draw_wirings():
         " + Pre-LN": figures.BLUE,
         " + Post-LN": figures.PINK,
     }
-    for name, r in measured().items():
+    for name, r in spreads().items():
         ax = axes[int(name.startswith("skip"))]
         norm = next((n for n in list(colors)[1:] if name.endswith(n[1:])), "")
         ax.fill_between(range(r.shape[1]), r.min(0), r.max(0), color=colors[norm], alpha=0.2)
@@ -246,12 +246,12 @@ def draw_wirings():
 
 def prove_ffn_no_rescue():
     """Prove claims 05c-ffn-no-rescue, 05c-skip-rescues, 05c-norm-delays."""
-    no_skip = [r for name, r in measured().items() if "skip" not in name]
-    skip = [r for name, r in measured().items() if "skip" in name]
-    assert (measured()["+ FFN"][:, 3] < both()["alone"][:, 3]).all()
+    no_skip = [r for name, r in spreads().items() if "skip" not in name]
+    skip = [r for name, r in spreads().items() if "skip" in name]
+    assert (spreads()["+ FFN"][:, 3] < spread_by_skip()["alone"][:, 3]).all()
     assert max(r[:, 6].max() for r in no_skip) < 1e-13
     reached = {  # layers until r < 1e-4, for each seed
-        name: np.argmax(measured()[name] < 1e-4, axis=1) for name in ("attention", "+ norm", "+ FFN", "+ FFN + norm")
+        name: np.argmax(spreads()[name] < 1e-4, axis=1) for name in ("attention", "+ norm", "+ FFN", "+ FFN + norm")
     }
     for plain, normed in (("attention", "+ norm"), ("+ FFN", "+ FFN + norm")):
         delay = reached[normed] - reached[plain]
@@ -263,7 +263,7 @@ def prove_ffn_no_rescue():
 
 def last():
     """What is left after 24 layers with a skip path, {wiring: (seeds,)}."""
-    return {name: r[:, 24] for name, r in measured().items() if "skip" in name}
+    return {name: r[:, 24] for name, r in spreads().items() if "skip" in name}
 
 
 def tabulate_last():
@@ -284,7 +284,7 @@ def prove_pre_keeps():
     falling = [name for name in left if "Pre-LN" not in name]
     assert max(left[name].max() for name in falling) < 0.01
     # layers in which r halves, from layer 12 to layer 24; predicted: 2
-    halves = np.array([12 / np.log2(measured()[n][:, 12] / left[n]) for n in falling])
+    halves = np.array([12 / np.log2(spreads()[n][:, 12] / left[n]) for n in falling])
     assert 1.5 < halves.min() < halves.max() < 3
     assert (np.abs(halves.mean(axis=1) - 2) < 0.4).all()
     say("halves_low", halves.min(), ".1f")
@@ -327,7 +327,7 @@ def tabulate_exact():
 
 def prove_exact_is_plain():
     """Prove claim 05c-exact-is-plain."""
-    alone = both()["alone"]
+    alone = spread_by_skip()["alone"]
     np.testing.assert_allclose(exact()[:, :3], alone[:, :3], rtol=1e-9)
     assert (exact()[:, 3] / alone[:, 3]).max() < 1.001
     assert (exact()[:, 3] / alone[:, 3]).min() > 0.999

@@ -148,7 +148,7 @@ LAYERS = np.arange(L + 1)
 
 
 @cache
-def run(init, name, depth=L):
+def propagate(init, name, depth=L):
     wiring, scale = WIRINGS[name]
     return signal.propagate(wiring, init, depth, scale(depth))
 
@@ -172,7 +172,7 @@ def draw_gradient():
         blocks = np.arange(0, depth + 1, max(1, depth // 16))
         few, panel, laws, ends = blocks[::4], {}, [], {}
         for name in WIRINGS:
-            gradient = run(init, name, depth).gradient  # (seeds, depth + 1)
+            gradient = propagate(init, name, depth).gradient  # (seeds, depth + 1)
             panel[name] = (blocks, gradient[:, blocks])
             laws.append(gradient_law(init, name, depth)[depth - few])
             ends[name] = live.number(np.median(gradient[:, 0]))
@@ -214,7 +214,8 @@ def say_interval(name, values, spec):
 
 def prove_residual_can_explode():
     """Prove claims 02-residual-can-explode, 02-small-branch-frees-the-init."""
-    first = {(init, name): run(init, name).gradient[:, 0] for init in signal.INITS for name in WIRINGS}  # (seeds,)
+    stacks = [(init, name) for init in signal.INITS for name in WIRINGS]
+    first = {stack: propagate(*stack).gradient[:, 0] for stack in stacks}  # (seeds,)
     say_interval("he_residual", first["he", "residual"] / 1e3, ".0f")
     say_interval("he_scaled", first["he", "scaled"], ".2f")
     say_interval("torch_residual", first["torch", "residual"], ".0f")
@@ -228,7 +229,7 @@ def prove_residual_can_explode():
     assert gradient_law("he", "residual", L)[-1] == 2 ** (L / 2)
     for init in signal.INITS:
         for depth in DEPTHS:
-            arrived = run(init, "scaled", depth).gradient[:, 0]
+            arrived = propagate(init, "scaled", depth).gradient[:, 0]
             assert 1 < arrived.min() < arrived.max() < 2
 
 
@@ -431,7 +432,7 @@ def prove_stream_doubles():
     """Prove claims 02-stream-doubles, 02-stream-bounded, 02-stream-linear."""
     for init in signal.INITS:
         g = signal.gain(init)
-        residual, scaled = (run(init, name).signal for name in ("residual", "scaled"))
+        residual, scaled = (propagate(init, name).signal for name in ("residual", "scaled"))
         per_block = np.exp(np.log(residual[:, -1]).mean() / L)
         assert abs(per_block / (1 + g) - 1) < 0.03
         for measured, law in (
@@ -457,9 +458,9 @@ def draw_streams():
     def frame(init):
         g, at, few = signal.gain(init), LAYERS[::2], LAYERS[::4]
         grown = {  # measured (seeds, L + 1), expected (L + 1,)
-            "residual": (run(init, "residual").signal, (1 + g) ** LAYERS),
+            "residual": (propagate(init, "residual").signal, (1 + g) ** LAYERS),
             "pre": (pre_ln(init), 1 + g * LAYERS),
-            "scaled": (run(init, "scaled").signal, (1 + g / L) ** LAYERS),
+            "scaled": (propagate(init, "scaled").signal, (1 + g / L) ** LAYERS),
         }
         panels = []
         for top in (np.inf, 40):  # what leaves the right panel is not drawn
@@ -572,7 +573,7 @@ def drift(trace):
 def prove_relu_branch_breaks_the_law():
     """Prove claims 02-relu-branch-breaks-the-law, 02-mean-drifts."""
     rectified = signal.propagate("residual", "he", L, 1 / np.sqrt(L), ends_in_relu=True)
-    mean, linear = drift(rectified), drift(run("he", "scaled"))
+    mean, linear = drift(rectified), drift(propagate("he", "scaled"))
     say_interval("relu", rectified.signal[:, -1], ".0f")
     say_interval("mean_first", mean[:, 1], ".2f")
     say_interval("mean_last", mean[:, -1], ".1f")

@@ -49,7 +49,7 @@ SIZES = {f"2{str(k).translate(RAISED)}": 2.0**k for k in (-8, -6, 0, 4, 5, 6, 8,
 
 
 @cache
-def measured():
+def losses_and_openings():
     """The losses of the model on four texts, and what it says, by format and size."""
     return {
         (name, size): (losses(p, 4), opening(p))
@@ -60,11 +60,11 @@ def measured():
 
 
 def draw_sizes():
-    usual = measured()["float32", 1.0][1]
+    usual = losses_and_openings()["float32", 1.0][1]
     sizes = list(SIZES.values())
 
     def cell(name, size):
-        loss, said = measured()[name, size]
+        loss, said = losses_and_openings()[name, size]
         if np.isnan(loss).any():
             return "NaN", figures.PINK
         if said == usual:
@@ -75,7 +75,7 @@ def draw_sizes():
         """What each format says, formats that say the same together."""
         told = {}
         for name in PATIENTS:
-            loss, said = measured()[name, size]
+            loss, said = losses_and_openings()[name, size]
             words = "NaN" if np.isnan(loss).any() else textwrap.shorten(said, 22, placeholder=" …") or "nothing"
             told.setdefault(words, []).append(name)
         says = "; ".join(
@@ -108,7 +108,7 @@ def draw_sizes():
 def prove_eps_everywhere(first_bad):
     """Prove claims 09-eps-everywhere, 09-zeros, 09-widen, 09-stream, 09-victim, 09-bfloat16-range."""
     model, texts, half = stories.load(), stories.beginnings(), FORMATS["float16"]
-    usual = measured()["float32", 1.0][1]
+    usual = losses_and_openings()["float32", 1.0][1]
     guess = np.log(512)
     tiny, zero, silent, full = (2.0**k for k in (-8, 0, 8, 13))
     for name in PATIENTS:
@@ -130,13 +130,13 @@ def prove_eps_everywhere(first_bad):
     assert np.isnan(losses(broken)).all()
     assert {first_bad(broken, text) for text in texts} == {("sublayer 10", "token 0", "infinite")}
     for size in SIZES.values():
-        wide, short = (measured()[name, size][1] for name in ("float32", "bfloat16"))
+        wide, short = (losses_and_openings()[name, size][1] for name in ("float32", "bfloat16"))
         assert (short == usual) == (wide == usual)
         if size >= silent:
-            assert measured()["float16", size][1] == "" != usual
+            assert losses_and_openings()["float16", size][1] == "" != usual
     for name in ("float32", "bfloat16"):
         assert np.isfinite(losses(patient(name, full))).all()
-        assert measured()[name, full][1] == usual
+        assert losses_and_openings()[name, full][1] == usual
     sizes = np.abs(stories.stream(model, texts[0])).max(axis=-1)  # (11, T)
     say("first_over_rest", sizes[-1, 0] / np.median(sizes[-1, 1:]), ".0f")
 
@@ -374,7 +374,8 @@ def prove_exact_norms():
     assert all(recorded[name] < 4 for name in ("sn.layer_norm", "st.layer_norm"))
     assert all(recorded[name] > 1e4 for name in set(recorded) - {"sn.layer_norm", "st.layer_norm"})
     again = {
-        name: accuracy.error(norm, accuracy.rows_about(accuracy.MEANS[-1])) for name, norm in accuracy.here().items()
+        name: accuracy.error(norm, accuracy.rows_about(accuracy.MEANS[-1]))
+        for name, norm in accuracy.installed_norms().items()
     }
     assert again["sn.layer_norm"] < 4
     assert again["st.layer_norm"] < 4

@@ -262,7 +262,7 @@ WAYS: dict[str, Callable[..., Any]] = {"function": lambda answer, *args: answer(
 NEEDS = {"module": {"torch": "PyTorch"}}  # for each way: the module to import, and its library's name
 
 
-def collect(answer: Callable[..., Any], cases: Sequence[Case], way: str = "function") -> list[Outcome]:
+def outcomes_of(answer: Callable[..., Any], cases: Sequence[Case], way: str = "function") -> list[Outcome]:
     """The outcomes of all cases. An answer that needs PyTorch tensors gets them.
 
     Args:
@@ -275,9 +275,9 @@ def collect(answer: Callable[..., Any], cases: Sequence[Case], way: str = "funct
 
 def attempts(answer: Callable[..., Any], cases: Sequence[Case], way: str = "function") -> list[list[Outcome]]:
     """The outcomes of all cases with arrays; if any is an error, and PyTorch is loaded, also those with tensors."""
-    found = [[run(answer, case, way, tensors=False) for case in cases]]
+    found = [[run_case(answer, case, way, tensors=False) for case in cases]]
     if sys.modules.get("torch") and any(outcome.error for outcome in found[0]):
-        found.append([run(answer, case, way, tensors=True) for case in cases])
+        found.append([run_case(answer, case, way, tensors=True) for case in cases])
     return found
 
 
@@ -298,7 +298,7 @@ def choose(found: Sequence[list[Outcome]], cases: Sequence[Case]) -> list[Outcom
     return min(found, key=faults)
 
 
-def run(answer: Callable[..., Any], case: Case, way: str, tensors: bool) -> Outcome:
+def run_case(answer: Callable[..., Any], case: Case, way: str, tensors: bool) -> Outcome:
     """The outcome of one case."""
     args = convert(case.args, tensors)
     given = veil(args)

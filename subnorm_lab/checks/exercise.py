@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from subnorm_lab.checks.collect import NEEDS, UNSUPPORTED, Case, Outcome, attempts, choose, collect, convert
+from subnorm_lab.checks.collect import NEEDS, UNSUPPORTED, Case, Outcome, attempts, choose, convert, outcomes_of
 from subnorm_lab.checks.edited import Edited
 from subnorm_lab.checks.sentences import CHANGED, SENTENCES
 
@@ -246,7 +246,7 @@ class Exercise:
 
     def outcomes(self, answer: Callable[..., Any], cases: Sequence[Case]) -> list[Outcome]:
         """The outcomes of an answer of ours."""
-        return collect(answer, cases, self.way)
+        return outcomes_of(answer, cases, self.way)
 
     def advice(self, cases: Sequence[Case], outcomes: Sequence[Outcome], edge: bool, tag: str) -> str:
         """Advice for an unknown mistake. Facts concern plain cases, so they do not help if those are right."""

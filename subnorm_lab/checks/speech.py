@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from subnorm_lab.checks.collect import Case, collect
+from subnorm_lab.checks.collect import Case, outcomes_of
 from subnorm_lab.checks.exercise import is_unwritten
 
 Function = Callable[..., Any]
@@ -32,7 +32,7 @@ def part(name: str, answer: Function) -> Function:
 
     def called(*args: Any) -> Any:
         given = tuple(for_tensors_too(arg) if callable(arg) else arg for arg in args)
-        outcome = collect(answer, [Case(name, given)])[0]
+        outcome = outcomes_of(answer, [Case(name, given)])[0]
         if outcome.error == "SpeechError":  # from another part, which this one called
             raise SpeechError(outcome.message)
         if is_unwritten(outcome):

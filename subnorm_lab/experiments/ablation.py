@@ -93,7 +93,7 @@ class Ablated(Placement):
         return self.arm.sublayer(x, branch, self.norms[k], self.num_blocks)
 
 
-def build(arm: str, num_blocks: int, seed: int) -> LanguageModel:
+def build_model(arm: str, num_blocks: int, seed: int) -> LanguageModel:
     """An untrained model. The same seed draws the same weights for every arm; "both" is the usual Pre-LN.
 
     Args:
@@ -121,7 +121,7 @@ def run(
     Returns:
         the model, and the training loss before every update, shape (steps,).
     """
-    model = build(arm, num_blocks, seed)
+    model = build_model(arm, num_blocks, seed)
     return model, fit(model, TASK, seed, lr, steps, batch_size=BATCH)
 
 

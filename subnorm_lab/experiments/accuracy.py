@@ -62,7 +62,7 @@ def error(norm: Callable[[Array], Array], x: Array, centred: bool = True) -> flo
     return float(worst)
 
 
-def here() -> dict[str, Callable[[Array], Array]]:
+def installed_norms() -> dict[str, Callable[[Array], Array]]:
     """The norms that the course installs, by name."""
     return {
         "sn.layer_norm": lambda x: sn.layer_norm(x, eps=EPS),
@@ -99,7 +99,7 @@ def take() -> dict[str, Any]:
         "seed": SEED,
         "errors": {
             name: [float(f"{error(norm, rows_about(mean)):.3g}") for mean in MEANS]
-            for name, norm in {**here(), **elsewhere()}.items()
+            for name, norm in {**installed_norms(), **elsewhere()}.items()
         },
     }
 

@@ -265,14 +265,14 @@ def take() -> stored.Record:
     for name, config in configs.items():
         config.vocab_size, config._attn_implementation = TOKENS, "eager"
         model = transformers.AutoModel.from_config(config).double().eval()
-        families[name] = measured(model, FAMILIES[name].block)
+        families[name] = measure(model, FAMILIES[name].block)
     record = {**stored.origin("python -m subnorm_lab.experiments.published_blocks"), "families": families}
     record["versions"]["transformers"] = transformers.__version__
     return record
 
 
 @torch.no_grad()
-def measured(model: Any, block: str) -> stored.Record:
+def measure(model: Any, block: str) -> stored.Record:
     """Random weights for a model of the library, what its first block reads, and its output."""
     random = torch.Generator().manual_seed(0)
     for weight in model.parameters():

@@ -42,7 +42,7 @@ def dependence(function: Rowwise, x: Tensor, batches: Sequence[int] = BATCHES) -
     return [float(f"{float(difference):.2g}") for difference in moved]
 
 
-def answers(function: Callable[[], Tensor], runs: int = RUNS) -> int:
+def count_answers(function: Callable[[], Tensor], runs: int = RUNS) -> int:
     """How many different results the same call gives, in so many runs: 1 if it always gives the same bits."""
     found: list[Tensor] = []
     for _ in range(runs):
@@ -103,7 +103,7 @@ def measure(device: str, batches: Sequence[int], d: int, runs: int, rows: int) -
         x = torch.randn(max(batches), d, generator=torch.Generator(device).manual_seed(0), device=device, dtype=dtype)
         found[str(dtype).removeprefix("torch.")] = {
             "batch": {name: dependence(f, x, batches) for name, f in rowwise(d, dtype, device).items()},
-            "runs": {name: answers(call, runs) for name, call in summed(rows, d, dtype, device).items()},
+            "runs": {name: count_answers(call, runs) for name, call in summed(rows, d, dtype, device).items()},
         }
     return found
 

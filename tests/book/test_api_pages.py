@@ -47,24 +47,24 @@ def read(folder):
     return {path.stem: BeautifulSoup(path.read_text("utf-8"), "html.parser").article for path in paths}
 
 
-def names(node):
+def listed(node):
     """The pages in a table of contents."""
     if isinstance(node, dict):
-        return [name for key, value in node.items() for name in ([value] if key in ("file", "root") else names(value))]
-    return [name for part in node for name in names(part)] if isinstance(node, list) else []
+        return [name for key, value in node.items() for name in ([value] if key in ("file", "root") else listed(value))]
+    return [name for part in node for name in listed(part)] if isinstance(node, list) else []
 
 
 @pytest.fixture(scope="module")
-def absent():
+def absent_modules():
     """The modules that are installed here, but not for a reader."""
     read = {"pip", *requirements.packages("requirements-book.txt")}
     owners = metadata.packages_distributions().items()
     return sorted(module for module, names in owners if read.isdisjoint(map(canonicalize_name, names)))
 
 
-def test_the_pages_need_only_what_readers_install(pages, absent, tmp_path):
+def test_the_pages_need_only_what_readers_install(pages, absent_modules, tmp_path):
     """The pages of the package, built again beside empty chapters."""
-    assert {"cycler", "matplotlib", "torch", "jupyterlab", "resvg_py"} <= set(absent)
+    assert {"cycler", "matplotlib", "torch", "jupyterlab", "resvg_py"} <= set(absent_modules)
     (tmp_path / "book" / "api").mkdir(parents=True)
     (tmp_path / "notebooks" / "exercises").mkdir(parents=True)
     shutil.copy(checkout.ROOT / "_toc.yml", tmp_path)
@@ -78,11 +78,11 @@ def test_the_pages_need_only_what_readers_install(pages, absent, tmp_path):
         "book/references.bib",
     ):
         (tmp_path / name).symlink_to(checkout.ROOT / name)
-    for name in names(yaml.safe_load((tmp_path / "_toc.yml").read_text("utf-8"))):
+    for name in listed(yaml.safe_load((tmp_path / "_toc.yml").read_text("utf-8"))):
         source = checkout.ROOT / f"{name}.md"
         text = source.read_text("utf-8") if name.startswith("book/api/") else "# Title\n"
         (tmp_path / f"{name}.md").write_text(text, "utf-8")
-    run = [sys.executable, "-P", "-c", WITHOUT, checkout.ROOT, *absent]
+    run = [sys.executable, "-P", "-c", WITHOUT, checkout.ROOT, *absent_modules]
     done = subprocess.run(run, cwd=tmp_path, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert {name: str(page) for name, page in read(tmp_path / "out" / "html").items()} == {

@@ -32,7 +32,7 @@ def build(folder, *extensions):
     return sorted(done.stderr.split("\n"))
 
 
-def pages(folder):
+def built_files(folder):
     """What is built, by name. Pictures and scripts of the theme are the same in any build."""
     found = folder / "_build" / "html"
     return {
@@ -71,7 +71,7 @@ def make(folder):
 
 def same(one, other):
     """Names of the files in which two books differ."""
-    one, other = pages(one), pages(other)
+    one, other = built_files(one), built_files(other)
     return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
 
 
@@ -86,7 +86,7 @@ def test_all_cores_build_the_book_of_one(book, tmp_path):
     alone = make(tmp_path / "alone")
     assert build(alone) == [""]
     assert same(book, alone) == []
-    assert b"term-Norm" in pages(book)["searchindex.js"]
+    assert b"term-Norm" in built_files(book)["searchindex.js"]
 
 
 def test_a_changed_page_gives_the_book_of_a_build_from_nothing(book, tmp_path):

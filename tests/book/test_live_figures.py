@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 from helpers.small_book import build, html, notebook, page
 from PIL import Image
 from subnorm_book import notebook_text
-from subnorm_book.teaching.live_figures import state, stored
+from subnorm_book.teaching.live_figures import state, stored_figures
 
 from conftest import LIMIT, pixels, worst_block
 from subnorm_lab import live
@@ -19,7 +19,7 @@ from tools.checkout import PAGES, chapters
 ALT = "A line that rises from left to right."
 
 
-def table(name="rise", alt=ALT):
+def chart(name="rise", alt=ALT):
     """A chart of one state, as JSON."""
     lines = {
         "kind": "lines",
@@ -57,7 +57,7 @@ def cell(*tables, tags=()):
 
 def test_a_page_shows_the_live_figure_and_not_the_picture(tmp_path):
     page(tmp_path, "```{toctree}\nnotebooks/03-norms\n```")
-    notebook(tmp_path, cell(table()))
+    notebook(tmp_path, cell(chart()))
     assert build(tmp_path) == ""
     shown = html(tmp_path, "notebooks/03-norms")
     assert 'id="live-rise"' in shown
@@ -69,16 +69,16 @@ def test_a_page_shows_the_live_figure_and_not_the_picture(tmp_path):
 
 def test_two_figures_may_have_one_alt_text(tmp_path):
     page(tmp_path, "```{toctree}\nnotebooks/03-norms\n```")
-    notebook(tmp_path, cell(table(), table(name="again")))
+    notebook(tmp_path, cell(chart(), chart(name="again")))
     assert build(tmp_path) == ""
     assert re.findall('id="live-([a-z]+)"', html(tmp_path, "notebooks/03-norms")) == ["rise", "again"]
 
 
 def test_a_picture_that_is_not_live_stays(tmp_path):
     page(tmp_path, "```{toctree}\nnotebooks/03-norms\n```")
-    still = cell(table(alt="A picture of something else."))
+    still = cell(chart(alt="A picture of something else."))
     still["id"], still["outputs"][0]["metadata"] = "s", {}
-    notebook(tmp_path, still, cell(table()))
+    notebook(tmp_path, still, cell(chart()))
     assert build(tmp_path) == ""
     shown = html(tmp_path, "notebooks/03-norms")
     assert shown.count("<img") == 1
@@ -86,8 +86,8 @@ def test_a_picture_that_is_not_live_stays(tmp_path):
 
 
 LOST = {
-    "the live figure 'rise' is stored, but the page does not show it": [cell(table(), tags=["remove-output"])],
-    "two live figures are named 'rise'": [cell(table(), table(alt="Another line, that rises too."))],
+    "the live figure 'rise' is stored, but the page does not show it": [cell(chart(), tags=["remove-output"])],
+    "two live figures are named 'rise'": [cell(chart(), chart(alt="Another line, that rises too."))],
 }
 
 
@@ -108,11 +108,11 @@ CONTROLS = [
 def phrase(target):
     """A notebook whose prose has a phrase with that target, before the figure."""
     text = f"The line is {{set}}`steep & high <{target}>` here."
-    steered = json.dumps({**json.loads(table()), "controls": CONTROLS[:1]} | FRAMES)
+    steered = json.dumps({**json.loads(chart()), "controls": CONTROLS[:1]} | FRAMES)
     return {"cell_type": "markdown", "id": "m", "metadata": {}, "source": [text]}, cell(steered)
 
 
-FRAMES = {"frames": 2 * json.loads(table())["frames"]}
+FRAMES = {"frames": 2 * json.loads(chart())["frames"]}
 
 
 def test_a_phrase_knows_the_state_that_it_sets(tmp_path):
@@ -179,7 +179,7 @@ def test_stored_pictures_are_what_the_script_draws_now(path):
 )
 def test_every_chapter_has_a_live_figure(path):
     """Deep dives need none."""
-    assert stored(path)
+    assert stored_figures(path)
 
 
 def test_only_pages_with_a_live_figure_load_its_script():

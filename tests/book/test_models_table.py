@@ -13,12 +13,12 @@ from subnorm_book.evidence.models_table import (
     HERE,
     PLACEMENTS,
     address,
-    cells,
     faults,
     measurements,
     origin,
     other_eps,
     read_rows,
+    row_cells,
 )
 
 from subnorm_lab import diagrams
@@ -102,7 +102,7 @@ def test_the_page_shows_every_row():
     assert [texts[0] for texts in shown] == [row["model"] for row in rows]
     measured = measurements()
     for row, texts, line in zip(rows, shown, table.select("tbody tr"), strict=True):
-        assert texts[:-1] == cells(row, measured)[0]
+        assert texts[:-1] == row_cells(row, measured)[0]
         assert texts[-1].startswith(origin(row))
         assert texts[3].startswith(row["placement"])
         assert row["placement_note"] in texts[3]
@@ -175,16 +175,16 @@ def test_a_row_that_says_something_else_is_named(model, change, said):
 def test_an_eps_that_was_read_in_the_class_alone_says_so():
     port = {**ROW, "classes": ["AConfig"], "sources": [{**ROW["sources"][0], "repository": "huggingface/transformers"}]}
     measured = {"AConfig": {"eps": ["1e-5"], "cast": []}}
-    assert cells(port, measured)[0][5] == "1e-5 (class default)"
-    assert cells({**port, "sources": [*port["sources"], *ROW["sources"]]}, measured)[0][5] == "1e-5"
+    assert row_cells(port, measured)[0][5] == "1e-5 (class default)"
+    assert row_cells({**port, "sources": [*port["sources"], *ROW["sources"]]}, measured)[0][5] == "1e-5"
 
 
 def test_an_eps_and_a_cast_that_differ_are_shown():
     measured = {"AConfig": {"eps": ["1e-6"], "cast": ["gain after the cast"]}, "BConfig": {"eps": ["1e-5"], "cast": []}}
     row = {**ROW, "classes": ["AConfig", "BConfig"], "eps_note": "here", "cast": "library call"}
     assert other_eps(row, measured) == ["transformers' AConfig: 1e-6"]
-    assert cells(row, measured)[0][5] == "1e-5 (here; transformers' AConfig: 1e-6)"
-    assert cells(row, measured)[0][7] == "library call; transformers' AConfig: gain after the cast"
+    assert row_cells(row, measured)[0][5] == "1e-5 (here; transformers' AConfig: 1e-6)"
+    assert row_cells(row, measured)[0][7] == "library call; transformers' AConfig: gain after the cast"
 
 
 def test_the_record_is_what_the_installed_transformers_has():

@@ -52,11 +52,11 @@ def is_a_section(link):
     file, _, anchor = link.partition("#")
     if urlsplit(link).scheme or not file or not anchor or "references" in file or "glossary" in file:
         return False
-    return anchor in sections((PAGE.parent / file).resolve())
+    return anchor in section_ids((PAGE.parent / file).resolve())
 
 
 @functools.cache
-def sections(path):
+def section_ids(path):
     """The ids of a page's sections below its title."""
     heading = r'<section(?=[^>]*\bid="([^"]*)")[^>]*>\s*(?:<span[^>]*></span>\s*)*<h[2-4]'
     return set(re.findall(heading, path.read_text("utf-8")))

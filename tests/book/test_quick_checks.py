@@ -65,7 +65,7 @@ def soup(folder, name="a"):
     return BeautifulSoup(html(folder, name), "html.parser")
 
 
-def answers(folder, name="a", within=".checks-head"):
+def stored_answers(folder, name="a", within=".checks-head"):
     return json.loads(soup(folder, name).select_one(f"{within} [data-checks]")["data-checks"])
 
 
@@ -93,19 +93,19 @@ def test_a_check_is_a_form_that_needs_no_script(book):
 def test_what_is_remembered_keeps_to_its_option(book):
     """Reordering or adding checks changes neither the name of a check nor the value of an option."""
     build(book)
-    before = answers(book)
+    before = stored_answers(book)
     assert list(before) == ["a-bias-false", "a-threes"]
     assert soup(book).find("input", value=before["a-threes"]).find_next("label").text == "Ones."
     lines = THREES.splitlines(keepends=True)
     write(book, "".join([*lines[:5], *lines[7:9], *lines[5:7], *lines[9:]]) + BIAS)
     assert build(book) == ""
     assert [label.text for label in soup(book).select("label")][2] == "Ones."
-    assert answers(book) == before
+    assert stored_answers(book) == before
 
 
 def test_the_first_page_follows_a_chapter_that_it_does_not_list_itself(book):
     build(book)
-    assert answers(book, "index", "dt") == answers(book)
+    assert stored_answers(book, "index", "dt") == stored_answers(book)
     assert len(soup(book, "index").select("[data-checks]")) == 1
     (book / "b.md").write_text(f"# B\n{THREES}", "utf-8")
     assert build(book) == ""

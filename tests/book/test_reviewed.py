@@ -27,7 +27,7 @@ def flat(index):
     return {(p, q, name): v for p, parts in index.items() for q, names in parts.items() for name, v in names.items()}
 
 
-def changes(now, before):
+def changed_places(now, before):
     """The places at which two such indexes differ."""
     now, before = flat(now), flat(before)
     places = sorted(place for place in {*now, *before} if now.get(place) != before.get(place))
@@ -35,7 +35,7 @@ def changes(now, before):
 
 
 def test_every_quote_claim_and_right_answer_was_reviewed():
-    found = changes(reviewed.found(), json.loads(reviewed.STORED.read_text("utf-8")))
+    found = changed_places(reviewed.found(), json.loads(reviewed.STORED.read_text("utf-8")))
     assert found == [], "If each of these is meant: python -m tools.reviewed, and commit the file that it writes"
 
 
@@ -56,14 +56,14 @@ def index(text):
 )
 def test_a_change_of_meaning_is_noticed(was, now):
     assert was in TEXT
-    assert changes(index(TEXT.replace(was, now)), index(TEXT))
+    assert changed_places(index(TEXT.replace(was, now)), index(TEXT))
 
 
 @pytest.mark.parametrize(
     ("was", "now"), [("It is", "Here it is"), ("They start", "All of them start"), ("Which?", "Which one?")]
 )
 def test_rewording_is_no_change(was, now):
-    assert changes(index(TEXT.replace(was, now)), index(TEXT)) == []
+    assert changed_places(index(TEXT.replace(was, now)), index(TEXT)) == []
 
 
 def test_another_number_in_the_words_for_a_figure_is_noticed():

@@ -44,13 +44,13 @@ SETUP = code("setup", IMPORTS, tags=["hide-input", "try-it-first"])
 
 
 def tries(*cells):
-    return try_it.page([SETUP, *cells], checkout.ROOT)["tries"]
+    return try_it.page_facts([SETUP, *cells], checkout.ROOT)["tries"]
 
 
 def test_a_button_for_each_cell_with_the_tag_and_the_code_of_those_that_run_before():
     first = code("first", "y = np.ones(3)\nfigures.show(y)", tags=["hide-input", "try-it-first"])
     cells = [SETUP, first, code("torch", "torch.zeros(3)"), code("shown", "x = np.ones(3)", tags=["try-it"])]
-    found = try_it.page(cells, checkout.ROOT)
+    found = try_it.page_facts(cells, checkout.ROOT)
     assert list(found["tries"]) == ["shown"]
     assert [name for name, *_ in found["cells"]] == ["setup", "first", "shown"]
 
@@ -100,7 +100,8 @@ def test_the_page_knows_whether_a_figure_follows():
     ],
 )
 def test_a_page_loads_the_packs_that_its_cells_import(source, wanted):
-    assert set(try_it.page([code("a", source, tags=["try-it"])], checkout.ROOT)["packs"]) == wanted | {"subnorm.tar.gz"}
+    found = try_it.page_facts([code("a", source, tags=["try-it"])], checkout.ROOT)
+    assert set(found["packs"]) == wanted | {"subnorm.tar.gz"}
 
 
 def test_every_chapter_has_its_buttons_and_their_file():
@@ -108,7 +109,7 @@ def test_every_chapter_has_its_buttons_and_their_file():
     with_buttons = 0
     for path in NOTEBOOKS:
         html = (checkout.PAGES / "notebooks" / f"{path.stem}.html").read_text("utf-8")
-        expected = try_it.page(json.loads(path.read_text("utf-8"))["cells"], checkout.ROOT)
+        expected = try_it.page_facts(json.loads(path.read_text("utf-8"))["cells"], checkout.ROOT)
         buttons = re.findall(r'data-try="(.*?)"', html)
         assert buttons == list(expected["tries"]), path.stem
         with_buttons += bool(buttons)
@@ -125,7 +126,7 @@ def test_a_cell_that_prints_nothing_has_a_call_that_does(path, monkeypatch):
     """Without PyTorch and Matplotlib, as in a page."""
     for library in ("torch", "matplotlib"):
         monkeypatch.setitem(sys.modules, library, None)
-    found = try_it.page(json.loads(path.read_text("utf-8"))["cells"], checkout.ROOT)
+    found = try_it.page_facts(json.loads(path.read_text("utf-8"))["cells"], checkout.ROOT)
     session, codes = Cells(json.dumps(found["cells"])), {name: text for name, text, *_ in found["cells"]}
     for name, one in found["tries"].items():
         assert bool(one["call"]) != bool(one["said"]), name
@@ -168,7 +169,7 @@ def test_a_folded_cell_runs_the_statements_of_the_function_that_it_calls(tmp_pat
     """So a page can leave out those that need more than NumPy."""
     imports = small_book.module(tmp_path, CHAPTER)
     assert ChapterCode([imports], tmp_path).in_place(source) == runs_as
-    assert try_it.page([imports, code("b", source, tags=["try-it"])], tmp_path)["cells"][0][1] == runs_as
+    assert try_it.page_facts([imports, code("b", source, tags=["try-it"])], tmp_path)["cells"][0][1] == runs_as
 
 
 # A run

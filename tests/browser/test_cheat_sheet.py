@@ -44,7 +44,7 @@ SEEN = """() => {
 }"""
 
 
-def printed(page, paper):
+def on_paper(page, paper):
     """The number of sides of a print, and the faults of the page as it is laid out for it."""
     pdf = page.pdf(format=paper, prefer_css_page_size=True)
     assert pdf.startswith(b"%PDF")
@@ -62,7 +62,7 @@ def test_it_prints_on_two_sides(browser, server, paper, scheme):
     with opened(browser, server, faults, color_scheme=scheme) as page:
         page.goto(server + SHEET)
         page.evaluate("document.fonts.ready")
-        assert printed(page, paper) == (2, [])
+        assert on_paper(page, paper) == (2, [])
     assert faults == []
 
 
@@ -80,7 +80,7 @@ def test_a_planted_fault_is_found(browser, server, fault):
     with opened(browser, server, []) as page:
         page.goto(server + SHEET)
         page.evaluate(f"() => {{ {BOX} {PLANTED[fault]} }}")
-        sides, faults = printed(page, "A4")
+        sides, faults = on_paper(page, "A4")
         assert sides > 2 if fault == "too much text" else any(fault in found for found in faults)
 
 

@@ -4,7 +4,7 @@ import re
 from urllib.parse import quote
 
 import pytest
-from helpers.look import SMALL, accessible, read, zoom
+from helpers.look import SMALL, accessible, read_to_the_end, zoom
 from helpers.visit import DESK, opened
 
 # A white picture of 60 x 60.
@@ -90,7 +90,7 @@ def planted(browser, server):
         page.route("**/changelog.html", plant)
         page.route("https://example.org/*", lambda route: route.abort())
         page.goto(server + "book/changelog.html")
-        faults += [*page.evaluate(SMALL), *read(page), *zoom(page)]
+        faults += [*page.evaluate(SMALL), *read_to_the_end(page), *zoom(page)]
     return faults
 
 

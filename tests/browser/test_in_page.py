@@ -144,7 +144,7 @@ def python(browser, server):
         yield lambda code: page.evaluate(RUN, code)
 
 
-def judged(settings, messages):
+def verdicts_here(settings, messages):
     """What the checks say in this Python to these messages of a page with these settings."""
     session = Session(settings["setup"], settings["exercises"])
     return [json.loads(session.run(m["cell"], m["code"], m["check"], print))["verdict"] for m in messages]
@@ -181,7 +181,7 @@ def test_every_right_answer_of_a_sheet_is_right_in_its_page(browser, server, pyt
     assert faults == []
     assert settings["packs"] == PACKS or name == "ex06"  # that sheet runs as a whole in test_playground.py
     assert python(settings["setup"]) == ""
-    assert judged(settings, messages) == [said for _, _, said in here]
+    assert verdicts_here(settings, messages) == [said for _, _, said in here]
 
 
 def test_the_model_speaks_as_in_the_notebook(python, capsys):
@@ -386,7 +386,7 @@ def test_stop_ends_loading(new_sheet):
     assert bench.does("run", "1 + 1").text("output") == "2\n"
 
 
-def absent(route):
+def absent_pack(route):
     route.fulfill(status=404)
 
 
@@ -411,7 +411,7 @@ def replaced(route):
         (lambda route: route.abort(), "pyodide.asm.wasm.gz", "Are you online?"),
         (lambda route: route.abort(), "pyodide.asm.js", "Are you online?"),
         (lambda route: route.abort(), "in-page-worker.js", "Are you online?"),
-        (absent, "stdlib.zip.gz", "stdlib.zip.gz (error 404) did not arrive"),
+        (absent_pack, "stdlib.zip.gz", "stdlib.zip.gz (error 404) did not arrive"),
         (cut, "numpy.tar.gz", "damaged (numpy.tar.gz)"),
         (changed, "subnorm.tar.gz", "damaged (subnorm.tar.gz)"),
         (replaced, "stdlib.zip.gz", "damaged (stdlib.zip.gz)"),
@@ -542,7 +542,7 @@ def test_the_code_of_an_own_sheet_makes_the_page_ask_for_its_variants(browser, s
     """Told by the address, kept, checked, downloaded and graded; and taken back."""
     need("bwrap")
     releases = (variants.Release("ex01", seed, ("Ada",)) for seed in range(100))
-    codes = {class_sheets.code(one.exercises("Ada", checks.SETS["ex01"])): one for one in releases}
+    codes = {class_sheets.variants_code(one.exercises("Ada", checks.SETS["ex01"])): one for one in releases}
     release = codes["0001200"]
     own = {ex.name: ex for ex in release.exercises("Ada", checks.SETS["ex01"]) if ex.chosen}
     room, faults = tmp_path / "class", []

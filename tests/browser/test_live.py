@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from helpers import visit
 from helpers.visit import CROWDED, DESK, PHONE
-from subnorm_book.teaching.live_figures import stored
+from subnorm_book.teaching.live_figures import stored_figures
 
 from subnorm import numpy as sn
 from subnorm_lab import live
@@ -114,7 +114,11 @@ def clocked(browser, server):
         yield page
 
 
-SPECS = {path.stem: [json.loads(table) for table in tables.values()] for path in chapters() if (tables := stored(path))}
+SPECS = {
+    path.stem: [json.loads(table) for table in tables.values()]
+    for path in chapters()
+    if (tables := stored_figures(path))
+}
 SPECS["examples"] = [json.loads(table) for table in EXAMPLES]
 
 
@@ -157,7 +161,7 @@ def figures_on(page, server, name):
         yield spec, figure
 
 
-def shown(figure):
+def state_of(figure):
     return json.loads(figure.get_attribute("data-state"))
 
 
@@ -224,10 +228,10 @@ def test_by_keyboard_every_control_changes_what_is_seen(desk, server, name, heig
     faults = []
     for spec, figure in figures_on(desk, server, name):
         assert height(figure) == heights[0][spec["name"]]
-        first, texts = shown(figure), figure.locator(".live-controls").inner_text()
+        first, texts = state_of(figure), figure.locator(".live-controls").inner_text()
         agree(spec, figure)
         for control in spec["controls"]:
-            before = shown(figure)["state"][control["name"]]
+            before = state_of(figure)["state"][control["name"]]
             box = figure.locator(f"[data-control={control['name']}]")
             if box.locator("input:disabled").count():
                 continue  # has no effect in this state
@@ -235,7 +239,7 @@ def test_by_keyboard_every_control_changes_what_is_seen(desk, server, name, heig
             box.locator("input:checked" if control["kind"] == "choice" else "input").focus()
             last = len(control["values"]) - 1 if "values" in control else control["range"][1]
             desk.keyboard.press("ArrowLeft" if before == last else "ArrowRight")
-            assert shown(figure)["state"][control["name"]] != before
+            assert state_of(figure)["state"][control["name"]] != before
             if control["kind"] == "slider":
                 assert box.inner_text() != said
                 assert box.locator("input").get_attribute("aria-valuetext") == box.locator("output").inner_text()
@@ -244,7 +248,7 @@ def test_by_keyboard_every_control_changes_what_is_seen(desk, server, name, heig
         assert all(handle.is_visible() for handle in figure.locator(".grip, .handle").all())
         faults += figure.evaluate(CROWDED_AT_THE_ENDS)
         figure.get_by_role("button", name="Start again").press("Enter")
-        assert shown(figure) == first
+        assert state_of(figure) == first
         assert figure.locator(".live-controls").inner_text() == texts
     assert faults == []
 
@@ -371,13 +375,13 @@ def drag(page, figure):
     page.mouse.move(x, zero)
     page.mouse.down()
     page.mouse.move(x, 0, steps=4)
-    assert shown(figure)["state"]["x2"] == 14  # the end of its slider
+    assert state_of(figure)["state"]["x2"] == 14  # the end of its slider
     page.mouse.move(x, zero - box["height"] * 7 / 22)
     page.mouse.up()
-    state = shown(figure)["state"]
+    state = state_of(figure)["state"]
     assert state["scale"] * state["x2"] + state["shift"] == pytest.approx(7, abs=0.5 * state["scale"])
     page.mouse.move(x, zero)
-    assert shown(figure)["state"] == state  # let go, it stays
+    assert state_of(figure)["state"] == state  # let go, it stays
 
 
 def example(page, server, which, motion="reduce"):
@@ -415,17 +419,17 @@ def test_a_norm_follows_the_pointer_and_goes_to_the_nearest_place(browser, serve
             x, y = at_place(figure, k)
             page.mouse.move(x + 12, y - 9, steps=5)
             assert middle(figure.locator(".handle")) == pytest.approx((x + 12, y - 9), abs=1)
-            assert shown(figure)["state"] == {"norm": k}  # the curve changes while the norm is on its way
+            assert state_of(figure)["state"] == {"norm": k}  # the curve changes while the norm is on its way
             page.mouse.up()
             assert middle(figure.locator(".handle")) == pytest.approx((x, y), abs=1)
             assert figure.locator("input").nth(k).is_checked()
             assert figure.locator("[role=status]").inner_text() == f"The norm is at {list(PLACES.values())[k]}."
             agree(table, figure)
         page.mouse.move(*at_place(figure, 2))
-        assert shown(figure)["state"] == {"norm": 0}  # let go, it stays
+        assert state_of(figure)["state"] == {"norm": 0}  # let go, it stays
         page.mouse.down()  # an empty place takes the norm, too
         page.mouse.up()
-        assert shown(figure)["state"] == {"norm": 2}
+        assert state_of(figure)["state"] == {"norm": 2}
 
 
 @contextmanager
@@ -447,7 +451,7 @@ def test_a_picture_glides_to_the_next_state_unless_motion_is_to_be_reduced(clock
     first = figure.evaluate(HEIGHTS)
     with still(clocked) as clock:
         figure.locator("input[type=range]").press("End")
-        assert shown(figure)["state"]["step"] == 3
+        assert state_of(figure)["state"]["step"] == 3
         assert figure.locator(".live-say").inner_text() == "Step 3 of 3, 1."
         assert figure.evaluate(HEIGHTS) == first
         clock.run_for(100)
@@ -496,7 +500,7 @@ def test_a_finger_moves_a_feature_and_not_the_page(phone, server):
     area.scroll_into_view_if_needed()
     box, top, handle = area.bounding_box(), phone.evaluate("scrollY"), middle(figure.locator("circle.grip").nth(1))
     swipe(phone, handle, (0, box["y"] + box["height"] * 7 / 22 - handle[1]))
-    state = shown(figure)["state"]
+    state = state_of(figure)["state"]
     assert state["scale"] * state["x2"] + state["shift"] == pytest.approx(7, abs=0.5 * state["scale"])
     assert phone.evaluate("scrollY") == top
 
@@ -509,7 +513,7 @@ def test_a_finger_that_begins_away_from_the_handles_scrolls_the_page(phone, serv
     figure = next(figure for spec, figure in figures_on(phone, server, DRAGGED[kind]) if spec["kind"] == kind)
     area = figure.locator(".drag").first
     area.scroll_into_view_if_needed()
-    before, top, box = shown(figure)["state"], phone.evaluate("scrollY"), area.bounding_box()
+    before, top, box = state_of(figure)["state"], phone.evaluate("scrollY"), area.bounding_box()
     handles = [middle(handle) for handle in figure.locator("circle.grip").all()]
     steps = [
         (box["x"] + box["width"] * k / 40, box["y"] + box["height"] * j / 40) for k in range(41) for j in range(41)
@@ -517,45 +521,45 @@ def test_a_finger_that_begins_away_from_the_handles_scrolls_the_page(phone, serv
     start = max(steps, key=lambda at: min(math.dist(at, handle) for handle in handles))
     swipe(phone, start, (0, -120))
     phone.wait_for_function(f"scrollY > {top}")
-    assert shown(figure)["state"] == before
+    assert state_of(figure)["state"] == before
 
 
 def test_a_finger_moves_the_norm_and_turns_the_cloud_but_can_scroll_past_it(phone, server):
     figure = example(phone, server, "block")
     start, end = middle(figure.locator(".handle")), at_place(figure, 1)
     swipe(phone, start, (end[0] - start[0], end[1] - start[1]))
-    assert shown(figure)["state"] == {"norm": 1}
+    assert state_of(figure)["state"] == {"norm": 1}
     figure = example(phone, server, "cloud")
-    first, top = shown(figure)["state"], phone.evaluate("scrollY")
+    first, top = state_of(figure)["state"], phone.evaluate("scrollY")
     swipe(phone, middle(figure.locator("svg")), (80, 0))
-    assert shown(figure)["state"]["turn"] == pytest.approx(first["turn"] + 40, abs=8)  # Chromium waits for 15 px
-    turned = shown(figure)["state"]
+    assert state_of(figure)["state"]["turn"] == pytest.approx(first["turn"] + 40, abs=8)  # Chromium waits for 15 px
+    turned = state_of(figure)["state"]
     swipe(phone, middle(figure.locator("svg")), (0, -120))
     phone.wait_for_function(f"scrollY > {top}")
-    assert shown(figure)["state"]["turn"] == turned["turn"]
+    assert state_of(figure)["state"]["turn"] == turned["turn"]
 
 
 def test_a_cloud_turns_with_the_pointer_and_with_sliders(desk, server):
     figure = example(desk, server, "cloud")
-    first = shown(figure)
+    first = state_of(figure)
     x, y = middle(figure.locator("svg"))
     desk.mouse.move(x, y)
     desk.mouse.down()
-    assert shown(figure) == first
+    assert state_of(figure) == first
     desk.mouse.move(x + 100, y + 40, steps=3)
     desk.mouse.up()
-    state = shown(figure)["state"]
+    state = state_of(figure)["state"]
     assert (state["turn"], state["tilt"]) == (first["state"]["turn"] + 50, first["state"]["tilt"] + 20)
-    assert shown(figure)["numbers"] == first["numbers"]
+    assert state_of(figure)["numbers"] == first["numbers"]
     desk.mouse.move(x, y)
     desk.mouse.down()
     desk.mouse.move(x + 300, y + 1000, steps=3)
     desk.mouse.up()
-    state = shown(figure)["state"]
+    state = state_of(figure)["state"]
     assert (state["turn"], state["tilt"]) == (first["state"]["turn"] + 200 - 360, 90)  # on and on; up to the pole
     points = figure.locator("svg").inner_html()
     figure.locator("[data-control=turn] input").press("ArrowRight")
-    assert shown(figure)["state"]["turn"] == state["turn"] + 2
+    assert state_of(figure)["state"]["turn"] == state["turn"] + 2
     assert figure.locator("svg").inner_html() != points
 
 
@@ -585,21 +589,21 @@ def test_play_goes_step_by_step_to_the_end_and_begins_anew(clocked, server):
     with still(clocked) as clock:
         play.press("Enter")  # it started at step 1: play all
         assert play.inner_text() == "Pause"
-        assert shown(figure)["state"] == {"step": 0, "sign": 0}
+        assert state_of(figure)["state"] == {"step": 0, "sign": 0}
         clock.run_for(3 * BEAT - 1)
-        assert shown(figure)["state"]["step"] == 2
+        assert state_of(figure)["state"]["step"] == 2
         assert heard.inner_text() == ""
         clock.run_for(1)
-        assert shown(figure)["state"]["step"] == 3
+        assert state_of(figure)["state"]["step"] == 3
         assert figure.locator("input[type=range]").input_value() == "3"
         assert heard.inner_text() == "Step 3 of 3, 1."
         assert play.inner_text() == "Play again"
         clock.run_for(5 * BEAT)
-        assert shown(figure)["state"]["step"] == 3
+        assert state_of(figure)["state"]["step"] == 3
         play.press("Space")
-        assert shown(figure)["state"]["step"] == 0
+        assert state_of(figure)["state"]["step"] == 0
         clock.run_for(3 * BEAT)
-        assert shown(figure)["state"]["step"] == 3
+        assert state_of(figure)["state"]["step"] == 3
         agree(json.loads(EXAMPLES[2]), figure)
 
 
@@ -619,7 +623,7 @@ def test_any_input_stops_the_play(clocked, server, how):
         figure.get_by_role("button", name="Play").click()
         act(figure)
         clock.run_for(5 * BEAT)
-    assert shown(figure)["state"]["step"] == step
+    assert state_of(figure)["state"]["step"] == step
     assert figure.locator(".live-play").inner_text() == "Play"
     assert figure.locator("[role=status]").inner_text() == figure.locator(".live-say").inner_text()
 
@@ -657,7 +661,7 @@ def test_a_value_has_its_unit_and_its_range_and_the_name_of_its_tick(desk, serve
     figure = desk.locator("#live-loss-curves.live-on")
     figure.locator(".live-read").press("ArrowRight")
     rate = next(spec for spec in SPECS["05-pre-ln-or-post-ln"] if spec["name"] == "loss-curves")
-    first = shown(figure)["numbers"][0]["post"]
+    first = state_of(figure)["numbers"][0]["post"]
     low, y, high = (f"{first[key][0]:.3g}" for key in ("low", "y", "high"))
     assert rate["panels"][0]["y"]["label"] == "loss (nats)"
     words = f"Post-LN, training step {first['x'][0]}: {y} nats ({low} to {high})"
@@ -665,7 +669,7 @@ def test_a_value_has_its_unit_and_its_range_and_the_name_of_its_tick(desk, serve
     desk.goto(f"{server}notebooks/06-the-block-assembled.html#live-writes")
     figure = desk.locator("#live-writes.live-on")
     figure.locator(".live-read").press("ArrowRight")
-    label, word, share, _ = shown(figure)["numbers"][0][0]
+    label, word, share, _ = state_of(figure)["numbers"][0][0]
     assert figure.locator("[role=status]").inner_text() == f"{label} {word}: {share:.3g}"
     desk.goto(f"{server}notebooks/02-residual-connections.html#live-lens")
     figure = desk.locator("#live-lens.live-on")
@@ -675,7 +679,7 @@ def test_a_value_has_its_unit_and_its_range_and_the_name_of_its_tick(desk, serve
     desk.goto(f"{server}notebooks/10-norms-at-work.html#live-halves")
     figure = desk.locator("#live-halves.live-on")
     figure.locator(".live-read").press("ArrowLeft")
-    panel, last = SPECS["10-norms-at-work"][0]["panels"][-1], shown(figure)["numbers"][-1]
+    panel, last = SPECS["10-norms-at-work"][0]["panels"][-1], state_of(figure)["numbers"][-1]
     words = f"{panel['title']}, feature 2: {round(last['bars'][1], 2):g}, right is {round(last['ghost'][1], 2):g}"
     assert figure.locator("[role=status]").inner_text() == words
 
@@ -690,7 +694,7 @@ def test_a_phrase_in_the_text_sets_its_figure_and_brings_it_into_view(desk, serv
     desk.emulate_media(reduced_motion="reduce")
     desk.goto(f"{server}notebooks/03-layer-normalization.html")
     figure = desk.locator("#live-layer-norm.live-on")
-    first = shown(figure)
+    first = state_of(figure)
     figure.locator("summary").click()
     figure.locator("[data-control=x1] input").press("End")
     figure.locator("[data-control=scale] input").press("End")
@@ -701,7 +705,7 @@ def test_a_phrase_in_the_text_sets_its_figure_and_brings_it_into_view(desk, serv
       const { top, bottom } = document.querySelector("#live-layer-norm .live-picture").getBoundingClientRect();
       return top >= 0 && bottom <= innerHeight;
     }""")
-    assert shown(figure)["state"] == {**first["state"], "x1": 14}
+    assert state_of(figure)["state"] == {**first["state"], "x1": 14}
     figure.locator("[data-control=scale] input").press("End")
     phrase.press("Enter")
     assert figure.locator("[data-control=scale] input").input_value() == "0.5"
@@ -743,7 +747,7 @@ COLUMN = """(figure, at) => {
 }"""
 
 
-def size(words):
+def number_in(words):
     """The number in a sentence of the figure: 0.27, or 3.8 × 10⁻⁴."""
     digits, _, power = words.partition("\u00a0×\u00a010")
     return float(digits) * 10.0 ** int(power.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")) or 0)
@@ -764,7 +768,7 @@ def test_the_picture_of_a_token_shows_what_its_sentence_says(desk, server):
             sizes = re.findall(r"(\d[\d.]*(?:\u00a0×\u00a010[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?) (?:in|with)", said)
             strengths = figure.evaluate(COLUMN, passed)
             for words, strength in zip(sizes, strengths, strict=True):
-                expected = np.clip(0.5 + np.log10(size(words)) / 6, 0.05, 1)
+                expected = np.clip(0.5 + np.log10(number_in(words)) / 6, 0.05, 1)
                 assert strength == pytest.approx(expected, abs=0.13), (said, strengths)
             if passed < 24:
                 assert max(figure.evaluate(COLUMN, passed + 1)) == 0

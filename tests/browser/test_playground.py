@@ -16,7 +16,7 @@ STARTERS = starters(checkout.ROOT)
 SHEET = checkout.ROOT / "notebooks/exercises/ex06-make-it-speak.ipynb"
 
 
-def said(code):
+def output_of(code):
     """What code prints in this Python."""
     with contextlib.redirect_stdout(io.StringIO()) as printed, patch("sys.argv", [""]):
         exec(code, {"__name__": "__main__", "__file__": str(checkout.ROOT / "book/story.py")})
@@ -82,7 +82,7 @@ def test_the_starters_say_what_they_say_elsewhere_and_the_model_comes_when_it_is
         if name == "story":
             assert "stories.tar.gz" not in asked
             assert editor.text("cost") == "loads 1.0 MB"
-        assert editor.run() == said(one["code"]), name
+        assert editor.run() == output_of(one["code"]), name
         assert editor.text("cost") == ""
     assert asked.count("stories.tar.gz") == 1
     editor.write("print('0.25 ' * 40)")
@@ -158,14 +158,14 @@ def test_the_listing_tells_the_story_and_another_one_with_another_norm(visit):
     page.get_by_role("button", name="Change it here").click()
     assert [part.is_visible() for part in code.all()] == [False, True]
     assert editor.text("cost").startswith("loads 8.")
-    assert editor.run() == said(listing)
+    assert editor.run() == output_of(listing)
     for link in page.locator("a[href^='#line-']").all()[:3]:  # each leads to its line in the editor
         link.click()
         number = int(link.get_attribute("href").removeprefix("#line-"))
         line = page.locator(".cm-line", has_text=listing.split("\n")[number - 1].strip()).first.bounding_box()
         assert line["y"] == pytest.approx(0.3 * PHONE["height"], abs=line["height"])
     editor.write(changed)
-    assert editor.run() == said(changed)
+    assert editor.run() == output_of(changed)
     page.get_by_role("button", name="Back to the listing").click()
     assert [part.is_visible() for part in code.all()] == [True, False]
 

@@ -92,7 +92,7 @@ def blank(sheet):
 
 
 @pytest.fixture(scope="module")
-def printed(browser, server):
+def print_page(browser, server):
     """Opens a page of the book, and then prints it; one window for all."""
     faults = []
     with opened(browser, server, faults, viewport=PAPER, color_scheme="dark") as page:
@@ -109,15 +109,15 @@ def printed(browser, server):
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_a_first_reading_fills_a_few_sheets(printed, name):
-    page = printed(name)
+def test_a_first_reading_fills_a_few_sheets(print_page, name):
+    page = print_page(name)
     assert faults_on_paper(page) == []
     assert faults_on_sheets(page) == []
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_a_page_prints_as_its_text_alone(printed, name):
-    page = printed(name)
+def test_a_page_prints_as_its_text_alone(print_page, name):
+    page = print_page(name)
     assert faults_on_paper(page) == []
     page.emulate_media(media="screen")
     page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
@@ -134,8 +134,8 @@ PLANTED = {
 }
 
 
-def test_a_planted_fault_is_found(printed):
-    page = printed("notebooks/03-layer-normalization")
+def test_a_planted_fault_is_found(print_page):
+    page = print_page("notebooks/03-layer-normalization")
     for fault, plant in PLANTED.items():
         page.evaluate(f"() => {{ const article = document.querySelector('article'); {plant} }}")
         assert any(fault in found for found in faults_on_paper(page))
@@ -145,9 +145,9 @@ def test_a_planted_fault_is_found(printed):
     assert blanks
 
 
-def test_paper_shows_the_states_that_the_text_names(printed):
+def test_paper_shows_the_states_that_the_text_names(print_page):
     """Without any, those of a choice, or the ends of a slider and its start, or if that is an end, a value between."""
-    page = printed("notebooks/01-why-depth-breaks")
+    page = print_page("notebooks/01-why-depth-breaks")
     page.reload()  # opened to be printed, as for the PDF of the book
     values = {name: page.locator(f"#live-{name} .live-values").all_inner_texts() for name in ("gain", "token")}
     assert [text.split(": ")[1] for text in values["gain"]] == ["1", "2", "6"]

@@ -10,7 +10,7 @@ OBSERVED = """id => new Promise((done) => new IntersectionObserver((entries) => 
 FIRST = "document.querySelector('article section section')"
 
 
-def read(page):
+def sections_read(page):
     return page.locator(".page-toc a.read").evaluate_all("links => links.map(link => link.hash.slice(1))")
 
 
@@ -19,13 +19,13 @@ def test_a_section_is_ticked_when_it_has_been_read_and_stays_ticked(browser, ser
     with opened(browser, server, faults, viewport=DESK) as page:
         page.goto(server + PAGE)
         first = page.evaluate(f"{FIRST}.id")
-        assert read(page) == []
+        assert sections_read(page) == []
         page.evaluate(f"{FIRST}.lastElementChild.scrollIntoView()")
         page.locator(f".page-toc a.read[href='#{first}']").wait_for()
         link = page.locator(f".page-toc a[href='#{first}']")
         assert "(read)" in link.get_attribute("aria-label")
         page.reload()
-        assert first in read(page)
+        assert first in sections_read(page)
     assert faults == []
 
 
@@ -41,8 +41,8 @@ def test_a_section_that_was_only_passed_is_not_ticked(browser, server):
         last = page.locator(".page-toc .toc-h2 > a").last.get_attribute("href").removeprefix("#")
         page.evaluate(OBSERVED, last)
         page.clock.run_for(60_000)
-        assert first not in read(page)
-        assert last in read(page)
+        assert first not in sections_read(page)
+        assert last in sections_read(page)
 
 
 def test_a_page_read_to_its_end_is_ticked_in_the_list_of_pages(browser, server):

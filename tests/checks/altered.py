@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from subnorm_lab.checks.collect import Case, Scores, Sublayer, run
+from subnorm_lab.checks.collect import Case, Scores, Sublayer, run_case
 from subnorm_lab.checks.edited import text_of
 from subnorm_lab.checks.exercise import Exercise
 
@@ -261,7 +261,7 @@ def spoiled(exercise: Exercise, cases: list[Case]) -> Iterator[tuple[str, Answer
             yield f"calls argument {k} again", again(right, k)
         for axes in {np.ndim(case.args[k]) for case in cases if isinstance(case.args[k], np.ndarray)}:
             yield f"fails on {axes} axes of argument {k}", fails(right, k, axes)
-    value = run(right, cases[0], exercise.way, tensors=False).value
+    value = run_case(right, cases[0], exercise.way, tensors=False).value
     sample = next(iter(value.values())) if isinstance(value, dict) else value[-1] if isinstance(value, tuple) else value
     if np.asarray(sample).dtype.kind == "f":
         dtype = getattr(sample, "dtype", float)

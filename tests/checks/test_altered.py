@@ -12,7 +12,7 @@ from checks.altered import altered, spoiled
 
 from subnorm_classroom.sheets.student_sheet import source_of
 from subnorm_lab import checks
-from subnorm_lab.checks.collect import Sublayer, run
+from subnorm_lab.checks.collect import Sublayer, run_case
 from subnorm_lab.checks.exercise import CLASS_SEED, difference
 
 EXERCISES = {exercise.name: exercise for sheet in checks.SETS.values() for exercise in sheet}
@@ -194,7 +194,7 @@ def test_no_altered_answer_is_right(name):
     def passes(answer, k):
         """As in `Exercise.judge`, but only up to the first fault, and without tensors: it runs thousands of answers."""
         return not any(
-            difference(run(answer, case, exercise.way, tensors=False), right, case.names)
+            difference(run_case(answer, case, exercise.way, tensors=False), right, case.names)
             for case, right in zip(drawn[k], wanted[k], strict=True)
         )
 

@@ -17,7 +17,7 @@ import pytest
 
 import subnorm_lab.checks
 from subnorm_lab.checks import collect as collect_module
-from subnorm_lab.checks.collect import collect, run
+from subnorm_lab.checks.collect import outcomes_of, run_case
 from subnorm_lab.checks.edited import Edited, text_of
 from subnorm_lab.checks.exercise import CLASS_SEED, TOLERANCE, Exercise
 
@@ -76,7 +76,8 @@ def remembered(monkeypatch):
     def outcomes(self, answer, cases):
         key = (id(answer), *map(id, cases))
         if key not in KNOWN:
-            KNOWN[key] = collect(answer, cases, self.way), answer, cases  # keep references, so that ids stay unique
+            # keep references, so that ids stay unique
+            KNOWN[key] = outcomes_of(answer, cases, self.way), answer, cases
         return KNOWN[key][0]
 
     monkeypatch.setattr(Exercise, "outcomes", outcomes)
@@ -84,7 +85,7 @@ def remembered(monkeypatch):
 
 def judged(name, answer, seed):
     exercise, cases = EXERCISES[name], cases_of(name, seed)
-    return exercise.judge(cases, collect(answer, cases, exercise.way))
+    return exercise.judge(cases, outcomes_of(answer, cases, exercise.way))
 
 
 @each_mistake
@@ -133,7 +134,7 @@ def test_what_an_answer_gets_says_nothing_by_its_attributes(name):
                 seen.append(arg)
 
     exercise = EXERCISES[name]
-    collect(look, cases_of(name, CLASS_SEED), exercise.way)
+    outcomes_of(look, cases_of(name, CLASS_SEED), exercise.way)
     for given in seen:
         if isinstance(given, types.SimpleNamespace):
             assert set(vars(given)) == {"run", "synchronize", "clock"}
@@ -173,7 +174,7 @@ def test_one_seed_gives_the_same_cases(name):
     exercise = EXERCISES[name]
     one, two = (exercise.cases(np.random.default_rng(5)) for _ in range(2))
     assert [case.name for case in one] == [case.name for case in two]
-    assert exercise.judge(one, collect(exercise.reference, two, exercise.way))
+    assert exercise.judge(one, outcomes_of(exercise.reference, two, exercise.way))
 
 
 @each_exercise
@@ -188,13 +189,14 @@ def test_feedback_takes_no_more_work_than_a_moment_allows(name, monkeypatch):
         sys.setprofile(lambda frame, event, argument: events.append(event))
         try:
             cases = exercise.cases(np.random.default_rng(CLASS_SEED))
-            exercise.judge(cases, collect(answer, cases, exercise.way))
+            exercise.judge(cases, outcomes_of(answer, cases, exercise.way))
         finally:
             sys.setprofile(before)
         assert all(argument.size <= 1000 for case in cases for argument in case.args if hasattr(argument, "size"))
         return events.count("call")
 
-    collect(exercise.reference, exercise.cases(np.random.default_rng(CLASS_SEED)), exercise.way)  # PyTorch is loaded
+    cases = exercise.cases(np.random.default_rng(CLASS_SEED))
+    outcomes_of(exercise.reference, cases, exercise.way)  # PyTorch is loaded
     # compare every wrong answer with every mistake
     for answer in (exercise.reference, exercise.mistakes[0].answer, exercise.mistakes[-1].answer):
         assert calls(answer) < 40_000
@@ -318,7 +320,7 @@ def test_of_two_mistakes_the_check_names_one_of_them_or_none(name):
             answer = Edited(exercise.reference, *one.answer.changes, *other.answer.changes)
         except ValueError:  # both change the same piece
             continue
-        outcomes = [run(answer, case, exercise.way, tensors=False) for case in cases]
+        outcomes = [run_case(answer, case, exercise.way, tensors=False) for case in cases]
         tag = exercise.judge(cases, outcomes).tag
         if tag not in SEEN | {one.tag, other.tag}:
             named[name, one.tag, other.tag] = tag

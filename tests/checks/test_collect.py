@@ -11,8 +11,8 @@ from subnorm_lab.checks.collect import (
     Outcome,
     Scores,
     Sublayer,
-    collect,
     missing_module,
+    outcomes_of,
 )
 
 RNG = np.random.default_rng(5)
@@ -140,7 +140,7 @@ def test_an_outcome_says_nothing_of_what_did_not_happen():
 
 
 def outcome(answer, *args):
-    return collect(answer, [Case("one", args)])[0]
+    return outcomes_of(answer, [Case("one", args)])[0]
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_arrays_are_kept_where_tensors_do_not_do_better():
             raise TypeError("no")
         return x
 
-    outcomes = collect(answer, [Case("right", (np.ones(2), False)), Case("wrong", (np.ones(2), True))])
+    outcomes = outcomes_of(answer, [Case("right", (np.ones(2), False)), Case("wrong", (np.ones(2), True))])
     assert [found.error for found in outcomes] == ["", "TypeError"]
 
 
@@ -270,7 +270,7 @@ def test_a_module_with_other_names_is_not_run(name):
         return module
 
     args = (3, 1e-5, {"weight": np.ones(3)}, np.ones((1, 3)), np.ones((1, 3)))
-    found = collect(factory, [Case("one", args)], "module")[0]
+    found = outcomes_of(factory, [Case("one", args)], "module")[0]
     assert found.error == ""
     assert found.value["the state_dict"] == f"{name} (3,)"
     assert found.value["y"] is None
@@ -280,8 +280,8 @@ def test_a_module_factory_gives_a_module():
     torch = pytest.importorskip("torch")
     args = (3, 1e-5, {}, np.ones((1, 3)), np.ones((1, 3)))
     for answer, about in ((lambda d, eps: torch.nn.Identity, "class"), (lambda d, eps: 3, "no_module")):
-        assert collect(answer, [Case("one", args)], "module")[0].about == about
-    found = collect(lambda d, eps: torch.nn.Identity(), [Case("one", (*args[:4], 2 * args[4]))], "module")[0].value
+        assert outcomes_of(answer, [Case("one", args)], "module")[0].about == about
+    found = outcomes_of(lambda d, eps: torch.nn.Identity(), [Case("one", (*args[:4], 2 * args[4]))], "module")[0].value
     np.testing.assert_array_equal(found["dx"], 2 * args[4])
 
 
@@ -309,7 +309,7 @@ def test_an_error_that_the_task_asks_for_is_no_reason_for_tensors():
         return x
 
     cases = [Case("two", (np.ones(2),)), Case("three", (np.ones(3),), raises="ValueError")]
-    assert [found.error for found in collect(answer, cases)] == ["", "ValueError"]
+    assert [found.error for found in outcomes_of(answer, cases)] == ["", "ValueError"]
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from subnorm_lab.checks.collect import Case, Outcome, Sublayer, collect
+from subnorm_lab.checks.collect import Case, Outcome, Sublayer, outcomes_of
 from subnorm_lab.checks.exercise import Exercise, Mistake, Result, difference, short
 from subnorm_lab.checks.sentences import SENTENCES
 
 
-def seen(got, wanted):
+def difference_of(got, wanted):
     """(tag, words) of two values; None where they agree."""
     return difference(Outcome(value=got), Outcome(value=wanted))
 
@@ -33,32 +33,32 @@ EDGE = Case("the edge", (np.array([0.0]),), edge=True)
 def test_how_far_off_is_wrong(dtype, rtol, atol, wanted):
     limit = atol + rtol * wanted
     right = np.array([wanted], dtype)
-    assert seen(right + np.array(limit / 2, dtype), right) is None
-    assert seen(right + np.array(2 * limit, dtype), right)[0] == "value"
+    assert difference_of(right + np.array(limit / 2, dtype), right) is None
+    assert difference_of(right + np.array(2 * limit, dtype), right)[0] == "value"
 
 
 @pytest.mark.parametrize(("dtype", "atol"), [("f2", 3e-3), ("f4", 1e-3), ("f8", 1e-5)])
 def test_small_numbers_are_compared_with_their_own_size(dtype, atol):
     """A rate of 0.003 rounded to five decimals is another rate; among larger numbers a small one may be off by more."""
     small, beside = np.array([0.003, 0], dtype), np.array([0, 3], dtype)
-    assert seen(small + np.array([0, atol * 0.002], dtype), small) is None
-    assert seen(small + np.array([0, atol * 0.006], dtype), small)[0] == "value"
-    assert seen(beside + np.array([atol * 0.9, 0], dtype), beside) is None
-    assert seen(round(0.003417, 5), 0.003417)[0] == "value"
+    assert difference_of(small + np.array([0, atol * 0.002], dtype), small) is None
+    assert difference_of(small + np.array([0, atol * 0.006], dtype), small)[0] == "value"
+    assert difference_of(beside + np.array([atol * 0.9, 0], dtype), beside) is None
+    assert difference_of(round(0.003417, 5), 0.003417)[0] == "value"
 
 
 def test_whole_numbers_and_truths_are_exact():
     many = np.array([1_000_000, 3])
-    assert seen(many.copy(), many) is None
-    assert seen(many + np.array([1, 0]), many)[0] == "value"
-    assert seen(3.00001, 3)[0] == "value"
+    assert difference_of(many.copy(), many) is None
+    assert difference_of(many + np.array([1, 0]), many)[0] == "value"
+    assert difference_of(3.00001, 3)[0] == "value"
 
 
 def test_the_number_that_is_furthest_off_is_named():
     wanted = np.array([1.0, 0.1, 100.0, 4.0])
-    assert "the result[3] is 9, expected 4" in seen(np.array([1.0, 0.4, 101.0, 9.0]), wanted)[1]
-    assert "the result[2] is nan, expected 100" in seen(np.array([1.0, 0.4, np.nan, 9.0]), wanted)[1]
-    assert "the result[1] is 0.4, expected 0.1" in seen(np.array([1.0, 0.4, 100.0, 4.0]), wanted)[1]
+    assert "the result[3] is 9, expected 4" in difference_of(np.array([1.0, 0.4, 101.0, 9.0]), wanted)[1]
+    assert "the result[2] is nan, expected 100" in difference_of(np.array([1.0, 0.4, np.nan, 9.0]), wanted)[1]
+    assert "the result[1] is 0.4, expected 0.1" in difference_of(np.array([1.0, 0.4, 100.0, 4.0]), wanted)[1]
 
 
 HINT = "(and the dtype is {}, expected {})"
@@ -78,14 +78,14 @@ HINT = "(and the dtype is {}, expected {})"
     ],
 )
 def test_a_narrow_dtype_is_mentioned_as_a_reason_for_wrong_values(got, wanted, hint):
-    tag, words = seen(np.array([1, 1], got), np.array([5, 1], wanted))
+    tag, words = difference_of(np.array([1, 1], got), np.array([5, 1], wanted))
     assert tag == "value"
     assert words.partition(", expected 5")[2].strip() == hint
 
 
 @pytest.mark.parametrize(("got", "wanted"), [("f4", "f8"), ("f8", "f4")])
 def test_right_values_in_another_dtype(got, wanted):
-    assert seen(np.ones(2, got), np.ones(2, wanted))[0] == "dtype"
+    assert difference_of(np.ones(2, got), np.ones(2, wanted))[0] == "dtype"
 
 
 @pytest.mark.parametrize(
@@ -102,14 +102,14 @@ def test_right_values_in_another_dtype(got, wanted):
     ],
 )
 def test_what_is_said_of_a_wrong_form(got, wanted, words):
-    tag, sentence = seen(got, wanted)
+    tag, sentence = difference_of(got, wanted)
     assert sentence == f"{SENTENCES[tag]}: {words}"
 
 
 def test_only_a_list_of_another_length_has_another_number_of_results():
-    assert seen(np.ones((2, 3)), [1, 2])[0] == seen(1.5, (1, 2))[0] == "type"
-    assert seen([1, 2, 3], (1, 2))[0] == "count"
-    assert seen([[1, 2, 3]], [(1, 2)])[0] == seen({"a": [1]}, {"a": []})[0] == "length"
+    assert difference_of(np.ones((2, 3)), [1, 2])[0] == difference_of(1.5, (1, 2))[0] == "type"
+    assert difference_of([1, 2, 3], (1, 2))[0] == "count"
+    assert difference_of([[1, 2, 3]], [(1, 2)])[0] == difference_of({"a": [1]}, {"a": []})[0] == "length"
 
 
 def test_too_few_calls_are_counted_too():
@@ -133,7 +133,7 @@ def test_an_exercise_whose_own_answer_fails_judges_nobody(raises, reference, wor
 
 def test_outcomes_that_are_missing_are_no_verdict():
     with pytest.raises(ValueError, match="shorter"):
-        an_exercise(double, ONE, TWO).judge([ONE, TWO], collect(double, [ONE]))
+        an_exercise(double, ONE, TWO).judge([ONE, TWO], outcomes_of(double, [ONE]))
 
 
 @pytest.mark.parametrize(("kind", "error"), [(LookupError, KeyError), (ArithmeticError, ZeroDivisionError)])
@@ -163,7 +163,7 @@ def test_facts_of_an_answer_that_is_not_trusted_need_small_results():
     exercise = an_exercise(double, ONE, TWO, facts=BIG)
 
     def hint(answer):
-        return exercise.judge([ONE, TWO], collect(answer, [ONE, TWO]), trusted=False).hint
+        return exercise.judge([ONE, TWO], outcomes_of(answer, [ONE, TWO]), trusted=False).hint
 
     assert hint(lambda x: x + 20) == "What holds: it is large."
     assert hint(lambda x: x + 20 if x.ndim == 1 else 1 / 0) == "What holds: it is large."

@@ -331,7 +331,7 @@ def test_a_pytorch_answer_that_fails_is_told_its_own_error():
 def test_answers_cannot_spoil_the_inputs_of_the_next_case():
     known = check.cases(np.random.default_rng(0))
     before = [case.args[0].copy() for case in known]
-    collect.collect(with_in_place, known)
+    collect.outcomes_of(with_in_place, known)
     assert all(np.array_equal(case.args[0], was) for case, was in zip(known, before, strict=True))
 
 

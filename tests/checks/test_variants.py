@@ -10,7 +10,7 @@ from checks.test_examples import failed
 
 from subnorm_classroom.sheets.student_sheet import SheetError, read_notebook, source_of, student
 from subnorm_lab import checks
-from subnorm_lab.checks.collect import Case, Device, collect
+from subnorm_lab.checks.collect import Case, Device, outcomes_of
 from subnorm_lab.checks.exercise import CLASS_SEED, OTHER, Variant, exercise, fact_holds
 
 EXERCISES = {ex.name: ex for exercises in checks.SETS.values() for ex in exercises if ex.variants}
@@ -69,7 +69,7 @@ def test_the_answer_to_another_variant_is_named_with_both(name, label):
     cases = ex.cases(np.random.default_rng(CLASS_SEED))
     answers = [(first, answer) for answer in RIGHT[name]]  # written in another way
     for other, answer in [*answers, *((one, plain.variant(one.label).reference) for one in plain.variants)]:
-        result = ex.judge(cases, collect(answer, cases, ex.way))
+        result = ex.judge(cases, outcomes_of(answer, cases, ex.way))
         if other.label == label:
             assert result.tag == "right"
         else:
@@ -145,5 +145,5 @@ def test_cases_and_mistakes_may_take_the_parameter():
         "all": "it is one mean.",
     }  # fmt: skip
     for mistake in own.mistakes:
-        assert own.judge(cases, collect(mistake.answer, cases)).tag == mistake.tag
+        assert own.judge(cases, outcomes_of(mistake.answer, cases)).tag == mistake.tag
     assert [m.says for m in known.mistakes] == ["you add up rows.", "it is one mean."]

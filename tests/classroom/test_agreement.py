@@ -16,7 +16,7 @@ from helpers.parts import need
 
 from subnorm_classroom.grading.assignments import draw
 from subnorm_classroom.grading.cells import Cell
-from subnorm_classroom.grading.running import Question, run
+from subnorm_classroom.grading.running import Question, run_notebook
 from subnorm_classroom.grading.sandbox import COURSE, Sandbox
 from subnorm_classroom.grading.verdict import verdict
 from subnorm_lab.checks import SETS
@@ -39,7 +39,7 @@ from subnorm_lab.checks import SETS
 """
 
 
-def files():
+def bank_files():
     """{path: text} of every file that a bank imports."""
     folders = ("subnorm/numpy", "subnorm/torch", "subnorm_lab/checks", "subnorm_lab/stories")
     found = [path for folder in folders for path in (COURSE / folder).rglob("*.py")]
@@ -82,14 +82,14 @@ def test_class_and_grading_agree_on_every_answer_of_the_bank(name, box):
     tests = [replace(exercise, name=f"answer_{k}") for k, (exercise, _, _) in enumerate(entries)]
     lines = [f"answer_{k} = {expression}" for k, (_, _, expression) in enumerate(entries)]
     cells = [
-        Cell(1, (), UNPACK.format(files=files())),
+        Cell(1, (), UNPACK.format(files=bank_files())),
         Cell(2, (), "\n".join(lines)),
     ]
     asked = [
         Question(test.name, test.way, cases[exercise.name])
         for test, (exercise, _, _) in zip(tests, entries, strict=True)
     ]
-    work = run(box, cells, asked)
+    work = run_notebook(box, cells, asked)
     assert work.errors == {}
     differ, right = {}, 0
     for test, (exercise, answer, expression) in zip(tests, entries, strict=True):

@@ -20,7 +20,7 @@ def checked(monkeypatch, in_torch, to_wrong=None):
             answers[asked.name] = made
         return Work(answers)
 
-    monkeypatch.setattr(canary, "run", run)
+    monkeypatch.setattr(canary, "run_notebook", run)
     canary.check(None, [], 1, None, in_torch=in_torch is not None)
 
 

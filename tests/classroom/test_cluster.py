@@ -26,7 +26,7 @@ from subnorm_classroom.errors import Refusal
 from subnorm_classroom.grading import grade
 from subnorm_classroom.grading.assignments import draw
 from subnorm_classroom.grading.cells import solution_of
-from subnorm_classroom.grading.running import NotebookLost, RemoteWorkers, run
+from subnorm_classroom.grading.running import NotebookLost, RemoteWorkers, run_notebook
 from subnorm_classroom.grading.sandbox import COURSE, PACKAGES, Sandbox
 from subnorm_lab.checks import SETS
 
@@ -127,7 +127,7 @@ def room(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def here(room, tmp_path_factory):
+def one_machine(room, tmp_path_factory):
     """What one machine writes."""
     need("bwrap")
     out = tmp_path_factory.mktemp("here") / "grades"
@@ -139,21 +139,21 @@ def graded(room, out, address=None, **options):
     return grade_class(SET, room, out, seed=7, limits=PATIENT, scheduler=address, **options)
 
 
-def test_one_worker_two_and_any_order_write_the_bytes_of_one_machine(local, room, here, tmp_path, monkeypatch):
-    assert b"right" in here["grades.csv"]
-    assert b"killed" in here["grades.csv"]
-    assert b"cell_error" in here["grades.csv"]
+def test_one_worker_two_and_any_order_write_the_bytes_of_one_machine(local, room, one_machine, tmp_path, monkeypatch):
+    assert b"right" in one_machine["grades.csv"]
+    assert b"killed" in one_machine["grades.csv"]
+    assert b"cell_error" in one_machine["grades.csv"]
     cluster = local(1)
     assert graded(room, tmp_path / "one", cluster.address) == 0
-    assert contents(tmp_path / "one") == here
+    assert contents(tmp_path / "one") == one_machine
     cluster.work()
     real = grade.read_all
     monkeypatch.setattr(grade, "read_all", lambda source: random.Random(5).sample(found := real(source), len(found)))
     assert graded(room, tmp_path / "two", cluster.address) == 0
-    assert contents(tmp_path / "two") == here
+    assert contents(tmp_path / "two") == one_machine
 
 
-def test_a_worker_that_is_killed_at_work_loses_nothing(local, room, here, tmp_path):
+def test_a_worker_that_is_killed_at_work_loses_nothing(local, room, one_machine, tmp_path):
     cluster = local(2)
     done = []
     grading = threading.Thread(target=lambda: done.append(graded(room, tmp_path / "out", cluster.address)))
@@ -163,7 +163,7 @@ def test_a_worker_that_is_killed_at_work_loses_nothing(local, room, here, tmp_pa
     process.wait()
     grading.join(LONG)
     assert done == [0]
-    assert contents(tmp_path / "out") == here
+    assert contents(tmp_path / "out") == one_machine
     assert set(cluster.ask(lambda client: client.nthreads())) == {other for other, _ in cluster.workers} - {at}
     until(lambda: not list(sandboxes(cluster.folder)))
 
@@ -189,7 +189,7 @@ def sandboxes(folder):
                 yield command
 
 
-def test_when_the_scheduler_is_cut_off_the_next_call_goes_on(local, room, here, tmp_path, capsys, judged):
+def test_when_the_scheduler_is_cut_off_the_next_call_goes_on(local, room, one_machine, tmp_path, capsys, judged):
     out, cluster = tmp_path / "out", local(1)
     done = []
     grading = threading.Thread(target=lambda: done.append(graded(room, out, cluster.address)))
@@ -207,7 +207,7 @@ def test_when_the_scheduler_is_cut_off_the_next_call_goes_on(local, room, here, 
     assert not (out / "grades.csv").exists()
     judged.clear()
     assert graded(room, out, local(1).address) == 0
-    assert contents(out) == here
+    assert contents(out) == one_machine
     assert 0 < len(judged) <= len(list(room.glob("*.ipynb"))) - kept
 
 
@@ -300,12 +300,12 @@ class Dask:
         self.open = False
 
 
-def test_a_worker_is_told_no_name_and_gets_bytes(order, room, here, tmp_path, monkeypatch):
+def test_a_worker_is_told_no_name_and_gets_bytes(order, room, one_machine, tmp_path, monkeypatch):
     cluster, _ = order
     clients = []
     monkeypatch.setattr(cluster.distributed, "Client", lambda *given, **_: clients.append(Dask(*given)) or clients[0])
     assert graded(room, tmp_path / "out", "tcp://there", jobs=1) == 0
-    assert contents(tmp_path / "out") == here
+    assert contents(tmp_path / "out") == one_machine
     assert not clients[0].open
     assert len(clients[0].sent) >= len(list(room.glob("*.ipynb")))
     for key, sent, got in clients[0].sent:
@@ -422,10 +422,10 @@ class Fragile(RemoteWorkers, Sandbox):
         if any("no_such_module" in cell.source for cell in cells):
             raise NotebookLost("workers ended")
         with Sandbox(limits=self.limits) as box:
-            return run(box, cells, questions)
+            return run_notebook(box, cells, questions)
 
 
-def test_a_notebook_that_ends_its_workers_costs_nobody_else_anything(room, here, tmp_path, capsys, monkeypatch):
+def test_a_notebook_that_ends_its_workers_costs_nobody_else_anything(room, one_machine, tmp_path, capsys, monkeypatch):
     need("bwrap")
     monkeypatch.setattr(grade, "remote_workers", lambda address, limits, hidden: Fragile(True, limits, hidden))
     assert graded(room, tmp_path / "out", "tcp://there") == 1
@@ -433,4 +433,4 @@ def test_a_notebook_that_ends_its_workers_costs_nobody_else_anything(room, here,
     assert len(list((tmp_path / "out/students").iterdir())) == 7
     monkeypatch.undo()
     assert graded(room, tmp_path / "out") == 0
-    assert contents(tmp_path / "out") == here
+    assert contents(tmp_path / "out") == one_machine

@@ -24,7 +24,7 @@ def copy(tmp_path, monkeypatch):
     return tmp_path
 
 
-def changes(copy, path):
+def changes_digest(copy, path):
     """Whether one more line in a file changes the digest."""
     before, text = versions.code_digest(), (copy / path).read_text("utf-8")
     (copy / path).write_text(f"{text}# one more line\n", "utf-8")
@@ -44,9 +44,9 @@ def test_a_change_in_any_file_that_decides_marks_changes_the_digest(copy):
         "subnorm_classroom/grading/child.py",
     ):
         assert Path(name) in deciding
-    assert [str(path) for path in sorted(deciding) if not changes(copy, path)] == []
+    assert [str(path) for path in sorted(deciding) if not changes_digest(copy, path)] == []
 
 
 @pytest.mark.parametrize("name", ["live.py", "figures.py", "museum/gains.py", "experiments/drift.py"])
 def test_what_no_mark_depends_on_changes_no_digest(name, copy):
-    assert not changes(copy, Path("subnorm_lab", name))
+    assert not changes_digest(copy, Path("subnorm_lab", name))

@@ -153,7 +153,7 @@ def test_another_mark_for_the_same_notebook_needs_the_teacher_for_one_student_to
 ):
     """As after a time limit on a busy machine."""
     out = tmp_path / "grades"
-    monkeypatch.setattr(judging, "run", lambda *given: grade_nothing())
+    monkeypatch.setattr(judging, "run_notebook", lambda *given: grade_nothing())
     monkeypatch.setattr(grade.canary, "check", lambda *given: None)
     assert run(room, out) == 0
     assert totals(out) == {"Ada": "0", "Bo": "0"}

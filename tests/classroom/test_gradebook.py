@@ -58,7 +58,7 @@ NBGRADER = (
 ADA = "Ada ONeil, the 1st_4711_assignsubmission_file/lab.ipynb"
 
 
-def book(tmp_path, platform, text, column=None):
+def gradebook(tmp_path, platform, text, column=None):
     path = tmp_path / "book.csv"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return PLATFORMS[platform](path, "ex01", column)
@@ -97,14 +97,14 @@ def book(tmp_path, platform, text, column=None):
     ],
 )
 def test_only_the_cell_of_the_points_changes(platform, text, handed_in, column, was, now, tmp_path):
-    table = book(tmp_path, platform, text, column)
+    table = gradebook(tmp_path, platform, text, column)
     table.put(table.find(record("x", handed_in)), 12.5)
     assert was in text
     assert table.edited() == text.replace(was, now, 1)
 
 
 def test_canvas_gets_no_byte_order_mark(tmp_path):
-    assert book(tmp_path, "canvas", "\ufeff" + CANVAS).edited() == CANVAS
+    assert gradebook(tmp_path, "canvas", "\ufeff" + CANVAS).edited() == CANVAS
 
 
 @pytest.mark.parametrize(
@@ -129,31 +129,31 @@ def test_canvas_gets_no_byte_order_mark(tmp_path):
     ],
 )
 def test_a_student_who_does_not_match_is_not_guessed(platform, text, handed_in, reason, tmp_path):
-    table = book(tmp_path, platform, text)
+    table = gradebook(tmp_path, platform, text)
     with pytest.raises(UnmatchedStudent, match=reason):
         table.find(record("x", handed_in))
     assert table.edited() == text
 
 
 def test_what_the_student_named_inside_a_folder_does_not_count(tmp_path):
-    table = book(tmp_path, "moodle", MOODLE)
+    table = gradebook(tmp_path, "moodle", MOODLE)
     inside = "Bo Li_4712_assignsubmission_file/Ada ONeil the 1st_4711_assignsubmission_file/x.ipynb"
     assert table.find(record("x", inside)) == 2
 
 
 def test_the_first_thing_handed_in_names_the_student(tmp_path):
-    table = book(tmp_path, "moodle", MOODLE)
+    table = gradebook(tmp_path, "moodle", MOODLE)
     assert table.find(record("x", ADA, "Bo Li_4712_assignsubmission_file/lab.ipynb")) == 1
 
 
 def test_the_students_are_all_who_may_hand_in(tmp_path):
     """Without those whom Canvas excuses, its own student, other assignments, and rows of another form."""
-    assert book(tmp_path, "moodle", MOODLE).students() == [1, 2, 3]
+    assert gradebook(tmp_path, "moodle", MOODLE).students() == [1, 2, 3]
     later = CANVAS + '"Young, Xu",1240,S-5,xu,Sec 1,,,,\n'
-    assert book(tmp_path, "canvas", later).students() == [3, 5, 7]
-    assert book(tmp_path, "canvas", later, "4243").students() == [3, 4, 7]
-    assert book(tmp_path, "canvas", later.replace(MANUAL, "")).students() == [2, 4, 6]
-    assert book(tmp_path, "nbgrader", NBGRADER + "ex00,,,ada,,,,,,,20.0\nex01,,,di\n").students() == [1, 3]
+    assert gradebook(tmp_path, "canvas", later).students() == [3, 5, 7]
+    assert gradebook(tmp_path, "canvas", later, "4243").students() == [3, 4, 7]
+    assert gradebook(tmp_path, "canvas", later.replace(MANUAL, "")).students() == [2, 4, 6]
+    assert gradebook(tmp_path, "nbgrader", NBGRADER + "ex00,,,ada,,,,,,,20.0\nex01,,,di\n").students() == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_the_students_are_all_who_may_hand_in(tmp_path):
 )  # fmt: skip
 def test_a_file_of_another_form_is_refused_with_the_fix(platform, text, column, message, tmp_path):
     with pytest.raises(Refusal, match=message):
-        book(tmp_path, platform, text, column)
+        gradebook(tmp_path, platform, text, column)
 
 
 def test_canvas_s_number_of_an_assignment_is_no_name_of_a_set(tmp_path):
@@ -205,10 +205,10 @@ def test_a_gradebook_that_is_not_there_is_a_sentence(tmp_path):
 
 
 def test_a_grade_that_the_platform_would_not_take_is_named(tmp_path):
-    assert [book(tmp_path, "moodle", MOODLE).closed(row) != "" for row in (1, 2, 3)] == [False, False, True]
-    assert book(tmp_path, "moodle", MOODLE.replace('"Not marked",No', '"Not marked",')).closed(3) == ""
-    assert [book(tmp_path, "canvas", CANVAS).closed(row) for row in (3, 4, 5)] == ["", "Canvas says EX", ""]
-    assert book(tmp_path, "canvas", CANVAS, "4243").closed(5) == "Canvas says N/A"
+    assert [gradebook(tmp_path, "moodle", MOODLE).closed(row) != "" for row in (1, 2, 3)] == [False, False, True]
+    assert gradebook(tmp_path, "moodle", MOODLE.replace('"Not marked",No', '"Not marked",')).closed(3) == ""
+    assert [gradebook(tmp_path, "canvas", CANVAS).closed(row) for row in (3, 4, 5)] == ["", "Canvas says EX", ""]
+    assert gradebook(tmp_path, "canvas", CANVAS, "4243").closed(5) == "Canvas says N/A"
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def save(folder, members):
     return folder
 
 
-def graded(source, set_name="ex02"):
+def found_in(source, set_name="ex02"):
     """{student: (bytes or problem)}"""
     found = {one.student: one.notebook(set_name) for one in read_all(source)}
     return {student: problem or data for student, (_, data, problem) in found.items()}
@@ -61,18 +61,18 @@ def two(found):
 @pytest.mark.parametrize("folder", ["submitted/ada/ex02", "Ada"])
 def test_a_hand_in_with_the_chapters_is_one_notebook(tmp_path, folder, name):
     save(tmp_path, [(f"{folder}/{name}", notebook(cell("1"))), (f"{folder}/chapters/a.ipynb", notebook(cell("2")))])
-    assert list(graded(tmp_path).values()) == [notebook(cell("1"))]
+    assert list(found_in(tmp_path).values()) == [notebook(cell("1"))]
 
 
 def test_a_hand_in_in_the_folder_of_the_chapters_counts(tmp_path):
     save(tmp_path, [("Ada/chapters/ex02.ipynb", notebook(cell("1"))), ("Ada/chapters/a.ipynb", notebook(cell("2")))])
-    assert graded(tmp_path) == {"Ada": notebook(cell("1"))}
+    assert found_in(tmp_path) == {"Ada": notebook(cell("1"))}
 
 
 @pytest.mark.parametrize("members", [[*MOODLE_IN_A, ("a", b"")], [("a", b""), *MOODLE_IN_A]], ids=["last", "first"])
 def test_a_file_with_the_name_of_a_folder_hides_no_class(tmp_path, members):
     (tmp_path / "class.zip").write_bytes(zipped(members))
-    assert two(graded(tmp_path / "class.zip"))
+    assert two(found_in(tmp_path / "class.zip"))
 
 
 # A download is opened as what it is, wherever it lies
@@ -99,7 +99,7 @@ def test_a_download_saved_into_the_folder_is_a_class(layout, saved, tmp_path, ca
     )
     if layout == "plain" and saved == "as it is and unpacked":
         return  # nobody can tell whether C1-ex02-77 is a student
-    found = graded(folder)
+    found = found_in(folder)
     assert two(found), found
     said = capsys.readouterr().err
     assert ("not a hand-in: Grades-C1-ex02-77.csv." in said) == (saved == "beside its table")
@@ -107,26 +107,26 @@ def test_a_download_saved_into_the_folder_is_a_class(layout, saved, tmp_path, ca
 
 def test_two_downloads_side_by_side_are_one_class(tmp_path):
     groups = [(f"C1-group {k}.zip", zipped([one])) for k, one in enumerate(MOODLE)]
-    assert two(graded(save(tmp_path / "week", groups)))
+    assert two(found_in(save(tmp_path / "week", groups)))
     later = [("C1 (1).zip", zipped([(MOODLE[0][0], b"3")])), ("C1.zip", zipped(MOODLE))]
-    assert graded(save(tmp_path / "more", later)) == {"Ada Lovelace_12": "two_files", "Bo Li_13": b"2"}
+    assert found_in(save(tmp_path / "more", later)) == {"Ada Lovelace_12": "two_files", "Bo Li_13": b"2"}
 
 
 def test_who_hands_in_by_mail_is_in_the_class_too(tmp_path):
     mailed = [("Cy.ipynb", b"3"), ("Di.zip", zipped([("x.ipynb", b"4")])), ("Ed/notes.txt", b"")]
-    found = graded(save(tmp_path / "week", [("C1.zip", zipped(MOODLE)), *mailed]))
+    found = found_in(save(tmp_path / "week", [("C1.zip", zipped(MOODLE)), *mailed]))
     assert found == {"Ada Lovelace_12": b"1", "Bo Li_13": b"2", "Cy": b"3", "Di": b"4", "Ed": "no_notebook"}
 
 
 def test_a_student_s_zip_is_no_class_whatever_is_in_it(tmp_path):
     """Eve packs a folder that looks like Ada's."""
     theirs = zipped([("Ada_12_assignsubmission_file/x.ipynb", b"3")])
-    found = graded(save(tmp_path / "week", [*MOODLE, ("Eve_15_assignsubmission_file/x.zip", theirs)]))
+    found = found_in(save(tmp_path / "week", [*MOODLE, ("Eve_15_assignsubmission_file/x.zip", theirs)]))
     assert found == {"Ada Lovelace_12": b"1", "Bo Li_13": b"2", "Eve_15": b"3"}
-    found = graded(save(tmp_path / "flat", [*FLAT, ("Eve_15_assignsubmission_file_x.zip", theirs)]))
+    found = found_in(save(tmp_path / "flat", [*FLAT, ("Eve_15_assignsubmission_file_x.zip", theirs)]))
     assert found == {"Ada Lovelace_12": b"1", "Bo Li_13": b"2", "Eve_15": b"3"}
     mine = zipped([("lab_1_2_a.ipynb", b"5"), ("data.csv", b"")])  # as if Canvas had made the name
-    assert graded(save(tmp_path / "plain", [("Ada.zip", mine), ("Bo.ipynb", b"2")])) == {
+    assert found_in(save(tmp_path / "plain", [("Ada.zip", mine), ("Bo.ipynb", b"2")])) == {
         "Ada": b"5",
         "Bo": b"2",
     }
@@ -134,16 +134,16 @@ def test_a_student_s_zip_is_no_class_whatever_is_in_it(tmp_path):
 
 def test_a_table_or_a_stray_file_is_no_student_and_is_named(tmp_path, capsys):
     tables = [("Grades-C1.csv", b"Identifier"), ("gradebook.xlsx", b"PK"), ("notes.txt", b"")]
-    assert two(graded(save(tmp_path / "week", [*MOODLE, *tables])))
+    assert two(found_in(save(tmp_path / "week", [*MOODLE, *tables])))
     assert capsys.readouterr().err == "not a hand-in: Grades-C1.csv, gradebook.xlsx, notes.txt.\n"
     with pytest.raises(NoSubmissions, match="holds no files"):
-        graded(save(tmp_path / "tables", tables[:2]))
+        found_in(save(tmp_path / "tables", tables[:2]))
 
 
 def test_a_download_that_was_cut_off_is_named(tmp_path):
     folder = save(tmp_path / "week", [("C1.zip", zipped(MOODLE)[:-30])])
     with pytest.raises(NoSubmissions, match=r"C1\.zip is a damaged zip: download it from the platform again"):
-        graded(folder)
+        found_in(folder)
 
 
 # Everybody is in the results
@@ -158,7 +158,7 @@ def test_a_student_of_whom_all_is_ignored_is_named(left, zip_too, tmp_path):
     members = [*MOODLE, (f"Cy_14_assignsubmission_file/{left}", b"3"), ("__MACOSX/._Di_15", b""), (".DS_Store", b"")]
     write_zip(tmp_path / "a.zip", members)
     place = tmp_path / "a.zip" if zip_too else save(tmp_path / "week", members)
-    assert graded(place) == {"Ada Lovelace_12": b"1", "Bo Li_13": b"2", "Cy_14": "no_notebook"}
+    assert found_in(place) == {"Ada Lovelace_12": b"1", "Bo Li_13": b"2", "Cy_14": "no_notebook"}
     (cy,) = [one for one in read_all(place) if one.student == "Cy_14"]
     assert cy.notebook("ex02")[0] == f"Cy_14_assignsubmission_file/{left}"
     assert cy.names("") == [f"Cy_14_assignsubmission_file/{left}"]  # its feedback finds the way back
@@ -174,17 +174,17 @@ def test_a_student_of_whom_all_is_ignored_is_named(left, zip_too, tmp_path):
     ],
 )
 def test_a_student_with_nothing_to_read_is_named(name, data, tmp_path):
-    found = graded(save(tmp_path / "week", [*MOODLE, (f"Cy_14_assignsubmission_file/{name}", data)]))
+    found = found_in(save(tmp_path / "week", [*MOODLE, (f"Cy_14_assignsubmission_file/{name}", data)]))
     assert found["Cy_14"] in ("no_notebook", "unreadable_file")
 
 
 def test_a_name_that_begins_with_a_dot_is_a_student_on_moodle(tmp_path):
-    assert "._net_15" not in graded(save(tmp_path / "a", [*MOODLE, ("._net_15_assignsubmission_file/x.ipynb", b"")]))
-    assert graded(save(tmp_path / "b", [*MOODLE, (".net_15_assignsubmission_file/x.ipynb", b"3")]))[".net_15"] == b"3"
+    assert "._net_15" not in found_in(save(tmp_path / "a", [*MOODLE, ("._net_15_assignsubmission_file/x.ipynb", b"")]))
+    assert found_in(save(tmp_path / "b", [*MOODLE, (".net_15_assignsubmission_file/x.ipynb", b"3")]))[".net_15"] == b"3"
 
 
 def test_a_text_on_canvas_is_its_student_s(tmp_path):
-    found = graded(save(tmp_path / "week", [*CANVAS, ("cy_14_text.html", b"<p>"), ("di_LATE_15_link.html", b"")]))
+    found = found_in(save(tmp_path / "week", [*CANVAS, ("cy_14_text.html", b"<p>"), ("di_LATE_15_link.html", b"")]))
     assert (found["cy_14"], found["di_15"]) == ("no_notebook", "no_notebook")
     assert [one.late(None) for one in read_all(tmp_path / "week")][1] == "marked late by Canvas"
 
@@ -203,9 +203,9 @@ def test_a_zip_of_the_whole_folder_with_its_environment_is_one_notebook(tmp_path
     members = [*environment(3_000), ("ex02/ex02-layer-norm.ipynb", b"3"), ("ex02/scratch.ipynb", b"4")]
     members += [("__MACOSX/ex02/._ex02-layer-norm.ipynb", b"5"), ("ex02/.ipynb_checkpoints/ex02-c.ipynb", b"6")]
     handed_in = [("Cy_14_assignsubmission_file/ex02.zip", zipped(members))]
-    assert graded(save(tmp_path / "week", [*MOODLE, *handed_in]))["Cy_14"] == b"3"
+    assert found_in(save(tmp_path / "week", [*MOODLE, *handed_in]))["Cy_14"] == b"3"
     write_zip(tmp_path / "a.zip", [*MOODLE, *handed_in])
-    assert graded(tmp_path / "a.zip")["Cy_14"] == b"3"
+    assert found_in(tmp_path / "a.zip")["Cy_14"] == b"3"
 
 
 def test_a_zip_in_a_student_s_zip_is_opened_if_it_is_all(tmp_path):
@@ -218,12 +218,12 @@ def test_a_zip_in_a_student_s_zip_is_opened_if_it_is_all(tmp_path):
     }.items():
         handed_in = [("Cy_14_assignsubmission_file/x.zip", zipped(members))]
         write_zip(tmp_path / "a.zip", [*MOODLE, *handed_in])
-        assert graded(tmp_path / "a.zip")["Cy_14"] == wanted
+        assert found_in(tmp_path / "a.zip")["Cy_14"] == wanted
 
 
 @pytest.mark.parametrize("name", ["ex02.ipynb (1)", "ex02.ipynb(2)", "ex02.ipynb.txt (1)"])
 def test_a_name_with_a_number_at_its_end_is_that_of_a_notebook(name, tmp_path):
-    assert graded(save(tmp_path / "week", [("Cy_14_assignsubmission_file/" + name, b"3")])) == {"Cy_14": b"3"}
+    assert found_in(save(tmp_path / "week", [("Cy_14_assignsubmission_file/" + name, b"3")])) == {"Cy_14": b"3"}
 
 
 def test_a_student_s_zip_may_be_larger_than_a_notebook(tmp_path, monkeypatch):
@@ -231,17 +231,17 @@ def test_a_student_s_zip_may_be_larger_than_a_notebook(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "IN_MEMORY", 1000)
     inside = [("ex02/.venv/x.so", bytes(range(256)) * 40), ("ex02.ipynb", b"3")]
     write_zip(tmp_path / "a.zip", [*MOODLE, ("Cy_14_assignsubmission_file/x.zip", zipped(inside))])
-    assert graded(tmp_path / "a.zip")["Cy_14"] == b"3"
+    assert found_in(tmp_path / "a.zip")["Cy_14"] == b"3"
     monkeypatch.setattr(archives, "LARGEST_ARCHIVE", 100)
-    assert graded(tmp_path / "a.zip")["Cy_14"] == "too_large"
+    assert found_in(tmp_path / "a.zip")["Cy_14"] == "too_large"
 
 
 def test_names_in_the_zips_of_one_student_are_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(submissions, "MOST_NAMES", 50)
     inside = zipped([*((f"{k}.py", b"") for k in range(29)), ("x.ipynb", b"3")])
     files = [(f"Cy_14_assignsubmission_file/{k}.zip", inside) for k in "ab"]
-    assert graded(save(tmp_path / "one", files[:1])) == {"Cy_14": b"3"}
-    assert graded(save(tmp_path / "two", files)) == {"Cy_14": "too_large"}
+    assert found_in(save(tmp_path / "one", files[:1])) == {"Cy_14": b"3"}
+    assert found_in(save(tmp_path / "two", files)) == {"Cy_14": "too_large"}
 
 
 def without_flag(data):
@@ -269,22 +269,22 @@ def test_a_name_from_a_mac_stays_itself(name, tmp_path):
 def test_a_name_in_an_old_code_page_is_as_zipfile_reads_it(tmp_path):
     data = zipped([("Xoe.ipynb", b"3")]).replace(b"Xoe", b"Z\x94e")
     (tmp_path / "a.zip").write_bytes(data)
-    assert list(graded(tmp_path / "a.zip")) == ["Zöe"]
+    assert list(found_in(tmp_path / "a.zip")) == ["Zöe"]
 
 
 @pytest.mark.parametrize("suffix", ["ipynb.txt", "ipynb.json", "IPYNB", "ipynb.TXT", "ipynb.download"])
 def test_a_notebook_with_one_more_suffix_is_one(suffix, tmp_path):
     members = [*MOODLE, (f"Cy_14_assignsubmission_file/ex02.{suffix}", b"3")]
-    assert graded(save(tmp_path / "week", members))["Cy_14"] == b"3"
+    assert found_in(save(tmp_path / "week", members))["Cy_14"] == b"3"
     (one,) = read_all(save(tmp_path / "plain", [(f"Zoë.{suffix}", b"3")]))
     assert (one.student, one.notebook("ex02")[1]) == ("Zoë", b"3")
 
 
 @pytest.mark.parametrize("name", ["ex02.json", "ex02.txt", "ex02"])
 def test_a_notebook_of_any_name_is_known_by_its_content(name, tmp_path):
-    found = graded(save(tmp_path / "week", [("Cy_14_assignsubmission_file/" + name, sheet())]))
+    found = found_in(save(tmp_path / "week", [("Cy_14_assignsubmission_file/" + name, sheet())]))
     assert found == {"Cy_14": sheet()}
-    found = graded(save(tmp_path / "none", [("Cy_14_assignsubmission_file/" + name, b'{"cells": 3}')]))
+    found = found_in(save(tmp_path / "none", [("Cy_14_assignsubmission_file/" + name, b'{"cells": 3}')]))
     assert found == {"Cy_14": "no_notebook"}
 
 
@@ -298,9 +298,9 @@ def test_two_notebooks_with_the_same_code_are_one(tmp_path):
     book["cells"][1]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "hello"}]
     again = json.dumps(book).encode()
     folder = save(tmp_path / "week", [("Ada/a.ipynb", sheet()), ("Ada/b.ipynb", again), ("Bo/x.ipynb", b"2")])
-    assert graded(folder)["Ada"] == sheet()
+    assert found_in(folder)["Ada"] == sheet()
     save(folder, [("Ada/b.ipynb", sheet(LAYER_NORM, MEAN_SQUARE + "# changed"))])
-    assert graded(folder)["Ada"] == "two_files"
+    assert found_in(folder)["Ada"] == "two_files"
 
 
 @pytest.fixture
@@ -320,11 +320,11 @@ def which(folder, *rows):
     "row", ["Ada Lovelace,ex02 (1).ipynb", "Ada Lovelace_12,Ada Lovelace_12_assignsubmission_file/ex02 (1).ipynb"]
 )
 def test_the_teacher_says_which_notebook_counts(row, several, tmp_path):
-    assert graded(several)["Ada Lovelace_12"] == "two_files"
-    assert graded(which(several, row)) == {"Ada Lovelace_12": notebook("x = 2"), "Bo Li_13": b"2"}
+    assert found_in(several)["Ada Lovelace_12"] == "two_files"
+    assert found_in(which(several, row)) == {"Ada Lovelace_12": notebook("x = 2"), "Bo Li_13": b"2"}
     (several / "C1.zip").rename(tmp_path / "C1.zip")  # beside a zip that is named itself
     (several / "which.csv").rename(tmp_path / "which.csv")
-    assert graded(tmp_path / "C1.zip")["Ada Lovelace_12"] == notebook("x = 2")
+    assert found_in(tmp_path / "C1.zip")["Ada Lovelace_12"] == notebook("x = 2")
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_the_teacher_says_which_notebook_counts(row, several, tmp_path):
 )  # fmt: skip
 def test_a_bad_row_is_named_with_the_fix(rows, message, several):
     with pytest.raises(Refusal, match=message):
-        graded(which(several, *rows))
+        found_in(which(several, *rows))
 
 
 # When a hand-in came

@@ -30,7 +30,7 @@ def overview(*arguments):
     return command_line.main(["overview", *map(str, arguments)])
 
 
-def seen(path):
+def page_and_text(path):
     """(page, its text)"""
     page = path.read_text("utf-8")
     text = re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL)
@@ -39,7 +39,7 @@ def seen(path):
 
 def looked_at(tmp_path, *arguments):
     assert overview(*arguments, "-o", tmp_path / "page.html") == 0
-    return seen(tmp_path / "page.html")
+    return page_and_text(tmp_path / "page.html")
 
 
 def beliefs(page):
@@ -54,14 +54,14 @@ def rows(page, exercise):
     return [tuple(unescape(re.sub("<[^>]+>", "", part)) for part in row) for row in found]
 
 
-def printed(page, exercise):
+def printed_rows(page, exercise):
     """[(class, students, points lost)] of the rows about an exercise, the sums of those left out in print included."""
     section = page.split(f"<h3><code>{exercise}</code>")[1].split("</section>")[0]
     found = re.findall(r'<tr(?: class="(\w+)")?><th scope="row">.*?</th><td>(.*?)</td><td>(.*?)</td></tr>', section)
     return [(look, re.sub("<[^>]+>", "", students).split()[0], lost) for look, students, lost in found]
 
 
-def share(page, exercise):
+def bar_of(page, exercise):
     """(text, box, [(kind, start, width)]) of the bar of an exercise."""
     head = page.split(f'<th scope="row"><code>{exercise}</code> ')[1].split("</th>")[0]
     (text,), (box,) = re.findall(r'"quiet">(.*?)</span>', head), re.findall(r'viewBox="(.*?)"', head)
@@ -117,28 +117,28 @@ def test_an_answer_with_fewer_results_is_a_group_of_its_own(tmp_path):
 def test_the_rows_that_are_not_printed_are_summed_up_in_one(tmp_path):
     planted = {**EX02, "layer_norm_backward": {**EX02["layer_norm_backward"], "memory": 1}}
     page, _ = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 40, planted))
-    assert printed(page, "layer_norm") == [
+    assert printed_rows(page, "layer_norm") == [
         ("", "7", "7"), ("", "4", "4"), ("", "3", "3"),
         ("more", "2", "2"), ("more", "1", "1"), ("more", "1", "1"), ("rest", "4", "4"),
     ]  # fmt: skip
-    assert printed(page, "layer_norm_backward") == [
+    assert printed_rows(page, "layer_norm_backward") == [
         ("", "3", "9"), ("more", "2", "6"), ("more", "2", "6"), ("more", "1", "3"), ("rest", "5", "15"),
         ("", "2", "6"), ("more", "1", "3"), ("rest", "1", "3"),
     ]  # fmt: skip
-    text = seen(tmp_path / "page.html")[1]
+    text = page_and_text(tmp_path / "page.html")[1]
     assert all(f"{rest} " in text for rest in ("named mistakes: 3", "unknown answers: 3", "more reasons: 1"))
 
 
 def test_the_bar_of_an_exercise_has_a_part_for_each_kind_of_answer(tmp_path):
     planted = {"layer_norm_backward": {"constants": 3, **EX02["layer_norm_backward"]}, "fold": {"rows": 4}}
     page, _ = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 40, planted))
-    assert share(page, "layer_norm_backward") == (
+    assert bar_of(page, "layer_norm_backward") == (
         "3 with a named mistake, 8 wrong in another way, 2 without result",
         "0 0 40 1",
         [("right", "0", "27"), ("named", "27", "3"), ("unknown", "30", "8"), ("none", "38", "2")],
     )
-    assert share(page, "fold") == ("4 with a named mistake", "0 0 40 1", [("right", "0", "36"), ("named", "36", "4")])
-    assert share(page, "layer_norm") == ("", "0 0 40 1", [("right", "0", "40")])
+    assert bar_of(page, "fold") == ("4 with a named mistake", "0 0 40 1", [("right", "0", "36"), ("named", "36", "4")])
+    assert bar_of(page, "layer_norm") == ("", "0 0 40 1", [("right", "0", "40")])
 
 
 def test_of_two_topics_that_cost_the_same_the_one_of_more_students_comes_first(tmp_path):
@@ -357,7 +357,7 @@ def test_an_exercise_that_nobody_could_be_judged_in_has_an_empty_bar(tmp_path):
     lost = [answer(ex, "needs_library" if ex.name == "fold" else "right") for ex in checks.SETS["ex02"]]
     page, text = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 0, {}, a=record("Una", "a.ipynb", results=lost)))
     assert "fold: 0 of 0 right" in text
-    said, box, parts = share(page, "fold")
+    said, box, parts = bar_of(page, "fold")
     assert (said, parts) == ("", [])
     assert int(box.split()[2]) > 0  # a box without a width is no valid one
 
@@ -433,7 +433,7 @@ def test_a_mark_set_by_hand_is_in_the_overview_at_once(tmp_path, capsys):
     out = graded(tmp_path / "ex02", "ex02", 4, {"layer_norm": {"ddof1": 4}})
     mark = ["mark", str(out), "Student 001", "layer_norm", "1", "--reason", "spoken"]
     assert command_line.main(mark) == 0
-    assert "layer_norm: 1 of 4" in seen(out / "overview.html")[1]
+    assert "layer_norm: 1 of 4" in page_and_text(out / "overview.html")[1]
     unknown_exercise(out)
     assert command_line.main([*mark[:3], "bend", "0.5", "--reason", "spoken"]) == 0
     assert "mark: the overview is as before: ex02 has no exercise bend" in capsys.readouterr().err

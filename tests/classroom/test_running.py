@@ -38,7 +38,7 @@ class Box:
         return ending
 
     def works(self, cells=CELLS, questions=QUESTIONS):
-        return running.run(self, cells, questions)
+        return running.run_notebook(self, cells, questions)
 
     def asked(self):
         return [[name for name, *_ in job["questions"]] for job in self.jobs]

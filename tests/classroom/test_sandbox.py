@@ -147,12 +147,12 @@ found["total"] = total
 
 def test_a_process_that_is_stopped_is_heard_out(box, monkeypatch):
     """Messages sent before a process ends show how far it got, even if the grader reads them late."""
-    monkeypatch.setattr(sandbox, "excess", lambda pid, limits: here(pid) or "processes")
+    monkeypatch.setattr(sandbox, "excess", lambda pid, limits: wait_for_here(pid) or "processes")
     ending = ask(box, "open('/tmp/here', 'w').close()\nwhile True:\n    pass")
     assert (ending.how, ending.at, ending.which) == ("processes", "question", "look")
 
 
-def here(pid):
+def wait_for_here(pid):
     """Wait until the program of a sandbox has made /tmp/here."""
     while not any(Path(f"/proc/{number}/root/tmp/here").exists() for number in sandbox.tree(pid)[2:]):
         time.sleep(0.05)

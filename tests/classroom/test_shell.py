@@ -112,7 +112,7 @@ def box():
         yield box
 
 
-def seen(box, sources):
+def answer_and_errors(box, sources):
     """What the function `look` of a notebook returns at its end, and the errors of its cells."""
     numbered = [[k, [], source] for k, source in enumerate(sources)]
     heard, job = [], {"torch": False, "cells": numbered, "questions": [["look", "function", [["one", [None]]]]]}
@@ -124,7 +124,7 @@ def seen(box, sources):
 
 
 def test_ordinary_habits_do_in_the_sandbox_what_they_do_in_jupyter(box):
-    found, errors = seen(box, cells())
+    found, errors = answer_and_errors(box, cells())
     assert {k: HABITS[int(k)][0] for k in WANTED if not found.get(k)} == {}
     assert len(HABITS) >= 60
     raised = {HABITS[(k - 1) // 2][0] for k in errors}
@@ -152,7 +152,7 @@ def test_what_this_machine_lacks_does_no_harm(box):
         "import getpass\nk = getpass.getpass('?')", "%debug",
         "def look(x):\n    return [globals().get(n) for n in 'abcdefghijk']",
     ]  # fmt: skip
-    found, errors = seen(box, sources)
+    found, errors = answer_and_errors(box, sources)
     assert found == [1, 2, None, 4, 5, "", "", 8, 9, 10, ""]
     assert set(errors.values()) == {"SystemExit"}
 
@@ -189,7 +189,7 @@ def test_a_long_error_is_cut(box):
 
 def test_timeit_runs_its_code_once(box):
     sources = ["n = [0]\ndef f():\n    n[0] += 1", "%timeit f()", "def look(x):\n    return n[0]"]
-    found, _ = seen(box, sources)
+    found, _ = answer_and_errors(box, sources)
     assert 1 <= found < 20  # it looks for a number of loops that take a while
 
 

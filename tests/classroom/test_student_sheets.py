@@ -31,7 +31,7 @@ def run(path, answers=(), times=1):
     return book
 
 
-def said(book):
+def check_outputs(book):
     """The printed output of each check in a notebook, by cell."""
     return {
         cell.id: "".join(output.get("text", output.output_type) for output in cell.outputs)
@@ -49,7 +49,7 @@ def sheet_of(name):
 def test_an_empty_sheet_runs_and_says_what_is_not_done(name):
     book = run(sheet_of(name))
     wanted = {f"{name}-{k}-check": f"○ {e.name}: not done yet.\n" for k, e in enumerate(checks.SETS[name], 1)}
-    assert said(book) == wanted
+    assert check_outputs(book) == wanted
     outputs = [output for cell in book.cells for output in cell.get("outputs", [])]
     assert not [output for output in outputs if output.get("name") == "stderr"]
 
@@ -67,7 +67,7 @@ def test_what_is_solved_stays_solved(name):
     source = student_sheet.read_notebook(student_sheet.source_of(name))
     solved = {cell["id"]: cell["source"] for cell in source["cells"] if "answer" in student_sheet.tags(cell)}
     assert len(solved) == len(checks.SETS[name])
-    found = said(run(sheet_of(name), solved, times=2))
+    found = check_outputs(run(sheet_of(name), solved, times=2))
     assert list(found) == [f"{name}-{k}-check" for k in range(1, len(solved) + 1)]
     assert all(text.startswith("✓") and text.count("\n") == 1 for text in found.values())
 
@@ -79,5 +79,5 @@ def test_one_that_does_not_stay_solved_is_seen(tmp_path):
     answer.source = "if 'residual' not in globals():\n    def residual(x, sublayer): return x + sublayer(x)"
     path = tmp_path / "sheet.ipynb"
     nbformat.write(book, path)
-    assert said(run(path))["ex01-1-check"].startswith("✓")
-    assert not said(run(path, times=2))["ex01-1-check"].startswith("✓")
+    assert check_outputs(run(path))["ex01-1-check"].startswith("✓")
+    assert not check_outputs(run(path, times=2))["ex01-1-check"].startswith("✓")

@@ -76,7 +76,7 @@ def test_every_student_gets_a_sheet_that_shows_only_their_own(root):
                 assert new in text
                 assert old in new or old not in text
         (first, *_) = cells.values()
-        assert f"#variant={class_sheets.code(exercises)}" in first
+        assert f"#variant={class_sheets.variants_code(exercises)}" in first
         assert first.startswith(beside_chapters(plain[0]["source"]).decode() + "\n\n**This sheet belongs to ")
         assert f"belongs to {who}".replace("_", "\\_") in first
         assert not any(other.split()[0] in data.decode() for other in CLASS if other != who)
@@ -207,7 +207,7 @@ def released(room, *students, seed=5):
     return path
 
 
-def graded(room, **options):
+def grade_quick(room, **options):
     return grade_class("quick", room, room.parent / "grades", **{"limits": PATIENT, "seed": 7, **options})
 
 
@@ -218,7 +218,7 @@ def test_no_text_in_a_file_changes_what_is_asked_for(room):
     for k, label in enumerate(labels):
         (room / f"s{k}.ipynb").write_bytes(sheet(LAYER_NORM, SETUP, cell(ask(label), "check"), f"variant = {label!r}"))
     release = Release("quick", 5, ("s0", "s1"))
-    assert graded(room, release=released(room, "s0", "s1")) == 0
+    assert grade_quick(room, release=released(room, "s0", "s1")) == 0
     for k in range(2):
         first = json.loads((room.parent / f"grades/students/s{k}.json").read_text())["results"][0]
         mine = release.draw(f"s{k}", checks.layer_norm)
@@ -229,13 +229,13 @@ def test_no_text_in_a_file_changes_what_is_asked_for(room):
 def test_who_is_not_in_the_class_list_is_listed_and_nobody_is_guessed(room, capsys):
     for name in ("Ada_1", "Ada_2", "Bo"):
         (room / f"{name}.ipynb").write_bytes(sheet())
-    assert graded(room, release=released(room, "Ada")) == 1
+    assert grade_quick(room, release=released(room, "Ada")) == 1
     assert "1 of the students are not in the class list of the release: Bo. Add a line" in capsys.readouterr().err
-    assert graded(room, release=released(room, "Ada", "Bo")) == 1
+    assert grade_quick(room, release=released(room, "Ada", "Bo")) == 1
     assert "Ada_1 and Ada_2 would be one line of the class list; write their numbers" in capsys.readouterr().err
     assert not list((room.parent / "grades").glob("*.csv"))
-    assert graded(room, release=released(room, "Ada_1", "Ada 2", "bo")) == 0
-    assert graded(room, release=room / "nothing.json") == 1
+    assert grade_quick(room, release=released(room, "Ada_1", "Ada 2", "bo")) == 0
+    assert grade_quick(room, release=room / "nothing.json") == 1
     assert "is not the file that release writes" in capsys.readouterr().err
 
 
@@ -259,10 +259,10 @@ def test_own_sheets_are_not_graded_as_if_they_were_all_alike(room, capsys):
     own = replace(checks.layer_norm, chosen=checks.layer_norm.variants[1])
     one = sheet(LAYER_NORM, SETUP, cell(check_line(own), "check"))
     (room / "Ada.ipynb").write_bytes(one)
-    assert graded(room) == 1
+    assert grade_quick(room) == 1
     assert "the sheets are the students' own: add --release" in capsys.readouterr().err
     (room / "Bo.ipynb").write_bytes(sheet())
-    assert graded(room) == 0  # one student cannot stop the grading of a class
+    assert grade_quick(room) == 0  # one student cannot stop the grading of a class
     assert "variant" not in (room.parent / "grades/grades.csv").read_text()
 
 
@@ -271,10 +271,10 @@ def test_a_release_that_changes_marks_needs_consent(room, capsys):
     labels = {seed: Release("quick", seed, ("Ada",)).draw("Ada", checks.layer_norm) for seed in range(20)}
     one, two = checks.layer_norm.variants
     default, other = (next(seed for seed in labels if labels[seed] == label) for label in (one.label, two.label))
-    assert graded(room, release=released(room, "Ada", seed=default)) == 0
-    assert graded(room, release=released(room, "Ada", seed=other)) == 1
+    assert grade_quick(room, release=released(room, "Ada", seed=default)) == 0
+    assert grade_quick(room, release=released(room, "Ada", seed=other)) == 1
     assert "Ada: layer_norm 1 of 1 (right) → 0 of 1 (variant_a_gain_of_gamma)" in capsys.readouterr().err
-    assert graded(room, release=released(room, "Ada", seed=other), accept=True) == 0
-    assert graded(room, release=released(room, "Ada", seed=default), student="Ada") == 1
+    assert grade_quick(room, release=released(room, "Ada", seed=other), accept=True) == 0
+    assert grade_quick(room, release=released(room, "Ada", seed=default), student="Ada") == 1
     assert "to change that, grade everybody, without --student" in capsys.readouterr().err
-    assert graded(room, release=released(room, "Ada", "Bo", seed=other), student="Ada") == 0
+    assert grade_quick(room, release=released(room, "Ada", "Bo", seed=other), student="Ada") == 0

@@ -31,7 +31,7 @@ SEVERAL = "Dana Scott"  # two notebooks with other code
 NEAR = "Grace Hopper"  # a name that is nearly right
 
 
-def answers(who):
+def answered_sheet(who):
     """The sheet of a student: solutions, mistakes, and what is not done at the end of the sheet."""
     k = NAMES.index(who)
     cells = []
@@ -51,7 +51,7 @@ def answers(who):
     return notebook(*cells)
 
 
-def outputs(book):
+def with_large_output(book):
     """The same notebook, with a large output and a note."""
     book = json.loads(book)
     book["cells"][-1]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "0.5 " * 100_000}]
@@ -64,21 +64,21 @@ def zipped(members):
     return data.getvalue()
 
 
-def files(who):
+def uploads(who):
     """(name, bytes) of what a student uploads."""
-    k, book = NAMES.index(who), answers(who)
+    k, book = NAMES.index(who), answered_sheet(who)
     if who == NOTHING:
         return [(f".ipynb_checkpoints/{FILE}", book)]
     if who == SEVERAL:
-        return [(FILE, book), ("ex01-residuals (1).ipynb", answers(NAMES[0]))]
+        return [(FILE, book), ("ex01-residuals (1).ipynb", answered_sheet(NAMES[0]))]
     if k == 8:
         return [(FILE + ".txt", book)]
     if k == 9:  # the whole folder
         environment = [(f"ex01/.venv/lib/python3.11/site-packages/p/{j}.py", b"") for j in range(3000)]
         return [("ex01.zip", zipped([*environment, (f"ex01/{FILE}", book), ("__MACOSX/ex01/._x.ipynb", b"")]))]
     if k == 11:
-        return [(FILE, book), ("ex01-residuals (1).ipynb", outputs(book))]
-    return [(FILE, outputs(book) if k == 12 else book)]
+        return [(FILE, book), ("ex01-residuals (1).ipynb", with_large_output(book))]
+    return [(FILE, with_large_output(book) if k == 12 else book)]
 
 
 def moodle():
@@ -86,7 +86,7 @@ def moodle():
     members, rows = [], []
     for k, who in enumerate(NAMES):
         name = who.replace("'", "")
-        members += [(f"{name}_{4700 + k}_assignsubmission_file/{path}", data) for path, data in files(who)]
+        members += [(f"{name}_{4700 + k}_assignsubmission_file/{path}", data) for path, data in uploads(who)]
         time = "Saturday, 21 November 2026, 7:12 AM" if who in LATE else "Friday, 20 November 2026, 4:05 PM"
         rows.append(f'"Participant {4700 + k}","{who}",s{k}@x.edu,"Submitted for grading",,15.00,Yes,"{time}",-,')
     rows.append('"Participant 4799","Al Absent",al@x.edu,"No submission",,15.00,Yes,-,-,')
@@ -101,7 +101,7 @@ def canvas():
     for k, who in enumerate(NAMES):
         first, _, last = who.partition(" ")
         late = "LATE_" if who in LATE else ""
-        for j, (path, data) in enumerate(files(who)):
+        for j, (path, data) in enumerate(uploads(who)):
             name = PurePosixPath(path).name
             members.append((f"{letters(clean(last + first))}_{late}{100 + k}_{9000 + 10 * k + j}_{name}", data))
         rows.append(f'"{last}, {first}",{100 + k},S-{k},s{k},Sec 1,')
@@ -116,7 +116,7 @@ def nbgrader():
         login = f"s{k:02}"
         hour = "21 06" if who in LATE else "20 15"
         notes = [("timestamp.txt", f"2026-11-{hour}:05:00.000000 UTC".encode()), ("submission_secret.txt", b"s3")]
-        members += [(f"submitted/{login}/{SHEET}/{path}", data) for path, data in [*files(who), *notes]]
+        members += [(f"submitted/{login}/{SHEET}/{path}", data) for path, data in [*uploads(who), *notes]]
         rows.append(f"{SHEET},,,{login},{who.split()[1]},{who.split()[0]},,0.0,0.0,0.0,15.0")
     head = "assignment,duedate,timestamp,student_id,last_name,first_name,email,raw_score,late_submission_penalty,score,"
     return zipped(members), "\n".join([f"{head}max_score", *rows, ""])

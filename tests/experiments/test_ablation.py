@@ -40,7 +40,7 @@ def test_both_is_the_pre_ln_model_and_trains_as_it_does() -> None:
 
 @pytest.mark.parametrize("arm", ablation.ARMS)
 def test_arms_share_their_weights_and_hold_norms_only_where_they_use_them(arm: str) -> None:
-    full, model = (dict(ablation.build(name, 2, seed=1).named_parameters()) for name in ("both", arm))
+    full, model = (dict(ablation.build_model(name, 2, seed=1).named_parameters()) for name in ("both", arm))
     assert all(torch.equal(model[name], full[name]) for name in model)
     norms = {name.split(".")[2] for name in model if "norm" in name}
     parts = ablation.ARMS[arm]
@@ -51,7 +51,7 @@ def test_the_scale_follows_the_depth() -> None:
     """Zeroed branches leave the stream unchanged in every arm with a skip path, and zero it without one."""
     tokens = torch.zeros(1, 4, dtype=torch.long)
     for arm, parts in ablation.ARMS.items():
-        model = ablation.build(arm, 2, seed=0)
+        model = ablation.build_model(arm, 2, seed=0)
         for name, weight in model.stack.matrices():
             if name in ("out", "down"):
                 torch.nn.init.zeros_(weight.detach())
@@ -59,7 +59,7 @@ def test_the_scale_follows_the_depth() -> None:
         assert torch.equal(top, first if parts.residual else torch.zeros_like(first))
     change = {}
     for depth in (1, 4):
-        plain, scaled = (ablation.build(arm, depth, 0).states(tokens)[:2] for arm in ("residual", "scaled"))
+        plain, scaled = (ablation.build_model(arm, depth, 0).states(tokens)[:2] for arm in ("residual", "scaled"))
         plain, scaled = plain[1] - plain[0], scaled[1] - scaled[0]
         change[depth] = (scaled.norm() / plain.norm()).item()
     assert change[4] < change[1] < 1
@@ -70,7 +70,7 @@ def test_tens_are_means_of_ten_steps() -> None:
 
 
 def test_a_model_that_does_not_read_is_judged_blind() -> None:
-    model = ablation.build("both", 1, seed=0)
+    model = ablation.build_model("both", 1, seed=0)
     count = torch.bincount(ablation.TASK.text.train, minlength=ablation.TASK.vocabulary).double()
     torch.nn.init.zeros_(model.head.weight)
     model.head.bias.data = (count / count.sum()).log()
@@ -94,7 +94,7 @@ class Constant(torch.nn.Module):
 def test_writing_draws_from_what_the_model_predicts() -> None:
     sure: LanguageModel = Constant("q")  # type: ignore[assignment]
     assert ablation.generate(sure, "We", 40) == "q" * 40
-    model = ablation.build("both", 1, seed=0)
+    model = ablation.build_model("both", 1, seed=0)
     text = ablation.generate(model, "We", 40)
     assert len(text) == 40
     assert text == ablation.generate(model, "We", 40) != ablation.generate(model, "We", 40, seed=1)
@@ -127,5 +127,5 @@ def test_taking_the_record_fills_every_cell(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def _short(arm: str, depth: int, seed: int, lr: float) -> tuple[LanguageModel, np.ndarray]:
-    model = ablation.build(arm, depth, seed)
+    model = ablation.build_model(arm, depth, seed)
     return model, ablation.fit(model, ablation.TASK, seed, lr, 1, batch_size=2).repeat(10)

@@ -9,10 +9,10 @@ from subnorm_lab.experiments import accuracy
 
 def test_the_record_is_what_our_norms_do_now() -> None:
     record = accuracy.recorded()
-    assert set(record["errors"]) > set(accuracy.here())
+    assert set(record["errors"]) > set(accuracy.installed_norms())
     for name in ("sn.layer_norm", "st.layer_norm"):
         for mean, recorded in zip(accuracy.MEANS, record["errors"][name], strict=True):
-            assert max(recorded, accuracy.error(accuracy.here()[name], accuracy.rows_about(mean))) < 4
+            assert max(recorded, accuracy.error(accuracy.installed_norms()[name], accuracy.rows_about(mean))) < 4
 
 
 def test_an_error_is_counted_in_units_of_the_largest_entry() -> None:

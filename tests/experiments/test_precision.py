@@ -12,7 +12,7 @@ from subnorm_lab.experiments.precision import FORMATS, VARIANCES, treated
 HALF = FORMATS["float16"]
 
 
-def numbers(seed):
+def every_size(seed):
     """Of every size that the formats know, and beyond, with ties and both infinities."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal(5000) * 10.0 ** rng.uniform(-45, 39, 5000)
@@ -23,7 +23,7 @@ def numbers(seed):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_rounding_is_that_of_the_machine(name):
-    x = numbers(0)
+    x = every_size(0)
     if name == "float32":
         x = np.concatenate([x, 10 * x, x * (1 + 2.0**-40)])
     machine = torch.from_numpy(x).to(getattr(torch, name)).double().numpy()

@@ -23,7 +23,7 @@ def test_a_mean_over_the_batch_is_found():
 @pytest.mark.parametrize(("period", "found"), [(1, 1), (2, 2), (9, 5)])
 def test_different_results_of_one_call_are_counted(period, found):
     counter = itertools.count()
-    assert same_answer.answers(lambda: X + next(counter) % period, runs=5) == found
+    assert same_answer.count_answers(lambda: X + next(counter) % period, runs=5) == found
 
 
 def test_everything_is_measured_on_a_cpu():

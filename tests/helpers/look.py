@@ -181,7 +181,7 @@ OPENING = """async () => {
 }"""
 
 
-def read(page):
+def read_to_the_end(page):
     """What is wrong with the page that has opened in the dark: read to its end, and then in the light, on a desk."""
     return [*look(page, "dark"), *turn_to_desk(page)]
 

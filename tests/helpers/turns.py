@@ -45,7 +45,7 @@ def cells(path):
     return json.loads(path.read_text("utf-8"))["cells"]
 
 
-def names(cell):
+def bound_and_read(cell):
     """The names that a cell binds, and those that it reads before it has bound them, or in its functions."""
     table = symtable.symtable(source(cell), "cell", "exec")
     binds = {one.get_name() for one in table.get_symbols() if one.is_assigned() or one.is_imported()}
@@ -71,9 +71,9 @@ def loads(node):
 
 def needed(code, k):
     """The earlier cells that cell k needs."""
-    wanted, found = names(code[k])[1], []
+    wanted, found = bound_and_read(code[k])[1], []
     for cell in reversed(code[:k]):
-        binds, reads = names(cell)
+        binds, reads = bound_and_read(cell)
         if binds & wanted:
             found.insert(0, cell)
             wanted = (wanted - binds) | reads
@@ -104,7 +104,7 @@ def turned(stem, turn):
             with capture_output() as output:
                 run(shell, LINE.sub(lambda line, value=value: f"{line[1]} = {value}", text))
             # `except ValueError as error` binds a name, and deletes it
-            bound = {name: shell.user_ns[name] for name in names(code[k])[0] & shell.user_ns.keys()}
+            bound = {name: shell.user_ns[name] for name in bound_and_read(code[k])[0] & shell.user_ns.keys()}
             found[value] = SimpleNamespace(**bound, printed=output.stdout)
     said = "".join("".join(one["text"]) for one in code[k]["outputs"] if one["output_type"] == "stream")
     assert found[values(text)[0]].printed == said, f"{stem}, turn {turn}: it printed something else in the notebook"

@@ -8,7 +8,7 @@ import pytest
 from subnorm_book import notebook_text
 
 from subnorm_lab import museum
-from subnorm_lab.checks.collect import collect
+from subnorm_lab.checks.collect import outcomes_of
 from subnorm_lab.checks.edited import text_of
 from tools.refresh import NOTEBOOKS
 
@@ -23,9 +23,9 @@ def passes(exhibit, function):
         return exhibit.test(function)
 
 
-def judged(exhibit, answer, seed):
+def verdict_on(exhibit, answer, seed):
     cases = exhibit.check.cases(np.random.default_rng(seed))
-    return exhibit.check.judge(cases, collect(answer, cases))
+    return exhibit.check.judge(cases, outcomes_of(answer, cases))
 
 
 def test_there_are_enough_and_each_has_its_own_name():
@@ -41,10 +41,10 @@ def test_the_test_fails_on_the_bug_and_passes_on_the_fix(exhibit):
 @each_exhibit
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_check_knows_the_fix_the_bug_and_the_other_mistakes(exhibit, seed):
-    assert judged(exhibit, exhibit.fixed, seed)
-    assert judged(exhibit, exhibit.bug, seed).tag == "still_there"
+    assert verdict_on(exhibit, exhibit.fixed, seed)
+    assert verdict_on(exhibit, exhibit.bug, seed).tag == "still_there"
     for mistake in exhibit.check.mistakes[1:]:
-        assert judged(exhibit, mistake.answer, seed).tag == mistake.tag
+        assert verdict_on(exhibit, mistake.answer, seed).tag == mistake.tag
 
 
 @each_exhibit
@@ -69,7 +69,7 @@ def cells(kind):
     return ["".join(c["source"]) for c in notebook_text.read_file(PAGE)["cells"] if c["cell_type"] == kind]
 
 
-def shown(name):
+def function_on_page(name):
     """The function of that name on the page."""
     found = [
         node
@@ -89,9 +89,9 @@ def section(exhibit):
 
 @each_exhibit
 def test_the_page_shows_the_bug_and_its_test(exhibit):
-    assert shown(exhibit.name) == ast.dump(ast.parse(exhibit.bug.text).body[0])
+    assert function_on_page(exhibit.name) == ast.dump(ast.parse(exhibit.bug.text).body[0])
     test = re.sub(r"\((\w+): Function\) -> bool", r"(\1)", text_of(exhibit.test))
-    assert shown(exhibit.test.__name__) == ast.dump(ast.parse(test).body[0])
+    assert function_on_page(exhibit.test.__name__) == ast.dump(ast.parse(test).body[0])
     assert exhibit.report in "\n".join(cells("markdown"))
 
 

@@ -25,7 +25,7 @@ def code_cells(book):
     return [(n, cell, set(cell["metadata"].get("tags", [])), cell["outputs"]) for n, cell in enumerate(cells)]
 
 
-def texts(output):
+def all_text(output):
     """All text in an output."""
     data = output.get("data", {})
     held = [output.get("text"), data.get("text/plain"), data.get("text/markdown"), output.get("traceback")]
@@ -87,7 +87,7 @@ def follows(cell):
 
 
 def something_is_compared(book):
-    if not any("nbval-ignore-output" not in tags and any(map(texts, outs)) for _, _, tags, outs in code_cells(book)):
+    if not any("nbval-ignore-output" not in tags and any(map(all_text, outs)) for _, _, tags, outs in code_cells(book)):
         yield "no cell prints a text that nbval compares"
 
 
@@ -106,13 +106,13 @@ def sources_are_lists(book):
 
 def no_place_of_one_machine(book):
     for n, _, _, outputs in code_cells(book):
-        if found := [place for output in outputs for place in re.findall(PLACES, texts(output))]:
+        if found := [place for output in outputs for place in re.findall(PLACES, all_text(output))]:
             yield f"code cell {n} prints a path of one machine: {found[0]}"
 
 
 def no_address_of_one_run(book):
     for n, _, tags, outputs in code_cells(book):
-        found = [place for output in outputs for place in re.findall(r"<[^<>]* at 0x[0-9a-f]+>", texts(output))]
+        found = [place for output in outputs for place in re.findall(r"<[^<>]* at 0x[0-9a-f]+>", all_text(output))]
         if found and "nbval-ignore-output" not in tags:
             yield f"code cell {n} shows {found[0]}, which is elsewhere in memory in the next run: end with what to see"
 
@@ -196,44 +196,50 @@ def test_what_is_no_code_makes_no_cell_long():
     assert not list(short({"cells": [code(1, "x = 1"), code(2, "".join(source))]}))
 
 
-def cell(n, **changes):
+def planted(n, **changes):
     """Plant `changes` in cell n of the good notebook."""
     return lambda cells: cells[n].update(changes)
 
 
 PLANTED = {
-    "stripped": (run_in_order, cell(1, execution_count=None, outputs=[])),
-    "run out of order": (run_in_order, cell(3, execution_count=7)),
-    "tagged, but did not raise": (raises_where_tagged, cell(5, outputs=[STDOUT])),
-    "raised, but not tagged": (raises_where_tagged, cell(5, metadata={})),
-    "stderr": (no_stderr, cell(1, outputs=[STDOUT, {**STDOUT, "name": "stderr"}])),
+    "stripped": (run_in_order, planted(1, execution_count=None, outputs=[])),
+    "run out of order": (run_in_order, planted(3, execution_count=7)),
+    "tagged, but did not raise": (raises_where_tagged, planted(5, outputs=[STDOUT])),
+    "raised, but not tagged": (raises_where_tagged, planted(5, metadata={})),
+    "stderr": (no_stderr, planted(1, outputs=[STDOUT, {**STDOUT, "name": "stderr"}])),
     "figure as matplotlib names it": (
         figures_are_described,
-        cell(3, outputs=[display(image_png="iVBORw0", text_plain="<Figure size 640x480 with 1 Axes>")]),
+        planted(3, outputs=[display(image_png="iVBORw0", text_plain="<Figure size 640x480 with 1 Axes>")]),
     ),
-    "figure without a text": (figures_are_described, cell(3, outputs=[display(image_png="iVBORw0")])),
+    "figure without a text": (figures_are_described, planted(3, outputs=[display(image_png="iVBORw0")])),
     "figure as SVG": (
         figures_show_where_nothing_is_trusted,
-        cell(3, outputs=[display(image_png="iVBORw0", image_svg="<svg></svg>", text_plain="A line that rises")]),
+        planted(3, outputs=[display(image_png="iVBORw0", image_svg="<svg></svg>", text_plain="A line that rises")]),
     ),
-    "figure with a word": (figures_are_described, cell(3, outputs=[display(image_png="iVBORw0", text_plain="plot")])),
-    "long cell": (short, cell(3, source=["x = 1\n"] * (LINES + 1))),
-    "long beginning": (short, cell(1, source=["import x\n"] * (BEGINNING + 1))),
-    "long folded cell": (short, cell(3, source=["x = 1\n"] * (LINES + 1), metadata={"tags": ["hide-input"]})),
-    "long solution": (short, cell(3, source=["    ### BEGIN SOLUTION\n", *["    x = 1\n"] * (LINES + 1)])),
+    "figure with a word": (
+        figures_are_described,
+        planted(3, outputs=[display(image_png="iVBORw0", text_plain="plot")]),
+    ),
+    "long cell": (short, planted(3, source=["x = 1\n"] * (LINES + 1))),
+    "long beginning": (short, planted(1, source=["import x\n"] * (BEGINNING + 1))),
+    "long folded cell": (short, planted(3, source=["x = 1\n"] * (LINES + 1), metadata={"tags": ["hide-input"]})),
+    "long solution": (short, planted(3, source=["    ### BEGIN SOLUTION\n", *["    x = 1\n"] * (LINES + 1)])),
     "no prose between": (prose_between, lambda cells: cells.pop(2)),
     "nothing compared": (something_is_compared, lambda cells: cells.__delitem__(slice(1, None))),
     "only live output": (
         something_is_compared,
         lambda cells: [c.update(metadata={"tags": ["nbval-ignore-output"]}) for c in cells[1::2]],
     ),
-    "skipped by a tag": (nothing_is_skipped, cell(1, metadata={"tags": ["nbval-skip"]})),
-    "not compared by a comment": (nothing_is_skipped, cell(1, source=["# NBVAL_IGNORE_OUTPUT\n", "print(4)"])),
-    "source in one string": (sources_are_lists, cell(0, source="Look at the sign.")),
-    "path of one machine": (no_place_of_one_machine, cell(1, outputs=[{**STDOUT, "text": ["/home/ada/x.py\n"]}])),
+    "skipped by a tag": (nothing_is_skipped, planted(1, metadata={"tags": ["nbval-skip"]})),
+    "not compared by a comment": (nothing_is_skipped, planted(1, source=["# NBVAL_IGNORE_OUTPUT\n", "print(4)"])),
+    "source in one string": (sources_are_lists, planted(0, source="Look at the sign.")),
+    "path of one machine": (
+        no_place_of_one_machine,
+        planted(1, outputs=[{**STDOUT, "text": ["/home/ada/x.py\n"]}]),
+    ),
     "address of an object": (
         no_address_of_one_run,
-        cell(1, outputs=[{**STDOUT, "text": ["<torch._C.Generator at 0x7fbb615a47f0>\n"]}]),
+        planted(1, outputs=[{**STDOUT, "text": ["<torch._C.Generator at 0x7fbb615a47f0>\n"]}]),
     ),
 }
 

@@ -24,7 +24,7 @@ def entries(book):
             yield *found.groups(), book["cells"][k + 1 : k + 4]
 
 
-def shown(cell):
+def output_text(cell):
     """The text of the outputs of an executed cell, in one line."""
     if cell["cell_type"] != "code" or not cell["execution_count"]:
         return ""
@@ -39,17 +39,17 @@ def faults_of(book):
         yield f"{len(found)} symptoms, at least {AT_LEAST} are wanted"
     for kind, heading, (breaks, says, fixed) in found:
         message, text = MESSAGE.match(heading), "".join(says["source"])
-        if not shown(breaks):
+        if not output_text(breaks):
             yield f"{heading}: no executed cell that shows it"
-        if message and message[2] not in shown(breaks):
-            yield f"{heading}: the cell shows {shown(breaks)!r}"
-        if not re.search(SHOWN.get(kind, ""), shown(breaks)):
+        if message and message[2] not in output_text(breaks):
+            yield f"{heading}: the cell shows {output_text(breaks)!r}"
+        if not re.search(SHOWN.get(kind, ""), output_text(breaks)):
             yield f"{heading}: listed as {kind}, and shows none"
         if says["cell_type"] != "markdown" or "**Fix.** " not in text:
             yield f"{heading}: no Fix"
         if not CHAPTER.search(text):
             yield f"{heading}: no link into a chapter"
-        if not shown(fixed) or any("evalue" in output for output in fixed["outputs"]):
+        if not output_text(fixed) or any("evalue" in output for output in fixed["outputs"]):
             yield f"{heading}: no cell in which the fix works"
 
 
@@ -63,7 +63,7 @@ def test_every_symptom_is_reproduced_explained_and_fixed():
 
 def test_the_page_warns_of_nothing_after_a_fix():
     fixes = [(heading, fixed) for _, heading, (_, _, fixed) in entries(stored())]
-    assert {heading: shown(fixed) for heading, fixed in fixes if "Warning" in shown(fixed)} == {}
+    assert {heading: output_text(fixed) for heading, fixed in fixes if "Warning" in output_text(fixed)} == {}
 
 
 def plain(cells, n):

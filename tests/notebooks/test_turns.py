@@ -46,12 +46,12 @@ def faults(cells, stem, wanted):
 
 def clashes(code, k):
     """What breaks if a reader runs all cells, goes back to turn k, and then runs another cell."""
-    turned, wanted = turns.names(code[k])
-    earlier = set().union(*(turns.names(cell)[0] for cell in code[:k]))
+    turned, wanted = turns.bound_and_read(code[k])
+    earlier = set().union(*(turns.bound_and_read(cell)[0] for cell in code[:k]))
     if spoiled := turned & earlier:
         yield f"it binds {sorted(spoiled)}, which an earlier cell has bound"
     for cell in code[k + 1 :]:
-        binds, reads = turns.names(cell)
+        binds, reads = turns.bound_and_read(cell)
         if spoiled := turned & reads:
             yield f"a later cell reads {sorted(spoiled)}, which a reader has turned"
         if spoiled := wanted & binds:

@@ -48,7 +48,7 @@ MODULES = [st.LayerNorm, st.RMSNorm, Sum]
 SHAPES = [(5,), (1, 1), (2, 3, 33), (0, 4), (128, 512), (3, 5, 7001), (66000, 1), (70001,)]
 
 
-def build(
+def module_and_input(
     kind: type[nn.Module], shape: tuple[int, ...], eps: float = 1e-5, mean: float = 1.0
 ) -> tuple[nn.Module, Tensor]:
     torch.manual_seed(0)
@@ -77,7 +77,7 @@ def both(module: nn.Module, x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
 def test_the_same_as_readable(kind: type[nn.Module], shape: tuple[int, ...], eps: float) -> None:
     if shape[-1] == 1 and eps == 0:
         pytest.skip("one number over itself: dx is 0, and its rounding is in units of 1 / x, or there is no answer")
-    for ours, theirs in zip(*both(*build(kind, shape, eps)), strict=True):
+    for ours, theirs in zip(*both(*module_and_input(kind, shape, eps)), strict=True):
         close(
             ours, theirs, rtol=1e-12, atol=1e-12 * max(1.0, float(theirs.detach().abs().max()) if theirs.numel() else 0)
         )
@@ -87,7 +87,7 @@ def test_the_same_as_readable(kind: type[nn.Module], shape: tuple[int, ...], eps
 @pytest.mark.parametrize("kind", MODULES)
 def test_float32_and_a_large_mean(kind: type[nn.Module], mean: float) -> None:
     """Against float64: sums of up to 1000 entries, each rounded, times what centring cancels."""
-    module, x = build(kind, (150, 1000), mean=mean)
+    module, x = module_and_input(kind, (150, 1000), mean=mean)
     module, x = module.float(), x.detach().float().requires_grad_()
     rounded = [t.detach().double().requires_grad_() for t in (x, *module.parameters())]
     exact = gradients(readable(module), *rounded, wanted=rounded)
@@ -107,7 +107,7 @@ def test_float32_and_a_large_mean(kind: type[nn.Module], mean: float) -> None:
 def test_half_precision_and_mixed_dtypes_stay_readable(
     kind: type[nn.Module], x_dtype: torch.dtype, dtype: torch.dtype
 ) -> None:
-    module, x = build(kind, (150, 500))
+    module, x = module_and_input(kind, (150, 500))
     module, x = module.to(dtype), x.detach().to(x_dtype).requires_grad_()
     for ours, theirs in zip(*both(module, x), strict=True):
         assert ours.dtype == theirs.dtype
@@ -115,7 +115,7 @@ def test_half_precision_and_mixed_dtypes_stay_readable(
 
 
 def test_a_gain_and_a_shift_of_two_dtypes_stay_readable() -> None:
-    module, x = build(st.LayerNorm, (3, 5))
+    module, x = module_and_input(st.LayerNorm, (3, 5))
     module.weight.data = module.weight.data.float()
     x = x.detach().float()
     assert torch.equal(module(x), st.layer_norm(x, module.weight, module.bias))
@@ -125,7 +125,7 @@ def test_a_gain_and_a_shift_of_two_dtypes_stay_readable() -> None:
 @pytest.mark.parametrize("eps", [1e-5, 0.1])
 @pytest.mark.parametrize("kind", MODULES)
 def test_constant_rows(kind: type[nn.Module], eps: float, value: float) -> None:
-    module, x = build(kind, (130, 512), eps)
+    module, x = module_and_input(kind, (130, 512), eps)
     with torch.no_grad():
         x[::2] = value
     for ours, theirs in zip(*both(module, x), strict=True):
@@ -134,7 +134,7 @@ def test_constant_rows(kind: type[nn.Module], eps: float, value: float) -> None:
 
 @pytest.mark.parametrize("kind", MODULES)
 def test_strides_and_broadcast_gradients(kind: type[nn.Module]) -> None:
-    module, base = build(kind, (8, 512, 96))
+    module, base = module_and_input(kind, (8, 512, 96))
     x = base.transpose(0, 1)[::2]  # (256, 8, 96)
     for ours, theirs in zip(*both(module, x), strict=True):
         close(ours, theirs)
@@ -146,7 +146,7 @@ def test_strides_and_broadcast_gradients(kind: type[nn.Module]) -> None:
 @pytest.mark.parametrize("shape", [(2, 3, 33), (128, 512)], ids=str)
 @pytest.mark.parametrize("kind", MODULES)
 def test_a_second_derivative(kind: type[nn.Module], shape: tuple[int, ...]) -> None:
-    module, x = build(kind, shape)
+    module, x = module_and_input(kind, shape)
     wanted = [x, *module.parameters()]
 
     def second(f: Callable[..., Tensor], *args: Tensor) -> list[Tensor]:
@@ -160,7 +160,7 @@ def test_a_second_derivative(kind: type[nn.Module], shape: tuple[int, ...]) -> N
 
 @pytest.mark.parametrize("kind", MODULES)
 def test_frozen_parameters_or_input(kind: type[nn.Module]) -> None:
-    module, x = build(kind, (128, 512))
+    module, x = module_and_input(kind, (128, 512))
     for create_graph in (False, True):
         expected = torch.autograd.grad(module(x).sin().sum(), x)[0]
         frozen = copy.deepcopy(module).requires_grad_(False)
@@ -172,7 +172,7 @@ def test_frozen_parameters_or_input(kind: type[nn.Module]) -> None:
 
 @pytest.mark.parametrize("kind", MODULES)
 def test_without_gradients_and_with_changed_inputs(kind: type[nn.Module]) -> None:
-    module, x = build(kind, (128, 512))
+    module, x = module_and_input(kind, (128, 512))
     before, tracked = x.detach().clone(), module(x)
     for context in (torch.no_grad(), torch.inference_mode()):
         with context:
@@ -193,7 +193,7 @@ def test_without_gradients_and_with_changed_inputs(kind: type[nn.Module]) -> Non
 @pytest.mark.parametrize("shape", [(4, 33), (128, 512)], ids=str)
 @pytest.mark.parametrize("kind", MODULES)
 def test_the_transforms_of_torch_func(kind: type[nn.Module], shape: tuple[int, ...]) -> None:
-    module, x = build(kind, shape)
+    module, x = module_and_input(kind, shape)
     parameters, plain = dict(module.named_parameters()), readable(module)
     x = x.detach()
 
@@ -224,7 +224,7 @@ def test_the_transforms_of_torch_func(kind: type[nn.Module], shape: tuple[int, .
 @pytest.mark.parametrize("shape", [(4, 33), (128, 512)], ids=str)
 @pytest.mark.parametrize("kind", MODULES)
 def test_torch_compile_sees_one_graph(kind: type[nn.Module], shape: tuple[int, ...]) -> None:
-    module, x = build(kind, shape)
+    module, x = module_and_input(kind, shape)
     torch._dynamo.reset()
     compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
     wanted = [x, *module.parameters()]
@@ -250,7 +250,7 @@ def test_its_derivatives_by_differences(shape: tuple[int, ...], monkeypatch: pyt
     """The first and second derivative by finite differences, which only a small input allows."""
     monkeypatch.setattr(fast, "MANY", 0)
     monkeypatch.setattr(fast, "PIECE", 1)
-    module, x = build(st.RMSNorm, shape)
+    module, x = module_and_input(st.RMSNorm, shape)
     assert "_RMSNormBackward" in str(module(x).grad_fn)
     for ours, theirs in zip(*both(module, x), strict=True):
         close(ours, theirs)
@@ -265,7 +265,7 @@ def test_its_derivatives_by_differences(shape: tuple[int, ...], monkeypatch: pyt
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("wanted", ["x", "weight"])
 def test_forward_derivatives_by_either_input(wanted: str) -> None:
-    module, x = build(st.RMSNorm, (128, 512))
+    module, x = module_and_input(st.RMSNorm, (128, 512))
     inputs = {"x": x, "weight": module.weight}  # they require gradients as well, which asks for the passes of our own
     with torch.autograd.forward_ad.dual_level():
         inputs[wanted] = torch.autograd.forward_ad.make_dual(inputs[wanted], torch.ones_like(inputs[wanted]))
@@ -321,7 +321,7 @@ def test_what_is_dispatched_on_each_device(
 
 @pytest.mark.parametrize("shape", [(5,), (2, 3, 33), (128, 512)], ids=str)
 def test_add_rms_norm_is_add_then_norm(shape: tuple[int, ...]) -> None:
-    module, x = build(st.AddRMSNorm, shape, eps=0.1)
+    module, x = module_and_input(st.AddRMSNorm, shape, eps=0.1)
     branch = torch.randn_like(x, requires_grad=True)
     wanted = [x, branch, module.weight]
     dy, dstream = torch.randn_like(x), torch.randn_like(x)
@@ -343,7 +343,7 @@ def test_add_rms_norm_is_add_then_norm(shape: tuple[int, ...]) -> None:
 
 def test_x_and_branch_get_gradients_of_their_own() -> None:
     """Scaling one, as gradient clipping does, must not scale the other; nor the caller's cotangents."""
-    module, x = build(st.AddRMSNorm, (128, 512))
+    module, x = module_and_input(st.AddRMSNorm, (128, 512))
     branch = torch.randn_like(x, requires_grad=True)
     dy, dstream = torch.randn_like(x), torch.randn_like(x)
     before = dy.clone(), dstream.clone()

@@ -30,7 +30,7 @@ def own_style() -> Iterator[None]:
 
 
 @pytest.fixture
-def published(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def outputs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     shown: list[dict[str, Any]] = []
     monkeypatch.setattr(
         subnorm_lab.figures,
@@ -40,17 +40,17 @@ def published(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return shown
 
 
-def texts(svg: str) -> list[str]:
+def words_in(svg: str) -> list[str]:
     """The words of an SVG that are text."""
     return ["".join(text.itertext()) for text in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
-def test_a_figure_is_shown_as_svg_with_its_words_and_closed(published: list[dict[str, Any]]) -> None:
+def test_a_figure_is_shown_as_svg_with_its_words_and_closed(outputs: list[dict[str, Any]]) -> None:
     fig, ax = plt.subplots(figsize=(2, 1))
     ax.plot([0, 1], color=subnorm_lab.figures.BLUE)
     show(fig, ALT, dpi=50)
     assert not plt.get_fignums()
-    (data,) = published
+    (data,) = outputs
     assert set(data) == {"image/png", "text/plain", "metadata"}
     assert data["text/plain"] == ALT
     svg = wide(data)
@@ -68,25 +68,25 @@ def test_a_figure_is_shown_as_svg_with_its_words_and_closed(published: list[dict
     assert (blue < 0.2).sum() > 40
 
 
-def test_two_drawings_are_the_same_bytes(published: list[dict[str, Any]]) -> None:
+def test_two_drawings_are_the_same_bytes(outputs: list[dict[str, Any]]) -> None:
     for _ in range(2):  # a difference in git is a difference in a result
         fig, ax = plt.subplots()
         ax.plot(np.sin(np.arange(50)), "o-")
         show(fig, ALT)
-    one, other = map(wide, published)
+    one, other = map(wide, outputs)
     assert one == other
-    assert published[0]["image/png"] == published[1]["image/png"]
+    assert outputs[0]["image/png"] == outputs[1]["image/png"]
     assert "metadata" not in one  # it would have the date
     assert not re.search(r' d="[^"]*\d\.\d{3}', one)
 
 
-def test_words_are_text_in_the_readers_font_and_formulas_are_outlines(published: list[dict[str, Any]]) -> None:
+def test_words_are_text_in_the_readers_font_and_formulas_are_outlines(outputs: list[dict[str, Any]]) -> None:
     fig, ax = plt.subplots()
     ax.set(title="a title", xlabel="the gain $\\gamma$", ylabel="loss", yscale="log", ylim=(1e-12, 100), xlim=(-1, 1))
     ax.text(0, 1, "upside\ndown & <out>")
     show(fig, ALT)
-    svg = wide(published[0])
-    found = texts(svg)
+    svg = wide(outputs[0])
+    found = words_in(svg)
     assert {"a title", "loss", "\N{MINUS SIGN}0.75", "upside", "down & <out>", "10\N{MINUS SIGN}10"} <= set(found)
     assert '>10<tspan dy="-0.45em" font-size="70%">\N{MINUS SIGN}10</tspan></text>' in svg
     assert not any("gain" in words or "$" in words or "^" in words for words in found)
@@ -106,7 +106,7 @@ def heights(svg: str, words: str) -> list[float]:
     return [float(text.attrib["y"]) for text in found if "".join(text.itertext()) == words]
 
 
-def test_a_phone_has_the_panels_of_a_wide_figure_below_one_another(published: list[dict[str, Any]]) -> None:
+def test_a_phone_has_the_panels_of_a_wide_figure_below_one_another(outputs: list[dict[str, Any]]) -> None:
     use_style()
     fig, axes = plt.subplots(1, 2, figsize=(8, 3), sharey=True)
     for ax in axes:
@@ -115,7 +115,7 @@ def test_a_phone_has_the_panels_of_a_wide_figure_below_one_another(published: li
     axes[0].set_ylabel("loss")
     axes[1].legend(fontsize=6)
     show(fig, ALT)
-    broad, svg = wide(published[0]), narrow(published[0])
+    broad, svg = wide(outputs[0]), narrow(outputs[0])
     assert svg is not None
     assert svg.startswith("<svg ")
     assert ' width="387" ' in svg
@@ -124,32 +124,32 @@ def test_a_phone_has_the_panels_of_a_wide_figure_below_one_another(published: li
     (legend,) = heights(svg, "one")
     assert upper + 150 < lower
     assert lower + 150 < legend
-    assert (texts(broad).count("loss"), texts(svg).count("loss")) == (1, 2)  # the panels no longer share it
-    assert "a label that is much too long for the" in " ".join(texts(svg))
-    assert not any(len(words) > 60 for words in texts(svg))
+    assert (words_in(broad).count("loss"), words_in(svg).count("loss")) == (1, 2)  # the panels no longer share it
+    assert "a label that is much too long for the" in " ".join(words_in(svg))
+    assert not any(len(words) > 60 for words in words_in(svg))
     assert min(float(size) for size in re.findall(r"font-size: ([\d.]+)px", svg)) >= 9
     for size in ((4, 3), (4.3, 3)):  # large enough as it is
         fig, _ = plt.subplots(figsize=size)
         show(fig, ALT)
-        assert narrow(published[-1]) is None
+        assert narrow(outputs[-1]) is None
 
 
-def test_a_phone_has_another_drawing_where_there_is_one(published: list[dict[str, Any]]) -> None:
+def test_a_phone_has_another_drawing_where_there_is_one(outputs: list[dict[str, Any]]) -> None:
     show(diagrams.placements(), ALT, narrow=diagrams.placements_upright())
-    svg = narrow(published[0])
+    svg = narrow(outputs[0])
     assert svg is not None
     assert len(heights(svg, "feed-forward")) == 2
-    assert len(set(heights(wide(published[0]), "norm"))) < len(set(heights(svg, "norm")))
+    assert len(set(heights(wide(outputs[0]), "norm"))) < len(set(heights(svg, "norm")))
     assert not plt.get_fignums()
 
 
-def test_a_figure_that_is_heavier_as_svg_is_a_sharp_png(published: list[dict[str, Any]]) -> None:
+def test_a_figure_that_is_heavier_as_svg_is_a_sharp_png(outputs: list[dict[str, Any]]) -> None:
     rng = np.random.default_rng(0)
     for points in (10, 10_000):
         fig, ax = plt.subplots(figsize=(2, 1))
         ax.plot(*rng.standard_normal((2, points)), "o")
         show(fig, ALT, dpi=50)
-    light, heavy = published
+    light, heavy = outputs
     assert wide(light)
     assert set(heavy) == {"image/png", "text/plain", "metadata"}
     assert heavy["metadata"] == {"image/png": {"width": 100}}  # no height, which a narrow page makes smaller
@@ -176,10 +176,10 @@ def test_a_picture_of_few_colours_looks_like_the_one_that_was_drawn() -> None:
     assert np.abs(few[60:240, 360:540] - smooth).mean() < 1  # levels of 255
 
 
-def test_a_figure_without_words_is_refused(published: list[dict[str, Any]]) -> None:
+def test_a_figure_without_words_is_refused(outputs: list[dict[str, Any]]) -> None:
     with pytest.raises(ValueError, match=r"alt must describe the figure; got 'A plot'.*Name the curves"):
         show(plt.figure(), "A plot")
-    assert not published
+    assert not outputs
 
 
 def test_the_style_reaches_new_figures() -> None:

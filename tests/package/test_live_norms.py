@@ -70,29 +70,29 @@ def test_another_norm_is_seen(fault):
 
 
 @pytest.fixture
-def published(monkeypatch):
+def outputs(monkeypatch):
     found = []
     monkeypatch.setattr(live, "publish_display_data", found.append)
     monkeypatch.delenv("SUBNORM_STORED", raising=False)
     return found
 
 
-def table(published):
+def description(outputs):
     """The description of the first figure, as a page holds it."""
-    return re.search(r'<script type="application/json">(.*?)</script>', published[0]["text/html"])[1]
+    return re.search(r'<script type="application/json">(.*?)</script>', outputs[0]["text/html"])[1]
 
 
 @pytest.fixture
-def figure(published):
+def figure(outputs):
     live.norms("both", "One token through both norms", ["layer", "rms"], "Bars of four features.", shift=3)
-    return table(published)
+    return description(outputs)
 
 
 @pytest.fixture
-def cloud(published):
+def cloud(outputs):
     points = np.array([0.9, 0.1, 0.5]) + np.random.default_rng(0).standard_normal((50, 3))
     live.cloud("cloud", "Tokens of three features in space", points, "A cloud of fifty points.")
-    return table(published)
+    return description(outputs)
 
 
 @pytest.mark.parametrize(

@@ -146,14 +146,14 @@ def attention_residuals(p, x, fs):
     return ln(mean(), p.final_norm)
 
 
-def unit(h):
+def to_unit_length(h):
     return h / h.square().sum(-1, keepdim=True).sqrt()
 
 
 def ngpt(p, x, fs):
-    x = unit(x)
+    x = to_unit_length(x)
     for k, f in enumerate(fs):
-        x = unit(x + (p.alpha[k] * D**0.5 * 0.05).abs() * (unit(f(x)) - x))
+        x = to_unit_length(x + (p.alpha[k] * D**0.5 * 0.05).abs() * (to_unit_length(f(x)) - x))
     return x
 
 
@@ -187,7 +187,7 @@ FORMULAS = {
     "qk_norm": pre,  # these two differ inside attention
     "value_residual": pre,
     "ngpt": ngpt,
-    "scale_norm": with_norm(lambda h, n: n.g * unit(h)),
+    "scale_norm": with_norm(lambda h, n: n.g * to_unit_length(h)),
     "dyt": with_norm(lambda h, n: torch.tanh(n.alpha * h) * n.weight + n.bias),
     "derf": with_norm(lambda h, n: torch.erf(n.alpha * h + n.shift) * n.weight + n.bias),
     "drop_path": pre,  # in evaluation

@@ -9,7 +9,7 @@ from subnorm_lab.report import say, table, typeset
 
 
 @pytest.fixture
-def published(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def outputs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     shown: list[dict[str, Any]] = []
 
     def record(data: dict[str, str], metadata: dict[str, Any] | None = None) -> None:
@@ -19,53 +19,53 @@ def published(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return shown
 
 
-def test_a_number_is_shown_and_carried(published: list[dict[str, Any]]) -> None:
+def test_a_number_is_shown_and_carried(outputs: list[dict[str, Any]]) -> None:
     say("gain", 1.23456, ".3f")
-    assert published == [{"data": {"text/plain": "gain = 1.235"}, "metadata": {"said": {"gain": "1.235"}}}]
+    assert outputs == [{"data": {"text/plain": "gain = 1.235"}, "metadata": {"said": {"gain": "1.235"}}}]
 
 
 @pytest.mark.parametrize(
     ("value", "spec", "text"),
     [(0.0, ".2f", "0.00"), (-2.0, ".1f", "-2.0"), (12345, ",.0f", "12,345"), (2e-9, ".0e", "2e-09")],
 )
-def test_any_format_will_do(value: float, spec: str, text: str, published: list[dict[str, Any]]) -> None:
+def test_any_format_will_do(value: float, spec: str, text: str, outputs: list[dict[str, Any]]) -> None:
     say("x", value, spec)
-    assert published[0]["metadata"] == {"said": {"x": text}}
+    assert outputs[0]["metadata"] == {"said": {"x": text}}
 
 
 @pytest.mark.parametrize("value", [0.125, 0.125 + 1e-9, 0.125 - 1e-9, -0.125])
-def test_a_number_between_two_texts_is_refused(value: float, published: list[dict[str, Any]]) -> None:
+def test_a_number_between_two_texts_is_refused(value: float, outputs: list[dict[str, Any]]) -> None:
     with pytest.raises(ValueError, match=r"share = .* only by luck .* Show fewer digits") as error:
         say("share", value)
     assert repr(value) in str(error.value)
-    assert not published
+    assert not outputs
     say("share", value, ".1f")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_a_number_that_is_not_finite_is_refused(value: float, published: list[dict[str, Any]]) -> None:
+def test_a_number_that_is_not_finite_is_refused(value: float, outputs: list[dict[str, Any]]) -> None:
     with pytest.raises(ValueError, match=r"must be finite; loss = .*\. Look at"):
         say("loss", value)
-    assert not published
+    assert not outputs
 
 
 @pytest.mark.parametrize("value", [1e-17, -1e-17, 0.004, -0.004])
-def test_a_number_of_which_nothing_is_left_is_refused(value: float, published: list[dict[str, Any]]) -> None:
+def test_a_number_of_which_nothing_is_left_is_refused(value: float, outputs: list[dict[str, Any]]) -> None:
     with pytest.raises(ValueError, match=r"gap = .* became -?0\.00 .*more digits"):
         say("gap", value)
-    assert not published
+    assert not outputs
 
 
-def test_a_trained_value_needs_more_room(published: list[dict[str, Any]]) -> None:
+def test_a_trained_value_needs_more_room(outputs: list[dict[str, Any]]) -> None:
     say("loss", 1.23496, ".2f", noise=1e-5)
     with pytest.raises(ValueError, match=r"noise 0\.0001"):
         say("loss", 1.23496, ".2f", noise=1e-4)
-    assert len(published) == 1
+    assert len(outputs) == 1
 
 
-def test_a_table_is_markdown_and_text(published: list[dict[str, Any]]) -> None:
+def test_a_table_is_markdown_and_text(outputs: list[dict[str, Any]]) -> None:
     table(["norm", "time"], (row for row in [["layer", "1.0"], ["rms", 2]]))
-    assert published[0]["data"] == {
+    assert outputs[0]["data"] == {
         "text/markdown": "| norm | time |\n|---|---|\n| layer | 1.0 |\n| rms | 2 |",
         "text/plain": "norm | time\nlayer | 1.0\nrms | 2",
     }
@@ -84,8 +84,8 @@ def test_a_table_is_markdown_and_text(published: list[dict[str, Any]]) -> None:
         ("0.50", "0.50"),
     ],
 )
-def test_a_table_writes_powers_of_ten_as_print_does(cell: str, text: str, published: list[dict[str, Any]]) -> None:
+def test_a_table_writes_powers_of_ten_as_print_does(cell: str, text: str, outputs: list[dict[str, Any]]) -> None:
     assert typeset(cell).replace("\N{NO-BREAK SPACE}", " ") == text
     table(["size"], [[cell]])
-    assert published[0]["data"]["text/markdown"].endswith(f"| {typeset(cell)} |")
-    assert published[0]["data"]["text/plain"] == f"size\n{cell}"
+    assert outputs[0]["data"]["text/markdown"].endswith(f"| {typeset(cell)} |")
+    assert outputs[0]["data"]["text/plain"] == f"size\n{cell}"

@@ -84,7 +84,7 @@ def test_who_takes_part_in_what(norm, residual, autograd, rivals, monkeypatch):
 # Stand-ins
 
 
-def outputs(x, f, gamma, beta):
+def norm_and_sum(x, f, gamma, beta):
     """y and h, of RMSNorm if there is no beta."""
     h = x.double() if f is None else x.double() + f.double()
     if beta is None:
@@ -95,7 +95,7 @@ def outputs(x, f, gamma, beta):
 def gradients(dy, dh, h, gamma, beta):
     """Of h, gamma and beta."""
     arrays = [t.detach().double().requires_grad_() for t in (h, gamma, beta) if t is not None]
-    y, _h = outputs(arrays[0], None, *arrays[1:], *([None] if beta is None else []))
+    y, _h = norm_and_sum(arrays[0], None, *arrays[1:], *([None] if beta is None else []))
     dx, *others = torch.autograd.grad(y, arrays, dy.double())
     return dx if dh is None else dx + dh.double(), *others
 
@@ -111,7 +111,7 @@ def liger_modules():
     def rms_norm(X, W, eps, offset=0.0, casting_mode="llama", in_place=True, row_mode=None):
         settings(eps, offset, casting_mode)
         assert not in_place  # a second backward pass with the same dy would find dx in it
-        return outputs(X, None, W, None)[0]
+        return norm_and_sum(X, None, W, None)[0]
 
     def rms_norm_forward(X, W, eps, offset, casting_mode, row_mode):
         settings(eps, offset, casting_mode)
@@ -126,7 +126,7 @@ def liger_modules():
 
     def layer_norm(X, W, B, eps):
         assert eps == EPS
-        return outputs(X, None, W, B)[0]
+        return norm_and_sum(X, None, W, B)[0]
 
     def layer_norm_forward(X, W, B, eps):
         assert eps == EPS
@@ -139,7 +139,7 @@ def liger_modules():
     def fused_add_rms_norm(X, R, W, eps, offset=0.0, casting_mode="llama", in_place=False):
         settings(eps, offset, casting_mode)
         assert not in_place
-        return outputs(X, R, W, None)
+        return norm_and_sum(X, R, W, None)
 
     def fused_add_rms_norm_forward(X, R, W, eps, offset, casting_mode):
         settings(eps, offset, casting_mode)
@@ -183,7 +183,7 @@ def quack_members():
         weight_offset=0.0,
     ):  # fmt: skip
         assert (bias, out_dtype, residual_dtype, eps, weight_offset) == (None, None, None, EPS, 0.0)
-        y, h = outputs(x, residual, weight, None)
+        y, h = norm_and_sum(x, residual, weight, None)
         return (y, h) if prenorm else y
 
     def rmsnorm_fwd(x, weight=None, residual=None, eps=1e-6, store_rstd=False):
@@ -198,7 +198,7 @@ def quack_members():
     def layernorm_fwd(x, weight, bias=None, eps=1e-6, return_rstd=False, return_mean=False):
         assert weight.dtype == bias.dtype == torch.float32
         assert eps == EPS
-        y, _h = outputs(x, None, weight, bias)
+        y, _h = norm_and_sum(x, None, weight, bias)
         return (y, "rstd", "mean") if return_rstd and return_mean else y
 
     def layernorm_bwd(x, weight, dout, rstd, mean, has_bias=False):

@@ -20,7 +20,7 @@ SHAPES = ((4, 8), (2, 3))
 APART = record.apart
 
 
-def here(call, *arguments):
+def call_here(call, *arguments):
     """Instead of a new process, which would not have the test's monkeypatches."""
     return call(*arguments)
 
@@ -29,14 +29,14 @@ def here(call, *arguments):
 def _compiles_nothing(monkeypatch):
     """Skip torch.compile, which takes a minute; every timing checks its results anyway."""
     monkeypatch.setattr(torch, "compile", lambda function, dynamic: function)
-    monkeypatch.setattr(record, "apart", here)
+    monkeypatch.setattr(record, "apart", call_here)
 
 
 def draw(name, shape=(5, 33), dtype=torch.float32):
     return timing.Inputs.draw(shape, dtype, "cpu", tracked=timing.TABLES[name].backward)
 
 
-def built(name, *arguments):
+def built_cases(name, *arguments):
     return timing.build_cases(name, draw(name, *arguments))
 
 
@@ -116,21 +116,21 @@ MOVED = {
 def test_bytes_count_each_array_once(name):
     arrays, layer, rms = MOVED[name]
     vectors = {"": 0, "layer": layer, "rms": rms}
-    for case in built(name, (6, 8)).values():
+    for case in built_cases(name, (6, 8)).values():
         assert case.bytes == (arrays * 6 + vectors[case.norm]) * 8 * 4
 
 
 @pytest.mark.parametrize("name", timing.TABLES)
 def test_a_roof_reads_and_writes_just_as_many_arrays(name):
     """Each of these operations reads its tensors once and writes one."""
-    call = built(name)["copy"].prepare()
+    call = built_cases(name)["copy"].prepare()
     reads = {"clone": 1, "add": 2, "addcmul": 3}
     assert sum(reads[operation.name] + 1 for operation in traffic.operations(call)) == MOVED[name][0]
     assert not any(result.requires_grad for result in call())
 
 
 def test_a_roof_finds_its_memory_where_its_cases_do():
-    found = built("forward")
+    found = built_cases("forward")
     assert {key: case.copy for key, case in found.items() if not case.norm} == {c: c for c in cases.COPIES}
     for key, case in found.items():
         new = case.prepare()
@@ -226,7 +226,7 @@ def test_a_clock_reads_seconds_per_call_on_one_thread(device, host):
 def small_record():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch, "compile", lambda function, dynamic: function)
-        patch.setattr(record, "apart", here)
+        patch.setattr(record, "apart", call_here)
         patch.setattr(record, "device_here", lambda: "cpu")
         patch.setattr(record, "clocks", lambda cases, *_, host: fake_clocks(dict.fromkeys(cases, 2e-6))[0])
         lines = []
@@ -280,7 +280,7 @@ def test_none_of_our_own_is_wrong_in_the_records_of_the_package():
                     assert row["note"] is None, (table["name"], table["shape"], key)
 
 
-def put(*path_and_value):
+def setting(*path_and_value):
     *path, key, value = path_and_value
 
     def plant(found):
@@ -299,47 +299,53 @@ ROW = ("tables", 0, "rows", "rms_builtin")
 GPU = {"kind": "cuda", "name": "g", "threads": None, "driver": None, "cuda": "12", "clocks": "fast"}
 FAULTS = {
     "no date": (lambda found: found.pop("date"), "the record must have the keys"),
-    "unknown key": (put("host", "a"), "the record must have the keys"),
-    "schema": (put("schema", 1), "schema must be 2"),
-    "date": (put("date", "yesterday"), "date must be a day"),
-    "command": (put("command", ""), "command must say"),
-    "commit": (put("commit", "main"), "commit must be forty"),
-    "load": (put("load", -1), "load must be"),
-    "kind": (put("device", "kind", "tpu"), "kind must be cpu or cuda"),
-    "name": (put("device", "name", ""), "must name the device"),
-    "threads": (put("device", "threads", 2), "threads must be 1"),
-    "driver on a CPU": (put("device", "driver", "1.0"), "driver must be given for a GPU, and only there"),
-    "GPU without driver": (put("device", GPU), "driver must be given for a GPU"),
-    "GPU without clocks": (put("device", GPU | {"driver": "1", "clocks": None}), "clocks must be given for a GPU"),
+    "unknown key": (setting("host", "a"), "the record must have the keys"),
+    "schema": (setting("schema", 1), "schema must be 2"),
+    "date": (setting("date", "yesterday"), "date must be a day"),
+    "command": (setting("command", ""), "command must say"),
+    "commit": (setting("commit", "main"), "commit must be forty"),
+    "load": (setting("load", -1), "load must be"),
+    "kind": (setting("device", "kind", "tpu"), "kind must be cpu or cuda"),
+    "name": (setting("device", "name", ""), "must name the device"),
+    "threads": (setting("device", "threads", 2), "threads must be 1"),
+    "driver on a CPU": (setting("device", "driver", "1.0"), "driver must be given for a GPU, and only there"),
+    "GPU without driver": (setting("device", GPU), "driver must be given for a GPU"),
+    "GPU without clocks": (
+        setting("device", GPU | {"driver": "1", "clocks": None}),
+        "clocks must be given for a GPU",
+    ),
     "device": (lambda found: found["device"].pop("clocks"), "device must have the keys"),
-    "version": (put("versions", "torch", ""), "versions must name"),
+    "version": (setting("versions", "torch", ""), "versions must name"),
     "peer": (lambda found: found["versions"].pop("numba"), "versions must have the keys"),
-    "clock": (put("clock", "cuda_events"), "clock must be one of"),
-    "cache": (put("cache", "flushed"), "cache must be warm"),
-    "no table": (put("tables", []), "there must be a table"),
+    "clock": (setting("clock", "cuda_events"), "clock must be one of"),
+    "cache": (setting("cache", "flushed"), "cache must be warm"),
+    "no table": (setting("tables", []), "there must be a table"),
     "table twice": (lambda found: found["tables"].append(found["tables"][0]), "no table may occur twice"),
     "key of a table": (lambda found: found["tables"][0].pop("dtype"), "a table must have the keys"),
-    "table of a GPU": (put("tables", 0, "name", "backward"), "name must be one of"),
-    "shape": (put("tables", 0, "shape", [4, 0]), "shape must be rows and features"),
-    "dtype": (put("tables", 0, "dtype", "bfloat16"), "dtype must be float32"),
+    "table of a GPU": (setting("tables", 0, "name", "backward"), "name must be one of"),
+    "shape": (setting("tables", 0, "shape", [4, 0]), "shape must be rows and features"),
+    "dtype": (setting("tables", 0, "dtype", "bfloat16"), "dtype must be float32"),
     "unknown row": (lambda found: found["tables"][0]["rows"].update(fast={}), "rows must be of"),
     "no copy": (lambda found: found["tables"][0]["rows"].pop("copy"), "the roof called copy must be there"),
-    "copy not timed": (put("tables", 0, "rows", "copy", "note", "failed: it"), "the roof called copy must be there"),
+    "copy not timed": (
+        setting("tables", 0, "rows", "copy", "note", "failed: it"),
+        "the roof called copy must be there",
+    ),
     "key of a row": (lambda found: found["tables"][0]["rows"]["rms_hand"].pop("note"), "rms_hand must have the keys"),
-    "no such roof": (put(*ROW, "copy", "copy_gpu"), "copy must be a roof of the table"),
-    "a norm for a roof": (put(*ROW, "copy", "rms_hand"), "copy must be a roof of the table"),
-    "bytes": (put(*ROW, "bytes", 4 * 8 * 4), "bytes must be 288"),
-    "note": (put(*ROW, "note", "slow"), "note must begin with"),
-    "timed though wrong": (put(*ROW, "note", "wrong: off by 1"), "must not be timed"),
-    "error": (put(*ROW, "max_error", 0.1), "must be right to be timed"),
-    "no error": (put(*ROW, "max_error", None), "must be right to be timed"),
-    "NaN": (put(*ROW, "max_error", math.nan), "must be right to be timed"),
+    "no such roof": (setting(*ROW, "copy", "copy_gpu"), "copy must be a roof of the table"),
+    "a norm for a roof": (setting(*ROW, "copy", "rms_hand"), "copy must be a roof of the table"),
+    "bytes": (setting(*ROW, "bytes", 4 * 8 * 4), "bytes must be 288"),
+    "note": (setting(*ROW, "note", "slow"), "note must begin with"),
+    "timed though wrong": (setting(*ROW, "note", "wrong: off by 1"), "must not be timed"),
+    "error": (setting(*ROW, "max_error", 0.1), "must be right to be timed"),
+    "no error": (setting(*ROW, "max_error", None), "must be right to be timed"),
+    "NaN": (setting(*ROW, "max_error", math.nan), "must be right to be timed"),
     "few rounds": (every_row(lambda row: row.update(rounds=row["rounds"][:4])), "rounds must be at least 5"),
-    "uneven rounds": (put(*ROW, "rounds", [2e-6] * 6), "as many as its roof's, 5"),
-    "negative time": (put(*ROW, "rounds", [2e-6, 2e-6, -2e-6, 2e-6, 2e-6]), "positive seconds"),
-    "edited median": (put(*ROW, "seconds", "median", 1e-6), "rms_builtin.seconds must be"),
-    "edited share": (put(*ROW, "share", "q3", 1.0), "rms_builtin.share must be"),
-    "edited flag": (put(*ROW, "above_roof", True), "rms_builtin.above_roof must be False"),
+    "uneven rounds": (setting(*ROW, "rounds", [2e-6] * 6), "as many as its roof's, 5"),
+    "negative time": (setting(*ROW, "rounds", [2e-6, 2e-6, -2e-6, 2e-6, 2e-6]), "positive seconds"),
+    "edited median": (setting(*ROW, "seconds", "median", 1e-6), "rms_builtin.seconds must be"),
+    "edited share": (setting(*ROW, "share", "q3", 1.0), "rms_builtin.share must be"),
+    "edited flag": (setting(*ROW, "above_roof", True), "rms_builtin.above_roof must be False"),
 }
 
 

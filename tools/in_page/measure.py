@@ -76,7 +76,7 @@ VERDICTS = '''
 import json
 import numpy as np
 from subnorm_lab.checks import SETS
-from subnorm_lab.checks.collect import collect
+from subnorm_lab.checks.collect import outcomes_of
 from subnorm_lab.checks.exercise import CLASS_SEED
 
 exercises = {ex.name: ex for sheet in SETS.values() for ex in sheet if ex.way == "function"}
@@ -86,7 +86,8 @@ def verdicts(name):
     exercise = exercises[name]
     cases = exercise.cases(np.random.default_rng(CLASS_SEED))
     answers = {"right": exercise.reference} | {mistake.tag: mistake.answer for mistake in exercise.mistakes}
-    return {tag: str(exercise.judge(cases, collect(answer, cases, exercise.way))) for tag, answer in answers.items()}
+    found = {tag: outcomes_of(answer, cases, exercise.way) for tag, answer in answers.items()}
+    return {tag: str(exercise.judge(cases, outcomes)) for tag, outcomes in found.items()}
 '''
 
 

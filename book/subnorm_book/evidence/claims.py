@@ -254,11 +254,11 @@ def check(app, env):
     env.known_claims, faults = resolve(app, env)
     for where, message in faults:
         log.warning("%s", message, location=where, type="claims")
-    before, env.claim_looks = env.claim_looks, {doc: look(env, doc) for doc in env.claims}
+    before, env.claim_looks = env.claim_looks, {doc: linked_parts(env, doc) for doc in env.claims}
     return [doc for doc, now in env.claim_looks.items() if doc in env.ledgers or now != before.get(doc)]
 
 
-def look(env, doc):
+def linked_parts(env, doc):
     """The parts of a page that depend on other pages: what its marks say, and the pages of the claims it checks."""
     marks = [
         (sorted(kinds(env.known_claims, row["name"])), env.known_claims.get(row["name"], {}).get("supports"))

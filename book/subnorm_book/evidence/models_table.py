@@ -112,7 +112,7 @@ def other_cast(row, measured):
     ]
 
 
-def cells(row, measured):
+def row_cells(row, measured):
     """The texts of a row, and the links of its last cell."""
     placement = noted(row["placement"], [row["placement_note"]])
     eps = noted(row["eps"], [row["eps_note"], "class default" * only_the_class(row), *other_eps(row, measured)])
@@ -140,7 +140,7 @@ class Models(SphinxDirective):
         return [nodes.paragraph("", counted(read_rows())), choices, table]
 
     def row(self, row, measured):
-        texts, sources = cells(row, measured)
+        texts, sources = row_cells(row, measured)
         links = [nodes.Text(origin(row) + " ")]
         for source in sources:
             name = source["path"].rpartition("/")[2]

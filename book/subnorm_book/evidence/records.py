@@ -54,7 +54,7 @@ class Stored(ast.NodeVisitor):
             return node.id in names
         if self.name_in_module(node) in self.home:
             return True
-        if isinstance(node, ast.Call) and name(node.func) in READERS and ast.unparse(node.func) != MODEL:
+        if isinstance(node, ast.Call) and called_name(node.func) in READERS and ast.unparse(node.func) != MODEL:
             return True
         if isinstance(node, ast.Lambda):
             names = names - {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
@@ -66,7 +66,7 @@ class Stored(ast.NodeVisitor):
 
     def name_in_module(self, node):
         """The name that an expression takes from the chapter's module; None if it is something else."""
-        if isinstance(node, ast.Attribute) and name(node.value) == self.code.alias:
+        if isinstance(node, ast.Attribute) and called_name(node.value) == self.code.alias:
             return node.attr
         if isinstance(node, ast.Name) and self.running and node.id not in own_names(self.running[-1]):
             return node.id
@@ -150,7 +150,7 @@ class Stored(ast.NodeVisitor):
         function = self.code.functions.get(self.name_in_module(node.func))
         if function and function not in self.running:
             self.results[node] = self.run(function, node)
-        called = name(node.func)
+        called = called_name(node.func)
         if called.startswith("assert_"):
             self.asserts.append(self.holds(*node.args, *[word.value for word in node.keywords]))
         elif called in ADDS and isinstance(node.func, ast.Attribute) and self.holds(*node.args):
@@ -172,7 +172,7 @@ def own_names(function):
     return {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)} | bound(*function.body)
 
 
-def name(node):
+def called_name(node):
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 

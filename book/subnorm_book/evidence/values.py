@@ -33,7 +33,7 @@ def said(notebook):
     return found
 
 
-def notebook(env, number):
+def quoted_notebook(env, number):
     """The notebook that a page quotes by its number; the page is read again when that notebook changes."""
     paths = sorted(Path(env.srcdir, "notebooks").glob(f"{number}-*.ipynb"))
     if len(paths) != 1:
@@ -54,7 +54,7 @@ class Val(SphinxRole):
         return [nodes.inline(self.rawtext, text, classes=["measured"])], []
 
     def look_up(self, number, name):
-        path = notebook(self.env, number)
+        path = quoted_notebook(self.env, number)
         numbers = said(json.loads(path.read_text("utf-8")))
         if name not in numbers:
             raise ValueError(f"{path.name} says no {name!r}; it says {', '.join(sorted(numbers)) or 'nothing'}")

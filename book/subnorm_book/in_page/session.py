@@ -84,7 +84,7 @@ class Session:
                 if check:
                     output.checking = True
                     execute(check, "<check>", self.names)
-                    result["tag"] = seen(cell)
+                    result["tag"] = last_tag(cell)
             except BaseException as error:  # also SystemExit
                 result["error"], result["line"] = report(error) + self.advice(error), line_of(error, file)
                 result["full"] = isinstance(error, MemoryError)  # what fills it may still have a name
@@ -115,7 +115,7 @@ class Session:
             return "[]"
 
 
-def seen(exercise):
+def last_tag(exercise):
     """The tag of the last result of an exercise's check."""
     return sys.modules["subnorm_lab.checks.exercise"].SEEN[exercise].tag
 

@@ -40,7 +40,7 @@ def add_buttons(app, doctree):
     if path.parent.name != "notebooks" or not path.exists():
         return
     cells = json.loads(path.read_text("utf-8"))["cells"]
-    found = page(cells, app.env.srcdir)
+    found = page_facts(cells, app.env.srcdir)
     if not found["tries"]:
         return
     buttons = []
@@ -53,7 +53,7 @@ def add_buttons(app, doctree):
     doctree["try_it"] = found
 
 
-def page(cells, root):
+def page_facts(cells, root):
     """What the page of a notebook with these cells has to know; "tries" has the cells with a button."""
     sections = list(accumulate(cell["cell_type"] == "markdown" and "\n#" in f"\n{source(cell)}" for cell in cells))
     code = [(cell, section) for cell, section in zip(cells, sections, strict=True) if cell["cell_type"] == "code"]

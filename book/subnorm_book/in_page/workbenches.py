@@ -58,11 +58,11 @@ def add_workbenches(app, doctree):
     for cell in list(doctree.findall(nodes.container)):
         code = cell_code(cell)
         if code == "checks.progress()":
-            replaced(cell, checked("", notebook(book.name, DOWNLOAD)))
+            replaced(cell, checked("", notebook_link(book.name, DOWNLOAD)))
         elif code.startswith("checks.story("):
             replaced(cell, together(stub=code, packs=wanted))
     names = [ex.name for ex in exercises if ex.way not in NEEDS]
-    link = notebook(book.name, DOWNLOAD)
+    link = notebook_link(book.name, DOWNLOAD)
     variants = {ex.name: [k, *(one.label for one in ex.variants)] for k, ex in enumerate(exercises) if ex.variants}
     about = {"packs": wanted, "setup": stubs["setup"], "exercises": names}
     about |= {"variants": variants, "count": len(exercises)}  # of each exercise: its place, and the labels
@@ -86,14 +86,14 @@ def replaced(cell, node):
     cell.parent.insert(cell.parent.index(cell), node)
 
 
-def notebook(name, text):
+def notebook_link(name, text):
     """A link to the students' notebook of this sheet."""
     return addnodes.download_reference("", text, reftarget=f"student/{name}", refdoc="")
 
 
 def elsewhere(libraries, name):
     text = f"This exercise needs {libraries}, which does not run in a page. Write it in "
-    return nodes.paragraph("", text, notebook(name, "the notebook"), nodes.Text("."), classes=["elsewhere"])
+    return nodes.paragraph("", text, notebook_link(name, "the notebook"), nodes.Text("."), classes=["elsewhere"])
 
 
 # HTML

@@ -15,7 +15,7 @@ def usable(text):
     return not text.startswith("<") and len(text.split()) >= 4
 
 
-def describe(app, doctree):
+def add_alt_texts(app, doctree):
     for bundle in doctree.findall(nodes.container):
         if bundle.get("nb_element") == "mime_bundle":
             text = " ".join(child.astext() for child in bundle if child.get("mime_type") == "text/plain")
@@ -34,5 +34,5 @@ def describe(app, doctree):
 
 
 def setup(app):
-    app.connect("doctree-read", describe)
+    app.connect("doctree-read", add_alt_texts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -30,7 +30,7 @@ class narrow(nodes.image):
     """What a phone gets. Sphinx copies its file as that of any image."""
 
 
-def stored(path):
+def narrow_drawings(path):
     """The narrow drawings of a notebook, {alt text: SVG}."""
     outputs = [output for cell in json.loads(path.read_text("utf-8"))["cells"] for output in cell.get("outputs", [])]
     return {"".join(output["data"]["text/plain"]): svg for output in outputs if (svg := figures.narrow(output))}
@@ -40,7 +40,7 @@ def add(app, doctree):
     path = Path(app.env.doc2path(app.env.docname))
     if path.suffix != ".ipynb":
         return
-    drawings = stored(path)
+    drawings = narrow_drawings(path)
     for bundle in doctree.findall(nodes.container):
         if bundle.get("nb_element") != "mime_bundle":
             continue
@@ -48,13 +48,13 @@ def add(app, doctree):
         alt = kinds["text/plain"].astext() if "text/plain" in kinds else None
         if alt in drawings:
             (image,) = kinds["image/svg+xml"].findall(nodes.image)
-            put(app.env, image, drawings.pop(alt))
+            add_narrow(app.env, image, drawings.pop(alt))
     for alt in drawings:
         log.warning("no picture on the page is this one: %s", alt, location=app.env.docname, type="narrow")
         app.env.note_reread()
 
 
-def put(env, image, svg):
+def add_narrow(env, image, svg):
     """Write the narrow drawing beside the image, and name both."""
     name = f"{hashlib.sha256(svg.encode()).hexdigest()}.svg"
     folder = Path(env.relfn2path(image["uri"], env.docname)[1]).parent

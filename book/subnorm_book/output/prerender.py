@@ -44,7 +44,7 @@ def typeset(tex, options):
     return html
 
 
-def source(node):
+def tex_of(node):
     """The TeX of a node, in KaTeX's format."""
     tex = node.astext().strip()
     if node.get("nowrap"):  # a bare \begin{align}, which Sphinx numbers, so KaTeX must not
@@ -63,7 +63,7 @@ def render(node, config):
         "output": "htmlAndMathml",
         "strict": "error",
     }
-    return typeset(source(node), json.dumps(options))
+    return typeset(tex_of(node), json.dumps(options))
 
 
 def prepare(app, doctree):

@@ -31,7 +31,7 @@ def add_links(app, config):
             app.connect("doctree-read", partial(add_machines, repository))
 
 
-def notebook(page):
+def notebook_of(page):
     """The file that a reader of a page runs: of a sheet, the one that students get."""
     return page.replace("exercises/", "exercises/student/") + ".ipynb"
 
@@ -40,7 +40,7 @@ def add_machines(repository, app, doctree):
     """Below the title of a notebook, say where it runs without an installation."""
     if not app.env.docname.startswith("notebooks/"):
         return
-    where = {"repository": repository, "notebook": notebook(app.env.docname)}
+    where = {"repository": repository, "notebook": notebook_of(app.env.docname)}
     line = nodes.paragraph("", "Run it on ")
     line += [nodes.reference("", "Google Colab", refuri=COLAB.format(**where)), nodes.Text(" or ")]
     line += [nodes.reference("", "Binder", refuri=BINDER.format(**where)), nodes.Text(".")]

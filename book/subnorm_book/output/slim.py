@@ -131,7 +131,7 @@ def image_size(path):
     return box and tuple(round(float(length)) for length in box.groups())
 
 
-def describe(app, pagename, templatename, context, doctree):
+def add_description(app, pagename, templatename, context, doctree):
     """A description for search engines: the page's own (front matter), or its first paragraph without a formula."""
     tags = context.get("metatags", "")
     if 'name="description"' in tags:
@@ -249,7 +249,7 @@ def finish(app, error):
 
 
 def setup(app):
-    app.connect("html-page-context", describe)
+    app.connect("html-page-context", add_description)
     app.connect("html-page-context", leave_out, priority=AFTER_THE_THEME)
     app.connect("html-collect-pages", complete_search)
     app.connect("build-finished", finish, priority=AFTER_THE_THEME)

@@ -41,12 +41,12 @@ def merge(pages, static):
     scripts = "\n".join(path.read_text("utf-8") for path in own)
     words = in_pages(pages.values()) | in_script(scripts)
     glyphs = fonts.typeset(pages.values())
-    site = sheet(static, "site", [name for name in names if name != FORMULAS], words, glyphs)
-    formulas = sheet(static, "formulas", [FORMULAS], words, glyphs) if FORMULAS in names else None
+    site = style_sheet(static, "site", [name for name in names if name != FORMULAS], words, glyphs)
+    formulas = style_sheet(static, "formulas", [FORMULAS], words, glyphs) if FORMULAS in names else None
     return {path: linked(html, site, formulas) for path, html in pages.items()}
 
 
-def sheet(static, kind, names, words, glyphs):
+def style_sheet(static, kind, names, words, glyphs):
     """The name of the sheet that the sheets `names` make, which is written unless it is there."""
     text = "\n".join(css_text(static, name) for name in names)
     words = sorted(words & set(re.findall(r"[\w-]+", text)))  # sorted, because the sheet's name depends on them

@@ -12,7 +12,7 @@ from docutils import nodes
 NUMBER = re.compile(r"notebooks/(\d\d)([a-z]?)-")
 
 
-def number(docname):
+def chapter_number(docname):
     """("03", "a") for notebooks/03a-layer-norm-backward, ("03", "") for its chapter, None for any other page."""
     found = NUMBER.match(docname)
     return found.groups() if found else None
@@ -20,13 +20,13 @@ def number(docname):
 
 def numbered_pages(env):
     """{document: (chapter, letter)} of chapters and deep dives, in order."""
-    return {doc: number(doc) for doc in sorted(env.all_docs) if number(doc)}
+    return {doc: chapter_number(doc) for doc in sorted(env.all_docs) if chapter_number(doc)}
 
 
 def add(app, doctree, docname):
-    if not number(docname) or app.builder.format != "html":
+    if not chapter_number(docname) or app.builder.format != "html":
         return
-    every, (chapter, letter) = numbered_pages(app.env), number(docname)
+    every, (chapter, letter) = numbered_pages(app.env), chapter_number(docname)
     last = max(every.values())[0]
     place = f"Deep dive to chapter {int(chapter)}" if letter else f"Chapter {int(chapter)} of {int(last)}"
     next(doctree.findall(nodes.section)).insert(0, nodes.paragraph("", place, classes=["chapter-of"]))

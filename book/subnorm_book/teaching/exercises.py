@@ -21,7 +21,7 @@ from subnorm_lab.checks.exercise import totals
 log = logging.getLogger(__name__)
 
 
-def sheet(name, srcdir):
+def sheet_lines(name, srcdir):
     """The Markdown lines of one sheet's list."""
     exercises = checks.SETS[name]
     (stem,) = (path.stem for path in Path(srcdir, "notebooks/exercises").glob(f"{name}-*.ipynb"))
@@ -33,7 +33,7 @@ def sheet(name, srcdir):
     yield "| Level | Minutes | Exercise, its chapter, and what you can do then |"
     yield "|---|---|---|"
     for ex in exercises:
-        yield f"| {ex.level} | {ex.minutes} | {ex.number} · `{ex.name}`, {chapter(ex.chapter)}: {ex.objective} |"
+        yield f"| {ex.level} | {ex.minutes} | {ex.number} · `{ex.name}`, {chapter_of(ex.chapter)}: {ex.objective} |"
 
 
 def all_sheets():
@@ -41,7 +41,7 @@ def all_sheets():
     yield "| Sheet | Minutes | Points | What, and after which chapters |"
     yield "|---|---|---|---|"
     for name, exercises in checks.SETS.items():
-        after = ", ".join(map(chapter, sorted({ex.chapter for ex in exercises})))
+        after = ", ".join(map(chapter_of, sorted({ex.chapter for ex in exercises})))
         yield f"| {{ref}}`sheet-{name}` | {sums(exercises)} | {len(exercises)} exercises, after {after} |"
     everything = [ex for exercises in checks.SETS.values() for ex in exercises]
     yield f"| all | {sums(everything)} | {len(everything)} exercises |"
@@ -51,7 +51,7 @@ def sums(exercises):
     return f"{sum(ex.minutes for ex in exercises)} | {sum(ex.level for ex in exercises)}"
 
 
-def chapter(stem):
+def chapter_of(stem):
     return f"{{doc}}`{stem.split('-')[0]} </notebooks/{stem}>`"
 
 
@@ -71,7 +71,7 @@ class Exercises(SphinxDirective):
         if not self.arguments:
             return self.parse_text_to_nodes("\n".join(all_sheets()))
         name = self.arguments[0]
-        return self.parse_text_to_nodes("\n".join(sheet(name, self.env.srcdir))) if known(name, self) else []
+        return self.parse_text_to_nodes("\n".join(sheet_lines(name, self.env.srcdir))) if known(name, self) else []
 
 
 class Totals(SphinxRole):

@@ -26,7 +26,7 @@ from subnorm_lab import live
 log = logging.getLogger(__name__)
 
 
-def stored(path):
+def stored_figures(path):
     """All live figures of a notebook, {name: table as JSON}, in order."""
     found = {}
     for cell in json.loads(Path(path).read_text("utf-8"))["cells"]:
@@ -48,7 +48,7 @@ def enliven(app, doctree):
     if path.suffix != ".ipynb":
         return
     try:
-        lost = put(doctree, list(stored(path).values()))
+        lost = put_figures(doctree, list(stored_figures(path).values()))
     except ValueError as error:
         lost = [str(error)]
     for fault in lost:
@@ -56,7 +56,7 @@ def enliven(app, doctree):
         app.env.note_reread()
 
 
-def put(doctree, tables):
+def put_figures(doctree, tables):
     """Replace each picture by the figure with the same alt text; return a fault for each figure left over."""
     for bundle in list(doctree.findall(nodes.container)):
         if bundle.get("nb_element") == "mime_bundle":

@@ -104,7 +104,7 @@ class Predict(SphinxDirective):
 
     def truth(self):
         number, _, said = self.options["number"].partition(":")
-        numbers = values.said(json.loads(values.notebook(self.env, number).read_text("utf-8")))
+        numbers = values.said(json.loads(values.quoted_notebook(self.env, number).read_text("utf-8")))
         if said not in numbers:
             raise ValueError(f"no notebook says {self.options['number']!r}")
         return numbers[said]

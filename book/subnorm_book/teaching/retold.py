@@ -69,7 +69,7 @@ class Retold(SphinxDirective):
 
 class Loss(SphinxDirective):
     def run(self):
-        return self.parse_text_to_nodes("\n".join(table(read_stories(self.env))))
+        return self.parse_text_to_nodes("\n".join(table_of_losses(read_stories(self.env))))
 
 
 def read_stories(env):
@@ -89,7 +89,7 @@ def at_a_word(story):
     return kept if re.search(r"[.!?][\"'”’]?$", kept) else f"{kept} …"
 
 
-def table(record):
+def table_of_losses(record):
     """The Markdown lines of the table of losses."""
     tokens = len(story_files.tokenizer().pieces)
     yield f"| The model | Mean loss, nats a token | Range over {record['texts']} texts | Like guessing among … tokens |"
@@ -105,7 +105,7 @@ def two_digits(number):
     return f"{float(f'{number:.1e}'):,.0f}" if number >= 10 else f"{number:.1f}"
 
 
-def runs(story, trained):
+def story_pieces(story, trained):
     """The story in pieces (text, whether the trained model has other words there)."""
     pieces, others = (re.split(r"(\s+)", text) for text in (story, trained))  # words, and the blanks between them
 
@@ -117,7 +117,7 @@ def runs(story, trained):
 
 
 def marked(story, trained):
-    parts = ((escape(text, quote=False), differ) for text, differ in runs(story, trained))
+    parts = ((escape(text, quote=False), differ) for text, differ in story_pieces(story, trained))
     return "".join(f"<mark>{text}</mark>" if differ else text for text, differ in parts)
 
 

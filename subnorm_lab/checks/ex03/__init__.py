@@ -24,7 +24,7 @@ VARIANCE: Row = ("variance", "(x * x).mean( -> x.var(",
     "you divide by the root of the variance, which subtracts the mean; RMSNorm uses the mean of x² itself.")
 
 
-def rows(rng, shape, scale=1):
+def short_rows(rng, shape, scale=1):
     """Short rows, on which a forgotten d has a large effect. With three axes, the sequences have different sizes.
 
     Of small rows, the mean square of the first is below eps: the larger of the two is not their sum.
@@ -47,7 +47,7 @@ def norm_cases(arrays):
 
     def inputs(rng, shape, scale=1, eps=None):
         eps = eps or (1e-5 if scale > 0.1 else 4e-6)
-        return *(rows(rng, shape, scale) for _ in range(arrays)), gains(rng, shape[-1]), eps
+        return *(short_rows(rng, shape, scale) for _ in range(arrays)), gains(rng, shape[-1]), eps
 
     return drawn(
         inputs,
@@ -73,7 +73,8 @@ def half_cases(rng, offset):
     """
 
     def half(name, shape, scale=1, eps=1e-5, edge=False):
-        return in_dtype(Case(name, (rows(rng, shape, scale), gains(rng, shape[-1]) - offset, eps), edge), "float16")
+        given = short_rows(rng, shape, scale), gains(rng, shape[-1]) - offset, eps
+        return in_dtype(Case(name, given, edge), "float16")
 
     x, gamma, eps = half("", (3, 8)).args
     spiked = rng.uniform(0.003, 0.009, (3, 8))
