@@ -1,11 +1,20 @@
 """What several tests of the classroom set up."""
 
 import pytest
-from classroom.hand_ins import SET
+from classroom.hand_ins import PATIENT, SET
 from helpers.parts import need
 
 from subnorm_classroom.grading import judging, versions
+from subnorm_classroom.grading.sandbox import Sandbox
 from subnorm_lab.checks import SETS
+
+
+@pytest.fixture(scope="module")
+def box():
+    """A sandbox for one file of tests."""
+    need("bwrap")
+    with Sandbox(limits=PATIENT) as box:
+        yield box
 
 
 @pytest.fixture

@@ -4,13 +4,11 @@ import sys
 from dataclasses import replace
 
 import pytest
-from classroom.hand_ins import MEAN_SQUARE, PATIENT, mean_square
-from helpers.parts import need
+from classroom.hand_ins import MEAN_SQUARE, mean_square
 
 from subnorm_classroom.grading import judging
 from subnorm_classroom.grading.assignments import draw
 from subnorm_classroom.grading.cells import Cell
-from subnorm_classroom.grading.sandbox import Sandbox
 from subnorm_lab.checks.collect import Case
 
 SETUP = "import numpy as np\nfrom subnorm_lab import checks"
@@ -54,13 +52,6 @@ NOTEBOOKS = {
     "a class is checked and is no answer": (["class mean_square: pass", CHECK, "mean_square = 3"], "error"),
     "its state is used up": ([USES, CHECK], "right"),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def box():
-    need("bwrap")
-    with Sandbox(limits=PATIENT) as box:
-        yield box
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

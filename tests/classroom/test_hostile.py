@@ -162,22 +162,12 @@ def hand_ins(folder, out, port, name, outside):
     yield "stays", "stays.ipynb", sheet(LAYER_NORM, MEAN_SQUARE, stay), right, right
     yield "no checks", "no checks.ipynb", notebook(cell(SETUP, "setup"), LAYER_NORM, MEAN_SQUARE), right, right
     edited = cell("print('✓ layer_norm: right on all 7 inputs.')\nassert checks.layer_norm(layer_norm)", "check")
-    yield (
-        "edited check",
-        "edited check.ipynb",
-        notebook(cell(SETUP, "setup"), HALF, edited, MEAN_SQUARE),
-        "shape",
-        right,
-    )
+    edited = notebook(cell(SETUP, "setup"), HALF, edited, MEAN_SQUARE)
+    yield "edited check", "edited check.ipynb", edited, "shape", right
     yield "patches", "patches.ipynb", sheet(PATCH + HALF), "shape", right
     yield "forges", "forges.ipynb", sheet(FORGE + HALF), "shape", "unreadable"
-    yield (
-        "forges later",
-        "forges later.ipynb",
-        sheet(body(*FORGE.strip().split("\n"), "return 0.5")),
-        "shape",
-        "unreadable",
-    )
+    later = sheet(body(*FORGE.strip().split("\n"), "return 0.5"))
+    yield "forges later", "forges later.ipynb", later, "shape", "unreadable"
     yield "seeks", "seeks.ipynb", sheet(search), no, right
     yield "imports", "imports.ipynb", sheet("from subnorm.numpy import layer_norm"), "cell_error", right
     yield "network", "network.ipynb", sheet(network), no, right

@@ -471,33 +471,22 @@ def test_nothing_wrong_is_said_so(tmp_path):
     assert rows(page + "</section>", "fold") == []
 
 
-def damaged(out):
-    (out / "students/0001.json").write_text("{", "utf-8")
+def in_records(was, now, which="*"):
+    """Change the records of the students, or of one."""
+
+    def change(out):
+        for path in (out / "students").glob(f"{which}.json"):
+            path.write_text(path.read_text("utf-8").replace(was, now), "utf-8")
+
+    return change
+
+
+unknown_exercise = in_records('"fold"', '"bend"')
 
 
 def unknown_mistake(out):
-    path = out / "students/0001.json"
-    text = path.read_text("utf-8").replace('"points": 1', '"points": 0')
-    path.write_text(text.replace('"right"', '"of_old"'), "utf-8")
-
-
-def unknown_exercise(out):
-    for path in (out / "students").iterdir():
-        path.write_text(path.read_text("utf-8").replace('"fold"', '"bend"'), "utf-8")
-
-
-def one_other_exercise(out):
-    path = out / "students/0001.json"
-    path.write_text(path.read_text("utf-8").replace('"fold"', '"bend"'), "utf-8")
-
-
-def one_later_exercise(out):
-    path = out / "students/0001.json"
-    path.write_text(path.read_text("utf-8").replace('"fold"', '"unfold"'), "utf-8")
-
-
-def unfinished(out):
-    (out / "log.json").write_text("{}", "utf-8")
+    in_records('"points": 1', '"points": 0', "0001")(out)
+    in_records('"right"', '"of_old"', "0001")(out)
 
 
 def nobody(out):
@@ -510,15 +499,18 @@ def no_such_set(out):
     log.write_text(log.read_text("utf-8").replace("ex02", "ex99"), "utf-8")
 
 
+TWO_RELEASES = "the grades of ex02 are of two releases of the course; grade all of them again with one"
+
+
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        (damaged, "0001.json cannot be read, so its student would be missing; run grade again"),
+        (in_records("}", "", "0001"), "0001.json cannot be read, so its student would be missing; run grade again"),
         (unknown_mistake, "layer_norm has no mistake 'of_old' in this version of the course"),
         (unknown_exercise, "ex02 has no exercise bend in this version"),
-        (one_other_exercise, "the grades of ex02 are of two releases of the course; grade all of them again with one"),
-        (one_later_exercise, "the grades of ex02 are of two releases of the course; grade all of them again with one"),
-        (unfinished, "there are no finished grades in"),
+        (in_records('"fold"', '"bend"', "0001"), TWO_RELEASES),
+        (in_records('"fold"', '"unfold"', "0001"), TWO_RELEASES),
+        (lambda out: (out / "log.json").write_text("{}", "utf-8"), "there are no finished grades in"),
         (nobody, "there are no hand-ins in"),
         (no_such_set, "holds grades of ex99; this version of the course has ex01"),
     ],

@@ -37,13 +37,6 @@ def look(x):
 """
 
 
-@pytest.fixture(scope="module")
-def box():
-    need("bwrap")
-    with Sandbox(limits=PATIENT) as box:
-        yield box
-
-
 def ask(box, body, *args, torch=False, seconds=3000):
     """The result of a function with this body in the sandbox, or how it ended."""
     source = LOOK.format(body=body.strip().replace("\n", "\n    "))

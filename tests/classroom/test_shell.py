@@ -4,8 +4,6 @@ import time
 
 import nbformat
 import pytest
-from classroom.hand_ins import PATIENT
-from helpers.parts import need
 from nbclient import NotebookClient
 
 from subnorm_classroom.grading import sandbox, wire
@@ -105,29 +103,26 @@ def cells():
 WANTED = {str(k): True for k in range(len(HABITS))}
 
 
-@pytest.fixture(scope="module")
-def box():
-    need("bwrap")
-    with Sandbox(limits=PATIENT) as box:
-        yield box
+def heard_from(box, *cells):
+    """How a notebook of cells (tags, source) ends, and the messages of its cells and of its function `look`."""
+    numbered, heard = [[k, *cell] for k, cell in enumerate(cells)], []
+    job = {"torch": False, "cells": numbered, "questions": [["look", "function", [["one", [None]]]]]}
+    return box.run(job, heard.append, time.monotonic() + 3000), heard
 
 
-def answer_and_errors(box, sources):
+def answer_and_errors(box, sources, tags=()):
     """What the function `look` of a notebook returns at its end, and the errors of its cells."""
-    numbered = [[k, [], source] for k, source in enumerate(sources)]
-    heard, job = [], {"torch": False, "cells": numbered, "questions": [["look", "function", [["one", [None]]]]]}
-    ending = box.run(job, heard.append, time.monotonic() + 3000)
+    ending, heard = heard_from(box, *((tags, source) for source in sources))
     found = [wire.unpack_outcome(message["attempts"][0][0]) for message in heard if "answer" in message]
     assert found, ending
-    errors = {message["cell_error"]: message["error"] for message in heard if "cell_error" in message}
-    return found[0].value, errors
+    return found[0].value, [(message["cell_error"], message["error"]) for message in heard if "cell_error" in message]
 
 
 def test_ordinary_habits_do_in_the_sandbox_what_they_do_in_jupyter(box):
     found, errors = answer_and_errors(box, cells())
     assert {k: HABITS[int(k)][0] for k in WANTED if not found.get(k)} == {}
     assert len(HABITS) >= 60
-    raised = {HABITS[(k - 1) // 2][0] for k in errors}
+    raised = {HABITS[(k - 1) // 2][0] for k, _ in errors}
     assert raised == {"a62 = 1\nraise ValueError('on purpose')"}
 
 
@@ -154,35 +149,23 @@ def test_what_this_machine_lacks_does_no_harm(box):
     ]  # fmt: skip
     found, errors = answer_and_errors(box, sources)
     assert found == [1, 2, None, 4, 5, "", "", 8, 9, 10, ""]
-    assert set(errors.values()) == {"SystemExit"}
+    assert {error for _, error in errors} == {"SystemExit"}
 
 
 def test_one_failed_line_of_a_setup_cell_does_not_take_the_others(box):
     source = "import no_such_module\n%matplotlib inline\nimport os\n1 / 0\ntext = '''a\nb'''"
     look = "def look(x):\n    return ['os' in globals(), globals().get('text'), len(In)]"
     for tags, wanted in ((["setup"], [True, "a\nb", 3]), ([], [False, None, 3])):
-        heard = []
-        job = {
-            "torch": False,
-            "cells": [[1, tags, source], [2, [], look]],
-            "questions": [["look", "function", [["one", [None]]]]],
-        }
-        box.run(job, heard.append, time.monotonic() + 3000)
-        assert wire.unpack_outcome(heard[-2]["attempts"][0][0]).value == wanted
-        errors = [message["error"] for message in heard if "cell_error" in message]
-        assert set(errors) == {"ModuleNotFoundError", *(["ZeroDivisionError"] if tags else [])}
-        assert errors[0] == "ModuleNotFoundError"
+        found, errors = answer_and_errors(box, [source, look], tags)
+        assert found == wanted
+        assert set(errors) == {(0, "ModuleNotFoundError"), *([(0, "ZeroDivisionError")] if tags else [])}
+        assert errors[0] == (0, "ModuleNotFoundError")
 
 
 def test_a_long_error_is_cut(box):
-    heard = []
-    sources = [
-        "raise KeyError('x' * 400)",
-        "class Own(Exception):\n    def __str__(self):\n        raise self",
-        "raise Own",
-    ]
-    job = {"torch": False, "cells": [[k, [], source] for k, source in enumerate(sources)], "questions": []}
-    assert box.run(job, heard.append, time.monotonic() + 3000).how == "end"
+    own = "class Own(Exception):\n    def __str__(self):\n        raise self"
+    ending, heard = heard_from(box, ((), "raise KeyError('x' * 400)"), ((), own), ((), "raise Own"))
+    assert ending.how == "end"
     told = [(one["error"], one["message"]) for one in heard if "cell_error" in one]
     assert told == [("KeyError", "'" + "x" * 299), ("Own", "")]
 

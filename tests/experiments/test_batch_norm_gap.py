@@ -68,10 +68,4 @@ def test_taking_the_record_fills_every_cell(monkeypatch: pytest.MonkeyPatch) -> 
     for losses, sizes in ((record["losses"], 2), (record["longer"]["losses"], 1)):
         assert {norm: np.shape(values) for norm, values in losses.items()} == dict.fromkeys(gap.NORMS, (1, sizes, 2))
     assert record["longer"]["steps"] == 2
-
-
-def test_the_record_has_a_value_for_every_run() -> None:
-    record = gap.recorded()
-    for norm in gap.NORMS:
-        assert record["losses"][norm].shape == (5, 5, 2)
-        assert (record["losses"][norm] > 0).all()
+    assert list(gap.recorded()["losses"]) == list(record["losses"])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from subnorm_lab.experiments import fleets, pooling
+from subnorm_lab.experiments import fleets
 
 
 def draw(fleet: str) -> tuple[torch.Tensor, torch.Tensor]:
@@ -40,16 +40,6 @@ def test_a_spread_reading_is_the_wear_and_noise() -> None:
 def test_an_unknown_fleet_is_refused() -> None:
     with pytest.raises(ValueError, match="fleet must be one of"):
         draw("lost")
-
-
-def test_the_record_has_a_value_for_every_run() -> None:
-    record = fleets.recorded()
-    assert list(record["errors"]) == list(fleets.FLEETS)
-    for heads in record["errors"].values():
-        assert list(heads) == list(pooling.HEADS)
-        for errors in heads.values():
-            assert errors.shape == (len(fleets.SEEDS), len(fleets.STEPS))
-            assert (errors >= 0).all()
 
 
 def test_taking_the_record_fills_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:

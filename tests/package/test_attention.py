@@ -151,20 +151,6 @@ def test_softmax_gives_minus_infinity_no_weight() -> None:
     assert sn.softmax([0.0, -np.inf, 0.0]).tolist() == [0.5, 0, 0.5]
 
 
-def test_attention_is_a_weighted_mean_of_the_values(rng: np.random.Generator) -> None:
-    q, k, v = rng.normal(size=(3, B, T, 4))
-    close(sn.attention(q, k, np.ones_like(v)), np.ones_like(v))
-    expected = torch.nn.functional.scaled_dot_product_attention(*map(torch.from_numpy, (q, k, v))).numpy()
-    close(sn.attention(q, k, v), expected)
-
-
-def test_scores_are_divided_by_the_root_of_d_head() -> None:
-    """Query and key of length d_head = 16 along one axis: score 16, over 4. Weights e^4 and 1, over their sum."""
-    q, k = np.zeros((1, 16)), np.zeros((2, 16))
-    q[0, 0], k[0, 0], v = 4.0, 4.0, np.array([[1.0], [0.0]])
-    close(sn.attention(q, k, v), np.array([[np.e**4 / (np.e**4 + 1)]]))
-
-
 def test_any_numbers_of_queries_and_keys(rng: np.random.Generator) -> None:
     q, k, v = (rng.normal(size=(B, *shape)) for shape in ((3, 4), (7, 4), (7, 2)))
     expected = nn.functional.scaled_dot_product_attention(*map(torch.from_numpy, (q, k, v))).numpy()

@@ -107,21 +107,6 @@ def test_decoder_block_is_torch_nn_s_decoder_layer(
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
-def test_a_decoder_block_with_rms_norm_is_its_formula(placement: str, rng: np.random.Generator) -> None:
-    x, memory = rng.normal(1, 2, (B, T, D)), rng.normal(size=(B, S, D))
-    block = randomised(st.DecoderBlock(D, HEADS, D_FF, placement, "rms", eps=0.1))
-    norms = [builtin_norm(norm, 0.1) for norm in (block.norm1, block.norm2, block.norm3)]
-    v, m = torch.from_numpy(x), torch.from_numpy(memory)
-    branches = [block.self_attn, lambda h: block.multihead_attn(h, memory=m), block.feed_forward]
-    with torch.no_grad():
-        expected = v
-        for branch, n in zip(branches, norms, strict=True):
-            expected = expected + branch(n(expected)) if placement == "pre" else n(expected + branch(expected))
-        close(block(v, m).numpy(), expected.numpy())
-    close(sn.decoder_block(x, memory, arrays_of(block), HEADS, placement, "rms", eps=0.1), expected.numpy())
-
-
-@pytest.mark.parametrize("placement", PLACEMENTS)
 def test_what_a_decoder_may_see(placement: str, rng: np.random.Generator) -> None:
     """A later token of x changes no earlier output; a token of the memory changes them all."""
     x, memory = rng.normal(size=(B, T, D)), rng.normal(size=(B, S, D))
@@ -172,21 +157,21 @@ def test_attention_sublayer_is_its_formula(
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
-def test_a_block_with_rms_norm_is_its_formula(placement: str, rng: np.random.Generator) -> None:
-    x = rng.normal(1, 2, (B, T, D))
-    block = randomised(st.TransformerBlock(D, HEADS, D_FF, placement, "rms", eps=0.1))
-    attend, v = attention_branch(block, None), torch.from_numpy(x)
-    n1, n2 = builtin_norm(block.norm1, 0.1), builtin_norm(block.norm2, 0.1)
+@pytest.mark.parametrize("kind", ["block", "decoder"])
+def test_a_block_with_rms_norm_is_its_formula(kind: str, placement: str, rng: np.random.Generator) -> None:
+    kinds = {"block": (st.TransformerBlock, sn.transformer_block), "decoder": (st.DecoderBlock, sn.decoder_block)}
+    build, f = kinds[kind]
+    block = randomised(build(D, HEADS, D_FF, placement, "rms", eps=0.1))
+    given = [rng.normal(1, 2, (B, T, D)), rng.normal(size=(B, S, D))][: 1 + (kind == "decoder")]
+    expected, *memory = tensors = [torch.from_numpy(a) for a in given]
     ffn = nn.Sequential(block.feed_forward.linear1, nn.ReLU(), block.feed_forward.linear2)
+    branches = [attention_branch(block, None), *(lambda h, m=m: block.multihead_attn(h, memory=m) for m in memory), ffn]
     with torch.no_grad():
-        if placement == "pre":
-            h = v + attend(n1(v))
-            expected = h + ffn(n2(h))
-        else:
-            h = n1(v + attend(v))
-            expected = n2(h + ffn(h))
-        close(block(v).numpy(), expected.numpy())
-    close(sn.transformer_block(x, arrays_of(block), HEADS, placement, "rms", eps=0.1), expected.numpy())
+        for k, branch in enumerate(branches, 1):
+            n, x = builtin_norm(block.get_submodule(f"norm{k}"), 0.1), expected
+            expected = x + branch(n(x)) if placement == "pre" else n(x + branch(x))
+        close(block(*tensors).numpy(), expected.numpy())
+    close(f(*given, arrays_of(block), HEADS, placement, "rms", eps=0.1), expected.numpy())
 
 
 @pytest.mark.parametrize("lead", [(), (1,), (2, 3), (0,)], ids=str)
@@ -238,32 +223,6 @@ def test_attention_sublayer_of_512_features() -> None:
     assert module.dropout.p == 0.1
     assert parameter_count(module) == 1_051_648
     assert module(torch.zeros(2, 30, 512)).shape == (2, 30, 512)
-
-
-def test_attention_sublayer_of_256_features() -> None:
-    assert parameter_count(st.AttentionSubLayer(256)) == 263_680
-    assert parameter_count(st.AttentionSubLayer(256, norm="rms")) == 263_680 - 256
-
-
-@pytest.mark.parametrize("norm", NORMS)
-def test_parameter_names_are_those_the_docs_give(norm: str) -> None:
-    attention = ["in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"]
-    ffn = ["linear1.weight", "linear1.bias", "linear2.weight", "linear2.bias"]
-    entries = {"layer": ["weight", "bias"], "rms": ["weight"]}[norm]
-    assert set(st.AttentionSubLayer(D, HEADS, norm=norm).state_dict()) == {
-        *(f"self_attn.{name}" for name in attention),
-        *(f"norm.{name}" for name in entries),
-    }
-    assert set(st.TransformerBlock(D, HEADS, D_FF, norm=norm).state_dict()) == {
-        *(f"self_attn.{name}" for name in attention),
-        *(f"feed_forward.{name}" for name in ffn),
-        *(f"{n}.{name}" for n in ("norm1", "norm2") for name in entries),
-    }
-    assert set(st.DecoderBlock(D, HEADS, D_FF, norm=norm).state_dict()) == {
-        *(f"{a}.{name}" for a in ("self_attn", "multihead_attn") for name in attention),
-        *(f"feed_forward.{name}" for name in ffn),
-        *(f"{n}.{name}" for n in ("norm1", "norm2", "norm3") for name in entries),
-    }
 
 
 # Dropout

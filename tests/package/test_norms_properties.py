@@ -59,20 +59,9 @@ def test_rms_norm_has_mean_square_just_under_1(norms: SimpleNamespace, x: np.nda
     close((norms.rms_norm(x, None, eps) ** 2).mean(axis=-1), mean_square / (mean_square + eps))
 
 
-@given(x=any_x, eps=any_eps)
-def test_layer_norm_is_rms_norm_of_the_centred_row(norms: SimpleNamespace, x: np.ndarray, eps: float) -> None:
-    close(norms.layer_norm(x, None, None, eps), norms.rms_norm(x - x.mean(axis=-1, keepdims=True), None, eps))
-
-
 @given(x=any_x, eps=any_eps, shift=st.floats(-100, 100))
 def test_layer_norm_forgets_a_shift(norms: SimpleNamespace, x: np.ndarray, eps: float, shift: float) -> None:
     close(norms.layer_norm(x + shift, None, None, eps), norms.layer_norm(x, None, None, eps))
-
-
-@given(seed=seeds, shift=st.floats(1, 10))
-def test_rms_norm_feels_a_shift(norms: SimpleNamespace, seed: int, shift: float) -> None:
-    x = normal(seed, 3, 8)
-    assert np.abs(norms.rms_norm(x + shift) - norms.rms_norm(x)).max() > 0.01
 
 
 @given(x=any_x, eps=any_eps, shift=arrays(np.float64, 5, elements=st.floats(-100, 100)))
@@ -112,52 +101,7 @@ def test_a_row_does_not_depend_on_the_others(name: str, norms: SimpleNamespace, 
     close(getattr(norms, name)(x[0]), getattr(norms, name)(x)[0])
 
 
-@given(seed=seeds)
-def test_a_row_of_batch_norm_does(norms: SimpleNamespace, seed: int) -> None:
-    x = normal(seed, 4, 6)
-    others = np.concatenate([x[:1], x[1:] + 5])
-    assert np.abs(norms.batch_norm(others)[0] - norms.batch_norm(x)[0]).max() > 0.1
-
-
-@pytest.mark.parametrize("name", NORMS)
-@pytest.mark.parametrize("axis", [0, 1, 2])
-@given(seed=seeds)
-def test_permuting_commutes_with_normalising(name: str, axis: int, norms: SimpleNamespace, seed: int) -> None:
-    x, order = normal(seed, 4, 5, 6), np.random.default_rng(seed).permutation(4 + axis)
-    close(getattr(norms, name)(np.take(x, order, axis)), np.take(getattr(norms, name)(x), order, axis))
-
-
-@given(seed=seeds, n=st.integers(1, 6), d=st.integers(1, 6), eps=any_eps)
-def test_batch_norm_is_layer_norm_along_the_other_axis(
-    norms: SimpleNamespace, seed: int, n: int, d: int, eps: float
-) -> None:
-    x = normal(seed, n, d)
-    close(norms.batch_norm(x, None, None, eps), norms.layer_norm(x.T, None, None, eps).T)
-
-
-@pytest.mark.parametrize("name", NORMS)
-@given(x=any_x, seed=seeds)
-def test_gamma_scales_and_beta_shifts_each_feature(name: str, norms: SimpleNamespace, x: np.ndarray, seed: int) -> None:
-    gamma, beta = normal(seed, 2, x.shape[-1])
-    if name == "rms_norm":
-        close(norms.rms_norm(x, gamma), gamma * norms.rms_norm(x))
-    else:
-        close(getattr(norms, name)(x, gamma, beta), gamma * getattr(norms, name)(x) + beta)
-
-
 # Backward passes
-
-
-@given(seed=seeds, d=st.integers(3, 12))
-def test_without_eps_dx_is_orthogonal_to_what_the_norm_forgets(seed: int, d: int) -> None:
-    """dx is orthogonal to x in every row, and for LayerNorm to the ones vector: moving along them changes nothing."""
-    x, dy, gamma = normal(seed, 3, d), normal(seed + 1, 3, d), normal(seed + 2, d)
-    dx = sn.layer_norm_backward(dy, x, gamma, 0)[0]
-    size = np.abs(dx).max()
-    assert np.abs(dx.sum(axis=-1)).max() < 1e-11 * size
-    assert np.abs((dx * sn.layer_norm(x, eps=0)).sum(axis=-1)).max() < 1e-11 * size
-    dx = sn.rms_norm_backward(dy, x, gamma, 0)[0]
-    assert np.abs((dx * sn.rms_norm(x, eps=0)).sum(axis=-1)).max() < 1e-11 * np.abs(dx).max()
 
 
 @pytest.mark.parametrize("name", NORMS)

@@ -372,16 +372,6 @@ def test_two_schemes_start_as_pre_ln(x, fs):
         torch.testing.assert_close(made(name, norm=exact)(x, fs), expected)
 
 
-def test_two_norms_of_a_parallel_block_fold_into_one(x):
-    g1, g2, b1, b2 = torch.randn(4, D, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
-    first, second = nn.Linear(D, D).double(), nn.Linear(D, D).double()
-    plain = F.layer_norm(x, (D,))
-    two = first(plain * g1 + b1) + second(plain * g2 + b2)
-    folded = F.linear(plain, first.weight * g1 + second.weight * g2)
-    folded += first.bias + second.bias + first.weight @ b1 + second.weight @ b2
-    torch.testing.assert_close(two, folded)
-
-
 def test_drop_path_is_right_on_average_and_draws_once_a_sample(fs):
     placement = made("drop_path", 2, rate=0.4).train()
     x = torch.randn(1, 2, D, dtype=torch.float64).expand(4000, 2, D)
@@ -415,28 +405,6 @@ def test_qk_norm(x, full_width):
                 torch.testing.assert_close(new[b, :, t], flat / size.sqrt() * gain)
     torch.testing.assert_close(placement.heads(q[0], k[0], v[0], 0, {})[0], new_q[0])
     torch.testing.assert_close(placement.heads(q[:, None], k[:, None], v[:, None], 0, {})[1], new_k[:, None])
-
-
-def rotate(h, shift=0):
-    """Rotary positions on the last two axes, (T, d_head), in pairs of neighbours."""
-    length, d = h.shape[-2:]
-    angle = (torch.arange(length) + shift).double()[:, None] * 10_000.0 ** (-torch.arange(0, d, 2).double() / d)
-    a, b = h[..., 0::2], h[..., 1::2]
-    return torch.stack([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], -1).flatten(-2)
-
-
-@pytest.mark.parametrize(("gain", "commutes"), [("none", True), ("by pair", True), ("free", False)])
-def test_a_gain_after_rotary_positions_must_be_equal_within_each_pair(gain, commutes):
-    torch.manual_seed(7)
-    h = torch.randn(5, 8, dtype=torch.float64)
-    norm = st.RMSNorm(8).double()
-    norm.weight.data = {
-        "none": torch.ones(8),
-        "by pair": torch.rand(4).repeat_interleave(2),
-        "free": torch.rand(8),
-    }[gain].double()
-    apart = (rotate(norm(h)) - norm(rotate(h))).abs().max().item()
-    assert apart < 1e-14 if commutes else apart > 0.05
 
 
 def test_the_bound_on_the_logits():

@@ -52,14 +52,6 @@ def test_order_of_branch_sum_and_norm(make: Callable, place: Callable, expected:
     assert (y == expected).all()
 
 
-def test_the_jacobian_is_the_identity_plus_that_of_the_branch(rng: np.random.Generator) -> None:
-    weight = torch.from_numpy(rng.normal(size=(4, 4)))
-    jacobian = torch.autograd.functional.jacobian(
-        lambda x: sn.residual(x, lambda h: weight @ h), torch.from_numpy(rng.normal(size=4))
-    )
-    np.testing.assert_allclose(jacobian.numpy(), np.eye(4) + weight.numpy(), rtol=1e-15)
-
-
 def test_inputs_are_left_as_they_came(rng: np.random.Generator) -> None:
     x = rng.normal(size=(3, 4))
     before = x.copy()
