@@ -17,10 +17,15 @@ from subnorm_book.in_page.editor import COST, UNKEPT, editor_html
 
 from subnorm_lab import checks
 from subnorm_lab.checks.collect import NEEDS
+from subnorm_lab.checks.exercise import totals
 
 
 class in_page_head(nodes.Element):
     """Above the exercises: what the page can do, and its notebook."""
+
+
+class sheet_notes(nodes.General, nodes.Element):
+    """What stands above the exercises of a sheet, folded: the first task is on the first screen."""
 
 
 class workbench(nodes.Element):
@@ -54,7 +59,8 @@ def add_workbenches(app, doctree):
             bench = workbench(cell=cell, name=exercise.name, stub=stubs[cell])
         section = answer.parent
         section["exercise"] = exercise.name
-        section.insert(section.index(answer), bench)
+        above = section[section.index(answer) - 1]
+        section.insert(section.index(above if is_hint(above) else answer), bench)
     for cell in list(doctree.findall(nodes.container)):
         code = cell_code(cell)
         if code == "checks.progress()":
@@ -66,12 +72,17 @@ def add_workbenches(app, doctree):
     variants = {ex.name: [k, *(one.label for one in ex.variants)] for k, ex in enumerate(exercises) if ex.variants}
     about = {"packs": wanted, "setup": stubs["setup"], "exercises": names}
     about |= {"variants": variants, "count": len(exercises)}  # of each exercise: its place, and the labels
-    head = in_page_head("", link, settings=about)
+    head = in_page_head("", link, settings=about, totals=totals(exercises))
     first = answers[0].parent
-    first.parent.insert(first.parent.index(first), head)
+    title, gist, *others = first.parent[: first.parent.index(first)]
+    first.parent[: first.parent.index(first)] = [title, gist, head, sheet_notes("", *others)]
     packed_files = [path for pack in wanted for path in packs.pack_files(app.env.srcdir, pack).values()]
     for path in [student, Path(app.env.srcdir, packs.STATIC, "parts.json"), *packed_files]:
         app.env.note_dependency(str(path))
+
+
+def is_hint(node):
+    return isinstance(node, nodes.admonition) and "dropdown" in node["classes"]
 
 
 def cell_code(cell):
@@ -100,11 +111,16 @@ def elsewhere(libraries, name):
 
 HEAD = """\
 <div class="in-page-head" data-in-page="{settings}">
-<p><strong>You can work on this page.</strong> The first <em>Run</em> or <em>Check</em> loads Python with NumPy
-{numpy} ({size:.1f} MB, once). Your code stays in this browser, and the notebook to hand in is made from it.
-Ctrl+Enter runs, Shift+Enter checks, and Tab leaves the editor.</p>
-{unkept}<p data-own hidden><span role="status"></span> <button type="button">Use this page's tasks</button></p>
-<p>"""
+<p>{totals}. <span class="here"><strong>You can work on this page:</strong> the first <em>Run</em> or <em>Check</em>
+loads Python ({size:.1f} MB, once).</span>
+"""
+OWN = '<p data-own hidden><span role="status"></span> <button type="button">Use this page\'s tasks</button></p>\n'
+NOTES = """\
+<details class="sheet-notes">
+<summary>Before you begin: what to read, rules for all exercises, keys, handing in</summary>
+<p>The editors run NumPy {numpy}. Ctrl+Enter runs, Shift+Enter checks, and Tab leaves the editor. Your code stays in
+this browser, and the notebook to hand in is made from it.</p>
+"""
 ASKS = "<p data-asks></p>\n"  # what the student's own sheet asks for
 CHECK = '<button type="button" data-check>Check</button>'
 VERDICT = '<div data-verdict role="status"></div>\n'
@@ -117,11 +133,20 @@ def visit_head(translator, node):
     about = packs.python_settings(translator.builder.srcdir, **node["settings"])
     filled = {
         "settings": escape(json.dumps(about)),
-        "numpy": about["versions"]["numpy"],
+        "totals": node["totals"],
         "size": packs.megabytes(about),
     }
-    filled["unkept"] = UNKEPT.format("download the notebook before you leave the page")
     translator.body.append(HEAD.format(**filled))
+
+
+def depart_head(translator, node):
+    unkept = UNKEPT.format("download the notebook before you leave the page")
+    translator.body.append(f"{NOTE}</p>\n{unkept}{OWN}</div>\n")
+
+
+def visit_notes(translator, node):
+    numpy = packs.python_settings(translator.builder.srcdir, ["subnorm.tar.gz"])["versions"]["numpy"]
+    translator.body.append(NOTES.format(numpy=numpy))
 
 
 def visit_bench(translator, node):
@@ -154,7 +179,8 @@ def depart_section(translator, node):
 
 def setup(app):
     app.add_node(nodes.section, override=True, html=(visit_section, depart_section))
-    app.add_node(in_page_head, html=(visit_head, writes(f"{NOTE}</p>\n</div>\n")))
+    app.add_node(in_page_head, html=(visit_head, depart_head))
+    app.add_node(sheet_notes, html=(visit_notes, writes("</details>\n")))
     app.add_node(checked, html=(visit_checked, writes(f"{NOTE}</p>\n")))
     app.connect("doctree-read", add_workbenches, priority=BEFORE_SPHINX)
     add_html_only(app, workbench, visit_bench)

@@ -1,0 +1,44 @@
+"""The first screen of a page: the icons end where its figure ends, and a sheet opens with its first task."""
+
+import pytest
+from helpers.visit import PHONE, opened
+
+from tools import checkout
+
+LAPTOP = {"width": 1280, "height": 800}
+SHEETS = sorted(path.stem for path in (checkout.ROOT / "notebooks/exercises").glob("ex*.ipynb"))
+#: The edges of the icons, the figure and the contents, and the lower edge of the bar, once the reader has scrolled.
+EDGES = """async () => {
+  const box = (name) => document.querySelector(name).getBoundingClientRect();
+  const [icons, figure] = [box(".article-header-buttons").right, box(".live-picture").right];
+  scrollTo({ top: 2000, behavior: "instant" });
+  await new Promise(requestAnimationFrame);
+  return { icons, figure, bar: box(".bd-header-article").bottom, contents: box(".bd-sidebar-secondary").top };
+}"""
+# Lines of code that an editor cuts at its edge.
+CUT = """() => [...document.querySelectorAll(".workbench textarea")]
+  .filter((field) => field.scrollWidth > field.clientWidth).map((field) => field.ariaLabel)"""
+
+
+@pytest.mark.parametrize("name", ["01-why-depth-breaks", "10-norms-at-work"])
+def test_the_icons_end_where_the_figure_ends_and_cover_no_contents(browser, server, name):
+    with opened(browser, server, [], viewport=LAPTOP) as page:
+        page.goto(f"{server}notebooks/{name}.html")
+        edges = page.evaluate(EDGES)
+        assert 0 <= edges["icons"] - edges["figure"] <= 24
+        assert edges["contents"] >= edges["bar"] > 0
+
+
+@pytest.mark.parametrize("sheet", SHEETS)
+def test_a_sheet_opens_with_its_first_task_and_no_editor_cuts_a_line(browser, server, sheet):
+    with opened(browser, server, [], viewport=PHONE) as page:
+        for window in (PHONE, LAPTOP):
+            page.set_viewport_size(window)
+            page.goto(f"{server}notebooks/exercises/{sheet}.html")
+            task = page.locator("[data-exercise]").first
+            assert task.locator("p").nth(1).bounding_box()["y"] < 0.75 * window["height"]
+            notes = page.locator("details.sheet-notes")
+            assert notes.get_attribute("open") is None
+            assert "Read first:" in notes.text_content()
+        assert page.evaluate(CUT) == []  # of a laptop; on a phone an editor scrolls
+        assert page.locator(".workbench + .admonition.dropdown").count() > 0  # the hint comes below the editor
