@@ -470,7 +470,7 @@ def read_cells(notebook, reader):
             if "text/markdown" in output.get("data", {}):
                 output["data"]["text/markdown"] = reader.text("".join(output["data"]["text/markdown"]))
             if svg := figures.wide(output):
-                output["data"]["image/svg+xml"] = plots.as_live(svg)
+                output["data"]["image/svg+xml"] = plots.as_live(svg) if figures.narrow(output) else svg
 
 
 def turns_in_page(cell):

@@ -163,11 +163,15 @@ def test_the_book_shows_the_svg_of_a_figure_in_the_letters_of_a_live_one(width, 
     """Which the output has where no notebook shows it. A plot wider than the column is shown as wide as that."""
     cell = {"cell_type": "code", "metadata": {}, "source": ["show()"]}
     drawn = SVG.format(width, units, "#dddddd", "", 12, 11, 8.5)
-    cell["outputs"] = [{"data": {"image/png": "iVBORw0"}, "metadata": {"wide": drawn}}]
+    cell["outputs"] = [{"data": {"image/png": "iVBORw0"}, "metadata": {"wide": drawn, "narrow": "<svg/>"}}]
     read_cells({"cells": [cell]}, reader())
     title, letters, small = (f"{size * pixel:.2f}".rstrip("0").rstrip(".") for size in (12 * 13 / 11, 13, 11))
     shown = SVG.format(width, units, "#d5dce2", "font-weight: 600; ", title, letters, small)
     assert cell["outputs"][0]["data"] == {"image/png": "iVBORw0", "image/svg+xml": shown}
+    del cell["outputs"][0]["metadata"]["narrow"]  # a phone shows the same drawing, smaller
+    read_cells({"cells": [cell]}, reader())
+    assert cell["outputs"][0]["data"]["image/svg+xml"] == drawn
+    cell["outputs"][0]["metadata"]["narrow"] = "<svg/>"
     diagram = cell["outputs"][0]["metadata"]["wide"] = drawn.replace("matplotlib.axis", "patch")
     read_cells({"cells": [cell]}, reader())
     assert cell["outputs"][0]["data"]["image/svg+xml"] == diagram

@@ -2,8 +2,8 @@
 
 Matplotlib draws letters of 11 points, which a page shows in 14 to 18 pixels, by the width of the plot; a live figure
 has 13, and 11 for what is small. So the SVG for a page gets other sizes, semibold titles and the colour of a live
-figure's grid. A diagram stays: its letters belong to its boxes and formulas. A notebook keeps what it stored: its
-picture and its drawing for a phone.
+figure's grid. A diagram stays: its letters belong to its boxes and formulas. So does a plot that a phone shows, too.
+A notebook keeps what it stored: its picture and its drawing for a phone.
 """
 
 import re
