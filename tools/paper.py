@@ -38,6 +38,7 @@ SITE = "https://book.invalid/"
 A4_WITHIN_MARGINS: ViewportSize = {"width": 643, "height": 971}  # px
 # Chromium keeps a place in a page as a destination only if the same page links to it.
 READY = """async (places) => {
+  document.documentElement.classList.add("print-all"); // with the second readings
   for (const place of places) {
     const link = document.createElement("a");
     link.href = `#${place}`;

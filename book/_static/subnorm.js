@@ -149,6 +149,27 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   const paper = matchMedia("print");
   paper.addEventListener("change", print);
   if (paper.matches) print(paper); // a page can be opened to be printed
+
+  // Paper has the first reading and each second reading that is open; the menu can print them all.
+  const button = document.querySelector(".btn-download-pdf-button");
+  if (button && document.querySelector(".second-reading:not(.symptom) > details")) {
+    const item = button.closest("li").cloneNode(true);
+    const all = item.querySelector("button");
+    all.removeAttribute("onclick");
+    for (const [one, words, title] of [
+      [button, ".pdf, first reading", "Print the first reading, and what you have opened"],
+      [all, ".pdf, all", "Print with all second readings"],
+    ]) {
+      one.querySelector(".btn__text-container").textContent = words;
+      one.title = title;
+    }
+    all.addEventListener("click", () => {
+      document.documentElement.classList.add("print-all");
+      window.print();
+    });
+    addEventListener("afterprint", () => document.documentElement.classList.remove("print-all"));
+    button.closest("li").after(item);
+  }
 }
 
 // Closing a drawer on a phone returns the focus to the button that opened it, or follows a link within the page.

@@ -98,7 +98,7 @@ def test_the_menu_of_a_page_opens_by_pointer_and_by_key(browser, server):
     with opened(browser, server, faults, viewport=DESK) as page:
         page.goto(server + "notebooks/03-layer-normalization.html")
         button, items = page.locator(".dropdown-toggle"), page.locator(".dropdown-menu .dropdown-item")
-        assert items.count() == 2
+        assert items.count() == 3
         button.click()
         items.last.wait_for(state="visible")
         assert button.get_attribute("aria-expanded") == "true"

@@ -102,6 +102,7 @@ def print_page(browser, server):
             page.goto(f"{server}{name}.html")
             page.emulate_media(media="print")
             page.wait_for_function("document.documentElement.dataset.theme === 'light'")
+            page.evaluate("document.documentElement.classList.toggle('print-all', true)")
             return page
 
         yield visit
@@ -121,6 +122,51 @@ def test_a_page_prints_as_its_text_alone(print_page, name):
     assert faults_on_paper(page) == []
     page.emulate_media(media="screen")
     page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+
+
+READ = """() => [...document.querySelectorAll("section.second-reading > details")].map((fold) => [
+  fold.checkVisibility() && fold.querySelector("summary").getBoundingClientRect().height > 0,
+  [...fold.querySelectorAll(":scope > p:not(.waits)")].some((e) => e.checkVisibility()),
+])"""
+
+
+def test_paper_has_the_first_reading_and_what_is_open_or_all(printed):
+    page = printed("notebooks/05-pre-ln-or-post-ln")
+    folds = len(page.evaluate(READ))
+    assert folds > 3
+    assert page.evaluate(READ) == [[True, True]] * folds
+    page.evaluate("document.documentElement.classList.remove('print-all')")
+    assert page.evaluate(READ) == [[True, False]] * folds
+    page.locator("section.second-reading > details").first.evaluate("fold => { fold.open = true }")
+    assert page.evaluate(READ) == [[True, True], *[[True, False]] * (folds - 1)]
+    page.emulate_media(media="screen")
+    page.evaluate("window.print = () => { window.printed = document.documentElement.matches('.print-all') }")
+    page.locator(".dropdown-toggle").click()
+    for item, whole in [("first reading", False), (".pdf, all", True)]:
+        page.locator(".dropdown-item", has_text=item).dispatch_event("click")
+        assert page.evaluate("window.printed") is whole
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert not page.evaluate("document.documentElement.matches('.print-all')")
+
+
+# The tables that the style sheet lets break where fewer than three rows would be left on one side.
+TORN = """() => [...document.querySelectorAll("article table")].flatMap((table) => {
+  const rows = [...table.tBodies[0].rows], last = rows.length - 1;
+  const styles = [...table.tHead?.rows ?? [], ...rows].map((row) => getComputedStyle(row).breakAfter);
+  const heads = styles.length - rows.length;
+  const kept = (k) => styles[heads + k] === "avoid";
+  if (rows.length <= 10) return getComputedStyle(table).breakInside === "avoid" ? [] : [table.textContent.slice(0, 40)];
+  const held = styles.slice(0, heads).every((style) => style === "avoid") && [0, 1, last - 2, last - 1].every(kept);
+  return held ? [] : [table.textContent.slice(0, 40)];
+})"""
+
+
+@pytest.mark.parametrize("name", ["notebooks/05-pre-ln-or-post-ln", "book/models"])
+def test_a_table_leaves_no_row_alone(printed, name):
+    page = printed(name)
+    assert page.evaluate(TORN) == []
+    page.add_style_tag(content="table { break-inside: auto !important } tr { break-after: auto !important }")
+    assert page.evaluate(TORN) != []
 
 
 PLANTED = {

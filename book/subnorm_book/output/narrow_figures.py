@@ -20,6 +20,7 @@ from subnorm_lab import figures
 log = logging.getLogger(__name__)
 
 NARROW = "print, (max-width: 40rem)"  # as in subnorm.css
+TALL = 1.45  # times as high as wide; paper gives such a figure more room
 
 
 class picture(nodes.General, nodes.Element):
@@ -68,7 +69,8 @@ def visit(translator, node):
     builder = translator.builder
     width, height = image_size(Path(builder.srcdir, node["uri"]))
     address = posixpath.join(builder.imgpath, builder.images[node["uri"]])
-    translator.body.append(f'<source media="{NARROW}" srcset="{address}" width="{width}" height="{height}">')
+    tall = ' class="tall"' if height > TALL * width else ""
+    translator.body.append(f'<source media="{NARROW}" srcset="{address}" width="{width}" height="{height}"{tall}>')
     raise nodes.SkipNode
 
 
