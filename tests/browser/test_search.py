@@ -169,6 +169,39 @@ def test_a_result_is_quoted_in_prose(browser, server, query):
     assert faults == []
 
 
+def test_a_quotation_has_most_of_the_words_and_marks_each(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "search.html?q=nan+loss")
+        page.locator("#search-results p.context").first.wait_for()
+        page.wait_for_load_state("networkidle")
+        quotes = [
+            {mark.lower() for mark in quote.locator(".highlighted").all_inner_texts()}
+            for quote in page.locator("#search-results p.context").all()
+        ]
+    assert len(quotes) > 3
+    assert sum({"nan", "loss"} <= {*marks} for marks in quotes) >= len(quotes) - 2
+
+
+@pytest.mark.parametrize("query", ["warmup", "rezero", "layer norm"])
+def test_python_objects_come_last(browser, server, query):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "search.html?q=" + query)
+        page.locator("#search-results .search-summary", has_text=" pages have ").wait_for()
+        objects = page.locator("#search-results li").evaluate_all(
+            "(all) => all.map((e) => !!e.querySelector(':scope > span'))"
+        )
+    assert True in objects
+    assert objects == sorted(objects)
+
+
+def test_the_name_of_an_object_finds_it_first(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "search.html?q=layer_norm_backward")
+        first = page.locator("#search-results li").first
+        first.wait_for()
+        assert "book/api/" in first.locator("a").get_attribute("href")
+
+
 def test_a_page_is_read_for_its_quotation_once_the_result_is_in_view(browser, server):
     asked = []
     with opened(browser, server, [], viewport=DESK) as page:
@@ -219,6 +252,11 @@ def test_the_words_of_a_search_are_marked_in_the_text_it_leads_to_and_nowhere_el
         page.locator(".bd-sidebar-primary a", has_text="04 RMSNorm").click()  # no result of the search
         page.locator("article h1", has_text="RMSNorm").wait_for()
         assert marked(page) == [0, 0]
+        page.goto(server + "search.html?q=layer+norm")
+        page.locator("#search-results li a").first.wait_for()
+        page.goto(server + "notebooks/04-rmsnorm.html")  # by an address
+        assert marked(page) == [0, 0]
+        assert page.locator(".highlight-link").count() == 0
 
 
 @pytest.mark.parametrize("kind", ["server", "file"])

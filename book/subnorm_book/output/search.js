@@ -62,6 +62,7 @@
   };
   const KINDS = [[/^notebooks\/\d\d-/, 8], [/^notebooks\/\d\d[a-z]-/, 6], [/^(notebooks|book)\/exercises/, -8]];
   const FIRST = 1000; // higher than any of Sphinx's scores
+  const CODE = /\w[_.(]\w*/; // in a query that is the name of an object
   const QUESTIONS = "book/questions", SYMPTOMS = "notebooks/09d-when-something-breaks";
   const ALIKE = 0.75; // share of the words that must agree
   const COMMON = new Set(`a an and are as at be by can could do does for from how i if in is it its me my of on or should so
@@ -104,6 +105,7 @@
     });
   }
 
+  const MARKED = "sphinx_highlight_terms"; // where Sphinx finds the words to mark on a page
   const asked = {}; // the stems to quote, and the words to mark
   const parse = Search._parseQuery;
   Search._parseQuery = (query) => {
@@ -115,6 +117,7 @@
     }
     const parsed = parse(meant);
     [, asked.words, , asked.marked] = parsed;
+    try { localStorage.removeItem(MARKED); } catch { /* no store */ }
     return parsed;
   };
 
@@ -139,7 +142,10 @@
       for (const [title, anchor, common, own, typed] of headings(query, QUESTIONS))
         if (typed > 1 && common >= ALIKE * typed) add(questions, anchor, 2 * FIRST + common + common / own, title);
     const others = perform(query, ...terms).filter(([doc, , anchor]) => !found.has(doc + anchor));
-    for (const result of others) result[4] += KINDS.find(([kind]) => kind.test(result[0]))?.[1] ?? 0;
+    for (const result of others) {
+      result[4] += KINDS.find(([kind]) => kind.test(result[0]))?.[1] ?? 0;
+      if (result[3] && !CODE.test(query)) result[4] -= FIRST; // what says "Python function" has no sentence to quote
+    }
     return [...others, ...found.values()].sort((a, b) => a[4] - b[4]); // Sphinx shows the last one first
   };
 
@@ -201,16 +207,36 @@
     const part = (at?.matches("dt") ? at.nextElementSibling : at) ?? page.querySelector("article");
     const texts = [part, ...part.querySelectorAll("p, li, dd")].filter((e) => e.matches("p, li, dd") && !e.querySelector("p"))
       .map((e) => e.textContent.trim().replace(/\s+/g, " "));
-    const places = (text) => [...keywords].map((word) => text.toLowerCase().indexOf(word)).filter((place) => place >= 0);
-    const best = texts.filter((text) => text.length > 40)
-      .reduce((one, other) => (places(other).length > places(one).length ? other : one), "");
-    return quotation(excerpt(best || (texts[0] ?? ""), Math.min(...places(best), Infinity)));
+    const wanted = [...keywords];
+    const whole = richest(texts, wanted, LONG);
+    if (!whole) return quotation(excerpt(texts[0] ?? "", 0, LONG));
+    const one = whole.words.length < wanted.length && richest(texts, wanted, LONG / 2);
+    const other = one && richest(texts, wanted.filter((word) => !one.words.includes(word)), LONG / 2);
+    const two = other && one.words.length + other.words.length > whole.words.length;
+    return quotation(two ? `${one.quote} … ${other.quote}`.replace(/( …)+ … (… )?/, " … ") : whole.quote);
   };
 
-  /** An excerpt in whole words, from the start of the sentence at `place`. */
-  function excerpt(text, place) {
-    const start = place < LONG / 2 || place === Infinity ? 0 : text.lastIndexOf(". ", place) + 1;
-    const end = start + LONG < text.length ? text.lastIndexOf(" ", start + LONG) : text.length;
+  /** Where the words begin in a text: [word, place] of each. They are of letters, digits and "_" alone. */
+  const begins = (text, wanted) => wanted.flatMap((word) =>
+    [...text.toLowerCase().matchAll(new RegExp(`(?<![\\p{L}\\p{N}_])${word}`, "gu"))].map(({ index }) => [word, index]));
+
+  /** The excerpt with most of the words, {quote, words}; the first of equals, and none if no text has any. */
+  function richest(texts, wanted, long) {
+    let best = null;
+    for (const text of texts.filter((text) => text.length > 40))
+      for (const [, place] of begins(text, wanted)) {
+        const quote = excerpt(text, place, long);
+        const words = [...new Set(begins(quote, wanted).map(([word]) => word))];
+        if (words.length > (best?.words.length ?? 0)) best = { quote, words };
+      }
+    return best;
+  }
+
+  /** An excerpt in whole words, from the start of the sentence at `place`, or from a little before it in a long one. */
+  function excerpt(text, place, long) {
+    const sentence = place < long / 2 ? 0 : text.lastIndexOf(". ", place) + 1;
+    const start = place - sentence > long / 2 ? text.lastIndexOf(" ", place - long / 4) + 1 : sentence;
+    const end = start + long < text.length ? text.lastIndexOf(" ", start + long) : text.length;
     return `${start ? "… " : ""}${text.slice(start, end).trim()}${end < text.length ? " …" : ""}`;
   }
 
@@ -224,8 +250,8 @@
     plural_expr: "n != 1",
   });
 
-  // Highlight the search words only on a page opened from the results.
-  addEventListener("click", ({ target }) => {
-    if (!target.closest("#search-results")) try { localStorage.removeItem("sphinx_highlight_terms"); } catch { /* no store */ }
+  // Highlight the search words only on a page opened from the results: a middle click opens one, too.
+  for (const sign of ["click", "auxclick"]) addEventListener(sign, ({ target }) => {
+    if (target.closest("#search-results a")) try { localStorage.setItem(MARKED, [...asked.marked].join(" ")); } catch { /* no store */ }
   });
 }
