@@ -4,7 +4,7 @@
 {
   const filter = document.querySelector(".row-filter");
   const [words, status] = [filter.querySelector("[type=search]"), filter.querySelector("[role=status]")];
-  const chosen = () => filter.querySelector("[type=radio]:checked").value;
+  const chosen = () => filter.querySelector("[type=radio]:checked")?.value ?? ""; // a list of one kind has no choice
   const rows = [...document.querySelectorAll(filter.dataset.rows)].map((row) => ({ row, text: row.textContent.toLowerCase() }));
   const nearest = "nearest" in filter.dataset && subnormNearest(rows.map(({ row }) => row));
   const PASTED = /(Error|Exception|Warning)\b|(\S+\s+){5}\S/; // the name of an error, or more words than anyone types
@@ -20,6 +20,7 @@
     const some = nearest && !found.length && !MESSAGE.test(words.value) && subnormSome(words.value, rows.filter(offered));
     if (some) found = some.rows;
     for (const one of rows) one.row.hidden = !found.includes(one);
+    filter.classList.toggle("filtering", Boolean(wanted.length || kind)); // the contents of the page wait (subnorm.css)
     const count = found.length;
     if (nearest && count === 1 && !some) rows.find(({ row }) => !row.hidden).row.querySelector(":scope > details").open = true;
     for (const title of titles) {
@@ -37,7 +38,7 @@
     const row = document.getElementById(location.hash.slice(1));
     if (!row?.hidden) return;
     words.value = "";
-    filter.querySelector("[type=radio]").checked = true;
+    for (const all of filter.querySelectorAll("[type=radio][value='']")) all.checked = true;
     show();
     row.scrollIntoView();
   });

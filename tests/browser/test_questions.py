@@ -1,7 +1,8 @@
 """The search finds a question, as it is written and in other words."""
 
 import pytest
-from helpers.visit import DESK, opened
+from helpers.look import accessible
+from helpers.visit import DESK, PHONE, opened
 
 IN_OTHER_WORDS = {
     "why is LayerNorm not quantized": "why-is-layernorm-not-quantised-to-int8",
@@ -30,6 +31,26 @@ def test_every_question_finds_itself(browser, server, search):
     }
     first |= {name: hits[0] for name, hits in found.items() if name not in first}
     assert first == {name: f"book/questions#{name}" for name in asked}
+
+
+@pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])
+def test_words_choose_questions(browser, server, window):
+    faults = []
+    with opened(browser, server, faults, viewport=window) as page:
+        page.goto(server + "book/questions.html")
+        asked, contents = page.locator("article section:has(> h3)"), page.locator("nav.contents")
+        total, shown = asked.count(), asked.locator("visible=true")
+        page.get_by_label("Find", exact=True).fill("gpt-2 1/√n")
+        assert 0 < shown.count() < 5
+        assert page.locator(".row-filter [role=status]").inner_text() == f"{shown.count()} of {total} questions"
+        assert not contents.is_visible()
+        assert page.locator("article h2").locator("visible=true").count() == 1
+        page.get_by_label("Find", exact=True).fill("")
+        assert shown.count() == total
+        assert contents.is_visible()
+        page.get_by_label("Find", exact=True).fill("gpt-2 1/√n")
+        faults += accessible(page, "light", "dark")
+    assert faults == []
 
 
 def test_a_question_is_found_in_other_words(search):

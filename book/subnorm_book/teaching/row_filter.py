@@ -1,9 +1,18 @@
 """A filter of a long list or table: its script shows the rows that contain all words and are of the chosen kind.
 
-With `nearest` it compares a pasted message with those that the rows quote (symptoms.js), and opens a single one.
+With `nearest` it compares a pasted message with those that the rows quote (symptoms.js), and opens a single one. A page
+of questions has it by its directive, which names the sections and counts them in a word:
+
+    ```{row-filter} questions
+    :rows: "#questions-people-ask > section > section"
+    ```
 """
 
+from typing import ClassVar
+
 from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util.docutils import SphinxDirective
 from subnorm_book.html_nodes import add_script
 
 MARK = 'class="row-filter"'
@@ -16,7 +25,7 @@ def row_filter(rows, things, kinds, nearest=False):
     """
     choices = "".join(
         f'<label><input type="radio" name="row-kind" value="{kind}"{"" if kind else " checked"}> {word}</label> '
-        for kind, word in {"": "all", **kinds}.items()
+        for kind, word in ({"": "all", **kinds} if kinds else {}).items()
     )
     return nodes.raw(
         "",
@@ -24,6 +33,14 @@ def row_filter(rows, things, kinds, nearest=False):
         f'<label>Find <input type="search" id="row-words"></label> {choices}<span role="status"></span></div>',
         format="html",
     )
+
+
+class RowFilter(SphinxDirective):
+    required_arguments = 1
+    option_spec: ClassVar = {"rows": directives.unchanged_required}
+
+    def run(self):
+        return [row_filter(self.options["rows"], self.arguments[0], {})]
 
 
 def has_filter(doctree):
@@ -35,6 +52,7 @@ def has_nearest(doctree):
 
 
 def setup(app):
+    app.add_directive("row-filter", RowFilter)
     add_script(app, "symptoms.js", has_nearest)
     add_script(app, "row-filter.js", has_filter)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
