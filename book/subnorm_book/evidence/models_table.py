@@ -1,13 +1,14 @@
 """The table "What does model X use?": the rows of `models.json`, which readers filter and sort.
 
-`{models}` shows the table, and above it the filter. Every row names the files in which its entries were read, at a
-commit or a release. To add a model, add a row to the file. `classes` names its classes in transformers; what
-`tools/models.py` measured of them is in `measured.json`. A test compares it with the row, and the table shows an eps
-or a cast that differs from the authors'.
+`{models}` shows the table, and above it the filter. Notes and sources are folded in their cells. Every row
+names the files in which its entries were read, at a commit or a release. To add a model, add a row to the file.
+`classes` names its classes in transformers; what `tools/models.py` measured of them is in `measured.json`. A test
+compares it with the row, and the table shows an eps or a cast that differs from the authors'.
 """
 
 import json
 import re
+from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,6 +20,7 @@ from subnorm_book.teaching.row_filter import row_filter
 HERE = Path(__file__).parents[2] / "models.json"
 MEASURED = HERE.with_name("measured.json")
 COLUMNS = ["model", "norm", "gain and bias", "placement", "final norm", "eps", "QK-norm", "cast", "source"]
+PLACEMENT, EPS = COLUMNS.index("placement"), COLUMNS.index("eps")
 PLACEMENTS = ["Pre", "Post", "after the branch", "both sides", "parallel", "other"]
 KEYS = {
     *("model", "norm", "parameters", "placement", "placement_note", "final_norm", "eps", "eps_note", "qk_norm", "cast"),
@@ -141,11 +143,25 @@ class Models(SphinxDirective):
 
     def row(self, row, measured):
         texts, sources = row_cells(row, measured)
-        links = [nodes.Text(origin(row) + " ")]
+        kind = origin(row).partition(":")[0]
+        links = [nodes.Text(origin(row).removeprefix(kind) + " ")]
         for source in sources:
             name = source["path"].rpartition("/")[2]
             links += [nodes.reference("", name, refuri=address(source)), nodes.Text(" ")]
-        return line([*([nodes.Text(text)] for text in texts), links[:-1]], placement=row["placement"])
+        made = line([*([nodes.Text(text)] for text in texts), links[:-1]], placement=row["placement"])
+        fold_cell(made[-1], kind)
+        for column, word in [(PLACEMENT, row["placement"]), (EPS, row["eps"])]:
+            if texts[column] != word:
+                note = nodes.Text(texts[column].removeprefix(f"{word} "))
+                made[column] = nodes.entry("", nodes.paragraph("", "", note))
+                fold_cell(made[column], f"{word} ")
+        return made
+
+
+def fold_cell(entry, label):
+    """Fold a cell behind its first words, so that a row is as low as those of its other cells."""
+    entry.insert(0, nodes.raw("", f"<details><summary>{escape(label)}</summary>", format="html"))
+    entry += nodes.raw("", "</details>", format="html")
 
 
 def line(parts, placement=None):
