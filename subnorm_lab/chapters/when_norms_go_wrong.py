@@ -89,7 +89,7 @@ def draw_sizes():
         [live.slider("size", "size of the stream, times", SIZES, 2.0**8)],
         [
             live.Grid(
-                "✓ the usual story, ✗ another, – silence",
+                "✓ usual story, ✗ another, – silence, NaN: NaN loss",
                 list(PATIENTS),
                 list(SIZES),
                 [[cell(name, size) for size in sizes] for name in PATIENTS],
