@@ -468,9 +468,19 @@ def read_cells(notebook, reader):
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
             if "text/markdown" in output.get("data", {}):
-                output["data"]["text/markdown"] = reader.text("".join(output["data"]["text/markdown"]))
+                output["data"]["text/markdown"] = reader.text(with_minus("".join(output["data"]["text/markdown"])))
             if svg := figures.wide(output):
                 output["data"]["image/svg+xml"] = plots.as_live(svg) if figures.narrow(output) else svg
+
+
+#: A cell of a table that has numbers alone, with what may be between and after them
+NUMBERS = re.compile(r"(?: to |[-\d.,\s±×→⁻⁰¹²³⁴-⁹\[\]])+(?:<!--[^|]*-->)?\s*")
+
+
+def with_minus(table):
+    """A printed table with minus signs for the hyphens of its numbers, as the prose and the figures have them."""
+    cells = re.split(r"(\||\n)", table)
+    return "".join(re.sub(r"(?<![\w.])-(?=\d)", "−", cell) if NUMBERS.fullmatch(cell) else cell for cell in cells)
 
 
 def turns_in_page(cell):

@@ -177,6 +177,25 @@ def test_the_book_shows_the_svg_of_a_figure_in_the_letters_of_a_live_one(width, 
     assert cell["outputs"][0]["data"]["image/svg+xml"] == diagram
 
 
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        ("-12.6", "−12.6"),
+        ("-0.015 ± 0.028", "−0.015 ± 0.028"),
+        ("0.00 [-0.01, 0.02]", "0.00 [−0.01, 0.02]"),
+        ("-3 to -1 <!-- claim: 02-a -->", "−3 to −1 {claim}`02-a`"),
+        ("-4.2\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}10⁻⁷", "−4.2\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}10⁻⁷"),
+        ("over axis -1", "over axis -1"),
+        ("`x.mean(-1)`", "`x.mean(-1)`"),
+        ("2024-05-01", "2024-05-01"),
+    ],
+)
+def test_a_printed_table_has_minus_signs(cell, shown):
+    output = {"data": {"text/markdown": f"| a | b |\n|---|---|\n| x | {cell} |"}}
+    read_cells({"cells": [{"cell_type": "code", "metadata": {}, "outputs": [output]}] * 2}, reader())
+    assert output["data"]["text/markdown"] == f"| a | b |\n|---|---|\n| x | {shown} |"
+
+
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 def test_a_notebook_has_no_fault(path):
     assert read_file(path)["cells"]
