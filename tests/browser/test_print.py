@@ -130,8 +130,8 @@ READ = """() => [...document.querySelectorAll("section.second-reading > details"
 ])"""
 
 
-def test_paper_has_the_first_reading_and_what_is_open_or_all(printed):
-    page = printed("notebooks/05-pre-ln-or-post-ln")
+def test_paper_has_the_first_reading_and_what_is_open_or_all(print_page):
+    page = print_page("notebooks/05-pre-ln-or-post-ln")
     folds = len(page.evaluate(READ))
     assert folds > 3
     assert page.evaluate(READ) == [[True, True]] * folds
@@ -162,8 +162,8 @@ TORN = """() => [...document.querySelectorAll("article table")].flatMap((table) 
 
 
 @pytest.mark.parametrize("name", ["notebooks/05-pre-ln-or-post-ln", "book/models"])
-def test_a_table_leaves_no_row_alone(printed, name):
-    page = printed(name)
+def test_a_table_leaves_no_row_alone(print_page, name):
+    page = print_page(name)
     assert page.evaluate(TORN) == []
     page.add_style_tag(content="table { break-inside: auto !important } tr { break-after: auto !important }")
     assert page.evaluate(TORN) != []
