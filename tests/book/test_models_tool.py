@@ -1,5 +1,6 @@
 """The measurement of norms behind the table of models, on small models that are known."""
 
+import json
 import re
 from types import SimpleNamespace
 
@@ -224,3 +225,66 @@ def test_a_model_that_is_no_row_is_named(capsys):
     with pytest.raises(SystemExit):
         models.main(["Qwen 3"])
     assert re.search(r"there is no 'Qwen 3'", capsys.readouterr().err)
+
+
+# --- the command
+
+
+class Command:
+    """The command on a table of two measured rows and a read one, with classes that have been measured before."""
+
+    def __init__(self, folder, monkeypatch):
+        self.rows = {row["model"]: row for row in json.loads(models.MODELS.read_text("utf-8"))}
+        self.rows = {model: self.rows[model] for model in ("GPT-2", "BERT", "nanoGPT")}
+        self.facts = json.loads(models.RECORD.read_text("utf-8"))["classes"]
+        self.table, self.record, self.taken = folder / "models.json", folder / "measured.json", []
+        monkeypatch.setattr(models, "MODELS", self.table)
+        monkeypatch.setattr(models, "RECORD", self.record)
+        monkeypatch.setattr(models, "take", self.take)
+
+    def take(self, names):
+        self.taken.append(names)
+        return {"transformers": "1.0", "classes": {name: self.facts[name] for name in names}}
+
+    def __call__(self, *words):
+        self.table.write_text(json.dumps(list(self.rows.values())), "utf-8")
+        models.main(list(words))
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch):
+    return Command(tmp_path, monkeypatch)
+
+
+def test_rows_without_a_difference_are_counted_and_written(command, capsys):
+    command()
+    assert command.taken == [{"GPT2Config", "BertConfig"}]
+    assert capsys.readouterr().out == "No difference in 2 rows.\n"  # the third was read
+    assert json.loads(command.record.read_text("utf-8"))["classes"].keys() == {"GPT2Config", "BertConfig"}
+
+
+def test_a_row_that_was_read_is_not_reported_as_measured(command, capsys):
+    command("nanoGPT")
+    assert command.taken == [set()]
+    said = capsys.readouterr().out
+    assert said == "nanoGPT has no class in transformers: it was read\nNo difference in 0 rows.\n"
+    assert not command.record.exists()
+
+
+def test_a_chosen_row_is_measured_alone_and_not_written(command, capsys):
+    command("GPT-2")
+    assert command.taken == [{"GPT2Config"}]
+    assert re.search(r"^  GPT2Config of transformers 1\.0: .*LayerNorm", capsys.readouterr().out, re.MULTILINE)
+    assert not command.record.exists()
+
+
+@pytest.mark.parametrize("words", [[], ["BERT"]])
+def test_a_difference_is_named_and_ends_in_an_error(command, capsys, words):
+    command.rows["BERT"]["placement"] = "Pre"
+    with pytest.raises(SystemExit) as ended:
+        command(*words)
+    said = capsys.readouterr().out
+    assert ended.value.code == 1
+    assert "BERT: placement: the row has 'Pre', the class 'Post'" in said
+    assert "No difference" not in said
+    assert not command.record.exists()
