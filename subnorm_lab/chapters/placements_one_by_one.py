@@ -355,3 +355,42 @@ def prove_published():
         for other in others:
             placed, branches = published_blocks.blocks(name, model.weights, other)
             assert published_blocks.distance(placed(model.x, branches), model.y) > 0.1
+
+
+@torch.no_grad()
+def prove_loaded_block(to_block, sizes, y):
+    """Prove claim 07a-block."""
+    gpt2 = published_blocks.recorded("GPT-2")
+    assert published_blocks.distance(y, gpt2.y) < 8 * torch.finfo(torch.float64).eps
+
+    causal = torch.ones(y.shape[-2], y.shape[-2], dtype=torch.bool).tril()
+    first = {name.removeprefix("h.0."): weight for name, weight in gpt2.weights.items()}
+    right, wrong = (st.TransformerBlock(**sizes).double() for _ in range(2))
+    right.load_state_dict(to_block(first))
+    wrong.load_state_dict(to_block({**first, "attn.c_proj.weight": first["attn.c_proj.weight"].t()}))
+    assert published_blocks.distance(wrong(gpt2.x, causal), right(gpt2.x, causal)) > 0.1
+
+    weights = published_blocks.recorded("BERT")
+    x = weights.x
+    for i in range(published_blocks.BLOCKS):
+        block = st.TransformerBlock(**sizes, placement="post", eps=1e-12, activation=F.gelu).double()
+        block.load_state_dict(bert_block(weights.weights, f"encoder.layer.{i}."))
+        x = block(x)
+    assert published_blocks.distance(x, weights.y) < 8 * torch.finfo(torch.float64).eps
+
+
+def bert_block(weights, block):
+    """The weights of a BERT layer by the names of `st.TransformerBlock`."""
+    dense = {
+        "attention.output.dense": "self_attn.out_proj",
+        "attention.output.LayerNorm": "norm1",
+        "intermediate.dense": "feed_forward.linear1",
+        "output.dense": "feed_forward.linear2",
+        "output.LayerNorm": "norm2",
+    }
+    ours = {}
+    for kind in ("weight", "bias"):
+        parts = [weights[f"{block}attention.self.{name}.{kind}"] for name in ("query", "key", "value")]
+        ours[f"self_attn.in_proj_{kind}"] = torch.cat(parts)
+        ours |= {f"{new}.{kind}": weights[f"{block}{old}.{kind}"] for old, new in dense.items()}
+    return ours
