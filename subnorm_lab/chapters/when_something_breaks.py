@@ -14,12 +14,29 @@ def in_one_line(message, category, *place):
     print(f"{category.__name__}: {text}")
 
 
+class InOneLine(logging.Handler):
+    """Prints the first line of what is logged, as a warning is printed."""
+
+    def emit(self, record):
+        print(record.getMessage().splitlines()[0])
+
+
+#: the first words of warnings that no entry is about
+UNRELATED = (
+    "The PyTorch API of nested tensors is in prototype stage",
+    "FSDP is switching to use `NO_SHARD`",
+    "`torch.jit.script` is deprecated",
+)
+
+
 def begin():
     torch.set_num_threads(1)
     torch.manual_seed(0)
 
     warnings.showwarning = in_one_line
-    warnings.filterwarnings("ignore", "The PyTorch API of nested tensors is in prototype stage")
+    for words in UNRELATED:
+        warnings.filterwarnings("ignore", words)
+    logging.getLogger("torch._dynamo").handlers = [InOneLine()]
     # what these log, the cell would show as an error of its own
     for name in ("torch.fx.experimental.symbolic_shapes", "torch.fx._symbolic_trace"):
         logging.getLogger(name).setLevel(logging.ERROR)

@@ -155,9 +155,32 @@ THERE = {
     "example, call module.to_empty(device) to materialize to device and call module.reset_parameters() on each module "
     "to initialize values.": "FSDP parameters should",
     "RuntimeError: aten.mm.default got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor "
-    "before calling distributed operators!": "aten.native_layer_norm",
+    "before calling distributed operators!": "aten.",  # of another operation: both entries
     "[rank3]: RuntimeError: aten.embedding.default: got mixed torch.Tensor and DTensor, need to convert all "
-    "torch.Tensor to DTensor before calling distributed operators!": "aten.native_layer_norm",
+    "torch.Tensor to DTensor before calling distributed operators!": "aten.",
+    "RuntimeError: aten.native_layer_norm.default: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor "
+    "to DTensor before calling distributed operators!": "aten.native_layer_norm",
+    "[rank0]: RuntimeError: aten.add.Tensor: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to "
+    "DTensor before calling distributed operators!": "aten.add.Tensor",
+    "ValueError: Must flatten tensors with uniform dtype but got torch.float32 and torch.float16": "Must flatten",
+    "AssertionError: FSDP expects uniform original parameter dtype but got {torch.float32, torch.bfloat16}": (
+        "Must flatten"
+    ),
+    "W0716 01:10:47.676000 567101 torch/_dynamo/convert_frame.py:984] [0/8] torch._dynamo hit config.recompile_limit (8)"
+    "\nW0716 01:10:47.676000 567101 torch/_dynamo/convert_frame.py:984] [0/8]    function: 'forward' "
+    "(/app/model.py:64)": "torch._dynamo hit",
+    "torch._dynamo.exc.FailOnRecompileLimitHit: recompile_limit reached with fullgraph=True. Excessive recompilations "
+    "can degrade performance due to the compilation overhead of each recompilation. To monitor recompilations, enable "
+    "TORCH_LOGS=recompiles. If recompilations are expected, consider increasing torch._dynamo.config.cache_size_limit "
+    "to an appropriate value.": "torch._dynamo hit",
+    "RuntimeError: to_padded_tensor: at least one constituent tensor should have non-zero numel": "to_padded_tensor",
+    "torch.utils.checkpoint.CheckpointError: torch.utils.checkpoint: Recomputed values for the following tensors have "
+    "different metadata than during the forward pass.\ntensor at position 5:\nsaved metadata: {'shape': "
+    "torch.Size([64, 64]), 'dtype': torch.float32, 'device': device(type='cuda', index=0)}\nrecomputed metadata: "
+    "{'shape': torch.Size([64, 64]), 'dtype': torch.bfloat16, 'device': device(type='cuda', index=0)}": (
+        "torch.utils.checkpoint: Recomputed"
+    ),
+    "NotImplementedError: \"mul_cpu_reduced_float\" not implemented for 'Float8_e4m3fn'": "Promotion for Float8",
     "torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode: Could not guard on data-dependent expression "
     "u3 < 10 (unhinted: u3 < 10).  (Size-like symbols: none)": "Could not guard",
     "torch._dynamo.exc.Unsupported: Data-dependent branching\n  Explanation: Detected data-dependent branching (e.g. "
@@ -177,6 +200,9 @@ THERE = {
     "768)": "cannot call binary",
     "RuntimeError: Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
     "moment.": "Only Tensors created",
+    "RuntimeError: Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+    "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
+    "see https://github.com/pytorch/pytorch/pull/103001": "Only Tensors created",
 }
 
 ABSENT = [
@@ -322,4 +348,16 @@ ABSENT = [
     "NotImplementedError: Could not run 'aten::mean.dim' with arguments from the 'NestedTensorCPU' backend. This could be "
     "because the operator doesn't exist for this backend, or was omitted during the selective/custom build process",
     "ModuleNotFoundError: No module named 'onnxscript'",
+    "torch.onnx.errors.UnsupportedOperatorError: Exporting the operator 'aten::rms_norm' to ONNX opset version 20 is not "
+    "supported",
+    "ValueError: Target module Qwen2RMSNorm() is not supported. Currently, only the following modules are supported: "
+    "`torch.nn.Linear`, `torch.nn.Embedding`, `torch.nn.Conv2d`, `transformers.pytorch_utils.Conv1D`.",
+    "ValueError: Following weights were not initialized from checkpoint: "
+    "{'model.language_model.layers.15.self_attn.k_norm.weight'}",
+    "RuntimeError: This layer norm doesn't support feature dim >= 64KB.",
+    "RuntimeError: FlashAttention only support fp16 and bf16 data type",
+    "torch.utils.checkpoint.CheckpointError: torch.utils.checkpoint: A different number of tensors was saved during the "
+    "original forward and recomputation.",
+    "NotImplementedError: \"div_true_cpu\" not implemented for 'Float8_e4m3fn'",
+    "ValueError: Must flatten tensors with uniform requires_grad when use_orig_params=False",
 ]
