@@ -51,6 +51,10 @@
         figure.querySelector(".live-play")?.click();
       });
     }
+    let drawn = !sketch; // an untouched line is no guess
+    for (const event of ["pointerdown", "input"]) {
+      sketch && sketch.addEventListener(event, ({ target }) => { drawn ||= Boolean(target.closest(".drag, input")); });
+    }
     const kept = () => subnormStore((store) => store.getItem(key(name)));
 
     /** Show what came of an answer; null takes it back. */
@@ -68,8 +72,8 @@
       let said = [];
       if (right) said = ["Right."];
       else if (chosen) said = ["Not quite. It is: ", ...box.querySelector("[data-right] span").cloneNode(true).childNodes];
-      const drawn = box.querySelector(".answer > svg"); // not one of a formula
-      if (drawn) drawn.remove();
+      const scaled = box.querySelector(".answer > svg"); // not one of a formula
+      if (scaled) scaled.remove();
       if (field && answer !== null && answer !== SKIPPED) {
         const [guess, truth] = [Number(answer), read(field.dataset.truth)];
         field.value = brief(guess);
@@ -94,7 +98,8 @@
 
     box.addEventListener("change", ({ target }) => { if (target.type === "radio") answer(target.value); });
     compare.addEventListener("click", () => {
-      if (sketch) answer(JSON.stringify(JSON.parse(sketch.dataset.state).state));
+      if (!drawn) sketch.querySelector(".live-say").textContent = "Draw first: drag the dashed line, or use its sliders.";
+      else if (sketch) answer(JSON.stringify(JSON.parse(sketch.dataset.state).state));
       else if (Number.isNaN(read(field.value))) status.textContent = "Type a number, such as 0.5 or 1e-3.";
       else answer(String(read(field.value)));
     });

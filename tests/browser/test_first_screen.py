@@ -29,6 +29,17 @@ def test_the_icons_end_where_the_figure_ends_and_cover_no_contents(browser, serv
         assert edges["contents"] >= edges["bar"] > 0
 
 
+@pytest.mark.parametrize("name", ["01-why-depth-breaks", "05-pre-ln-or-post-ln"])
+def test_with_its_code_the_opening_figure_keeps_clear_of_the_contents(browser, server, name):
+    with opened(browser, server, [], viewport=LAPTOP) as page:
+        page.goto(f"{server}notebooks/{name}.html")
+        page.get_by_label("Read with code").check()
+        opening = page.locator(".cell:has(~ .opening)").last
+        assert opening.locator("pre").first.is_visible()
+        figure, contents = opening.bounding_box(), page.locator(".bd-sidebar-secondary").bounding_box()
+        assert figure["x"] + figure["width"] <= contents["x"]
+
+
 @pytest.mark.parametrize("sheet", SHEETS)
 def test_a_sheet_opens_with_its_first_task_and_no_editor_cuts_a_line(browser, server, sheet):
     with opened(browser, server, [], viewport=PHONE) as page:

@@ -158,6 +158,10 @@ def test_a_drawn_curve_is_compared_and_kept(browser, server):
         hidden = "line => getComputedStyle(line).visibility"
         assert truth.evaluate(hidden) == "hidden"
         before = guess.get_attribute("points")
+        compare = figure.get_by_role("button", name="Compare")
+        compare.press("Enter")
+        assert figure.locator(".live-say").inner_text().startswith("Draw first")
+        assert not box.is_open()
         area = figure.locator(".drag").bounding_box()
         page.mouse.move(area["x"] + 3, area["y"] + area["height"] / 2)
         page.mouse.down()
@@ -170,7 +174,6 @@ def test_a_drawn_curve_is_compared_and_kept(browser, server):
         assert guess.get_attribute("points") != drawn
         drawn = guess.get_attribute("points")
         assert not box.is_open()
-        compare = figure.get_by_role("button", name="Compare")
         assert compare.bounding_box()["y"] > figure.locator(".live-picture").bounding_box()["y"]
         compare.press("Enter")
         assert truth.evaluate(hidden) == "visible"
