@@ -11,6 +11,7 @@ from tools.checkout import ROOT
 
 LEADING = re.compile(r"^[> ]*<!--[^>]*-->[^\n]*\S", re.MULTILINE)
 INVISIBLE = re.compile(r"\|(?:\s*<!--[^>]*-->)+\s*(?=\|)")
+EARLY = re.compile(r"<!-- claim: [^>]*-->[.?!](?=\s|$)")
 NOTEBOOKS = sorted(path for path in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
 
 
@@ -76,6 +77,11 @@ def test_a_cell_with_nothing_but_a_comment_is_found():
 def test_no_line_begins_with_a_comment_and_goes_on(path):
     """It would be HTML, in which VS Code and GitHub read no Markdown and no formula."""
     assert not [line for text in texts(nbformat.read(path, 4)) for line in LEADING.findall(text)]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.relative_to(ROOT / "notebooks").as_posix())
+def test_the_mark_of_a_claim_comes_after_its_sentence(path):
+    assert [text for text in texts(nbformat.read(path, 4)) if EARLY.search(text)] == []
 
 
 @pytest.mark.parametrize("line", ["<!-- claim: 03-x --> It is $x$.", "> <!-- claim: 03-x -->It is.", "><!-- x --> $x$"])
