@@ -11,7 +11,7 @@ from subnorm_book.teaching import reading_time
 from subnorm_book.teaching.predict import prediction
 
 BOXES = ("This chapter", "This deep dive", "This primer")
-SWITCH = '<label><input type="checkbox" id="%s"> %s</label>'
+SWITCH = '<label title="%s"><input type="checkbox" id="%s"> %s</label>'
 
 
 class objectives(nodes.General, nodes.Element):
@@ -32,7 +32,10 @@ def open_page(app, doctree):
             needs.insert(0, nodes.Text(f"{takes} minutes. "))
             fold = objectives("", goals, *more, label=promise.astext())
             waits = any(doctree.findall(prediction))
-            switches = [*([("just-read", "Just let me read")] if waits else []), ("with-code", "Read with code")]
+            switches = [
+                *([("Opens all that waits for a prediction", "just-read", "Just let me read")] if waits else []),
+                ("Shows the code and the proofs", "with-code", "Read with code"),
+            ]
             html = "\n".join(SWITCH % switch for switch in switches)
             box.replace_self(nodes.container("", needs, fold, nodes.raw("", html, format="html"), classes=["opening"]))
 
@@ -49,4 +52,4 @@ def setup(app):
     app.add_node(objectives, html=(visit, depart))
     page_data.by_page(app, "openings")
     app.connect("doctree-read", open_page)
-    return {"env_version": 4, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 5, "parallel_read_safe": True, "parallel_write_safe": True}
