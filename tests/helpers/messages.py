@@ -160,8 +160,10 @@ THERE = {
     "torch.Tensor to DTensor before calling distributed operators!": "aten.",
     "RuntimeError: aten.native_layer_norm.default: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor "
     "to DTensor before calling distributed operators!": "aten.native_layer_norm",
+    "RuntimeError: aten.mul.Tensor: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor "
+    "before calling distributed operators!": "aten.native_layer_norm",
     "[rank0]: RuntimeError: aten.add.Tensor: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to "
-    "DTensor before calling distributed operators!": "aten.add.Tensor",
+    "DTensor before calling distributed operators!": "aten.",  # and the other: one word tells them apart
     "ValueError: Must flatten tensors with uniform dtype but got torch.float32 and torch.float16": "Must flatten",
     "AssertionError: FSDP expects uniform original parameter dtype but got {torch.float32, torch.bfloat16}": (
         "Must flatten"
