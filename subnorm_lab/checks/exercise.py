@@ -207,7 +207,7 @@ class Exercise:
                 k, (tag, seen) = wrong[0]
                 mistake = self.recognize(cases, outcomes, edge, tag)
                 testable = trusted or all(size_of(outcome.value) <= SMALL for outcome in outcomes)
-                values_wrong = tag in ("value", "shape", "length", "error") and testable
+                values_wrong = tag in ("value", "shape", "list_length", "error") and testable
                 hint = mistake.says if mistake else self.advice(cases, outcomes, edge, tag) if values_wrong else ""
                 return Result(self.name, mistake.tag if mistake else tag, f"on {cases[k].name}, {seen}.", hint, k)
         return Result(self.name, "right", f"right on all {len(cases)} inputs.")
@@ -455,7 +455,7 @@ def differences(
     elif isinstance(wanted, tuple | list):
         if not isinstance(got, tuple | list) or len(got) != len(wanted):
             if isinstance(got, tuple | list):
-                tag = "count" if name == WHOLE else "length"
+                tag = "count" if name == WHOLE else "list_length"
                 yield tag, f"{name} has {len(got)} values, expected {len(wanted)}"
             else:
                 yield "type", f"{name} is {short(got)}, expected a {type(wanted).__name__} of {len(wanted)} values"

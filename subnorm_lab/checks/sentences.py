@@ -13,7 +13,7 @@ DIFFERENCES = {
     "type": "the type of the result is not right",
     "keys": "the keys of the result are not right",
     "count": "the number of results is not right",
-    "length": "a list in the result is too long or too short",
+    "list_length": "a list in the result is too long or too short",
     "in_place": f"the values are right, but {CHANGED}",
     "calls": "the values are right, but a function among the inputs is called too often or too seldom",
     "no_error": "an error was expected, and none was raised",

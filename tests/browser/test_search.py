@@ -208,6 +208,7 @@ def test_a_page_is_read_for_its_quotation_once_the_result_is_in_view(browser, se
         page.on("request", lambda request: asked.append(request.url))
         page.goto(f"{server}search.html?q=residual+connection")
         page.locator("#search-results p.context").first.wait_for()
+        page.locator("#search-results .search-summary", has_text=" pages have ").wait_for()  # all results are there
         page.wait_for_load_state("networkidle")
         results, last = page.locator("#search-results li"), page.locator("#search-results li.quoted").last
         assert results.count() > 30

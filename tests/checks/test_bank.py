@@ -32,7 +32,7 @@ SEEN = {
     "no_error",
     "keys",
     "count",
-    "length",
+    "list_length",
     "type",
     "value",
     "shape",

@@ -109,7 +109,7 @@ def test_what_is_said_of_a_wrong_form(got, wanted, words):
 def test_only_a_list_of_another_length_has_another_number_of_results():
     assert difference_of(np.ones((2, 3)), [1, 2])[0] == difference_of(1.5, (1, 2))[0] == "type"
     assert difference_of([1, 2, 3], (1, 2))[0] == "count"
-    assert difference_of([[1, 2, 3]], [(1, 2)])[0] == difference_of({"a": [1]}, {"a": []})[0] == "length"
+    assert difference_of([[1, 2, 3]], [(1, 2)])[0] == difference_of({"a": [1]}, {"a": []})[0] == "list_length"
 
 
 def test_too_few_calls_are_counted_too():

@@ -261,7 +261,7 @@ def test_partial_credit_is_off_unless_the_author_asks_for_it(quick_set, room, tm
     assert run(room, tmp_path / "with") == 0
     assert totals(tmp_path / "with") == {"Ada": "3", "Bo": "2"}  # right on one token, not on a batch
     text = (tmp_path / "with/feedback/Bo.md").read_text("utf-8")
-    assert "## mean_square: 1 of 2\n\n`shape`: " in text
+    assert "## ○ mean_square: 1 of 2\n\n`shape`: " in text
     assert text.endswith("Partial credit: 50% of the inputs are right.\n")
 
 
