@@ -51,11 +51,11 @@
         figure.querySelector(".live-play")?.click();
       });
     }
-    let drawn = !sketch; // an untouched line is no guess
+    const kept = () => subnormStore((store) => store.getItem(key(name)));
+    let drawn = !sketch || Boolean(kept()); // an untouched line is no guess
     for (const event of ["pointerdown", "input"]) {
       sketch && sketch.addEventListener(event, ({ target }) => { drawn ||= Boolean(target.closest(".drag, input")); });
     }
-    const kept = () => subnormStore((store) => store.getItem(key(name)));
 
     /** Show what came of an answer; null takes it back. */
     function show(answer) {

@@ -3,7 +3,9 @@
 A trained language model on this package's RMSNorm, attention and Pre-LN. Give it another beginning.
 """
 
+from textwrap import fill
+
 from subnorm_lab import stories
 
 model = stories.load()
-print(stories.generate(model, "One day, a dog", tokens=60))
+print(fill(stories.generate(model, "One day, a dog", tokens=60), 60))

@@ -254,7 +254,7 @@ def test_the_diagnoses_are_those_of_the_grader():
         "no_function",
         "not_done",
     }  # rare or plain, and their text says what to do
-    of_values = {"type", "keys", "count", "length", "in_place", "calls", "no_error", "message"}
+    of_values = {"type", "keys", "count", "list_length", "in_place", "calls", "no_error", "message"}
     assert set(SAYS) - named == alone | of_values
 
 
