@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from subnorm.torch import LayerNorm, RMSNorm, TransformerBlock
+from subnorm_lab.chapters.placements_one_by_one import bert_block
 from subnorm_lab.experiments import published_blocks as published
 from subnorm_lab.experiments.published_blocks import FAMILIES
 
@@ -57,24 +58,11 @@ def test_the_exact_gelu_is_not_gpt2s(monkeypatch):
 
 
 def bert_weights(weights, i):
-    """The weights of a layer of BERT by the names of :class:`~subnorm.torch.TransformerBlock`."""
-    at = f"encoder.layer.{i}."
-    renamed = {
-        "self_attn.out_proj": "attention.output.dense",
-        "norm1": "attention.output.LayerNorm",
-        "feed_forward.linear1": "intermediate.dense",
-        "feed_forward.linear2": "output.dense",
-        "norm2": "output.LayerNorm",
-    }
-    for kind in ("weight", "bias"):
-        qkv = [weights[f"{at}attention.self.{name}.{kind}"] for name in ("query", "key", "value")]
-        yield f"self_attn.in_proj_{kind}", torch.cat(qkv)
-        for ours, theirs in renamed.items():
-            yield f"{ours}.{kind}", weights[f"{at}{theirs}.{kind}"]
+    return bert_block(weights, f"encoder.layer.{i}.").items()
 
 
 def gpt2_weights(weights, i):
-    """The same of GPT-2, which stores its matrices transposed."""
+    """The weights of a block of GPT-2, which stores its matrices transposed, by the names of our block."""
     renamed = {
         "self_attn.in_proj_": "attn.c_attn.",
         "self_attn.out_proj.": "attn.c_proj.",

@@ -25,7 +25,7 @@ class in_page_head(nodes.Element):
 
 
 class sheet_notes(nodes.General, nodes.Element):
-    """What stands above the exercises of a sheet, folded: the first task is on the first screen."""
+    """The notes above the exercises of a sheet, folded, so that the first task is on the first screen."""
 
 
 class workbench(nodes.Element):
