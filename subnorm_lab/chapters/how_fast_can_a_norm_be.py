@@ -1,5 +1,6 @@
 """Figures and proofs of chapter 08, How fast can a norm be?."""
 
+import itertools
 from functools import cache
 
 import matplotlib.pyplot as plt
@@ -836,55 +837,91 @@ def tabulate_published():
     )
 
 
-def show_gpu_records():
-    sent = [record for name, record in records().items() if name != OURS]  # of readers' devices
-    for record in sent:
-        print(timing.table(record), "\n")
-    if not any(record["device"]["kind"] == "cuda" for record in sent):
-        print("Not yet measured on a GPU: the package has no GPU record.")
+GPUS = {"H200": "NVIDIA H200", "H100": "NVIDIA H100 80GB HBM3"}
+LARGEST = (16384, 16384)
 
 
-def on_the_h200(name, shape):
-    """Rounds of the recorded GPU, in copies."""
-    rows = timing.rows(records()["NVIDIA H200"], name, shape)
+def gpu_rounds(gpu, name, shape=LARGEST):
+    """Rounds on a recorded GPU, in copies."""
+    rows = timing.rows(records()[GPUS[gpu]], name, shape)
     return {key: np.array(row.rounds) / np.array(rows[row.copy].rounds) for key, row in rows.items() if row.rounds}
+
+
+def tabulate_gpus():
+    for gpu in GPUS.values():
+        print(timing.heading(records()[gpu]))
+    passes = {
+        "forward": "forward",
+        "add_norm": "sum and norm",
+        "backward": "backward",
+        "add_norm_backward": "backward, both",
+    }
+    found = {(gpu, name): gpu_rounds(gpu, name) for gpu in GPUS for name in passes}
+
+    def median(gpu, name, key):
+        return f"{np.median(found[gpu, name][key]):.2f}" if key in found[gpu, name] else "–"
+
+    table(
+        ["copies: H200, H100", *passes.values()],
+        [
+            [timing.LABELS[key], *(", ".join(median(gpu, name, key) for gpu in GPUS) for name in passes)]
+            for norm in ("rms", "layer")
+            for key in (f"{norm}_{rival}" for rival in ("hand", "builtin", "compile", "liger", "quack", "triton"))
+        ],
+    )
 
 
 def prove_gpu_kernels():
     """Prove claims 08-gpu-kernels, 08-gpu-sum, 08-gpu-backward, 08-gpu-call, 08-gpu-middle."""
-    largest = (16384, 16384)
-    large, both, back = (on_the_h200(name, largest) for name in ("forward", "add_norm", "backward"))
-    assert max(large["rms_triton"]) < 1.05
-    assert max(large["layer_triton"]) < 1.15
-    assert min(large["rms_builtin"]) > 1.5
-    assert min(large["layer_builtin"]) > 1.5
-    say("gpu_rms_kernel", np.median(large["rms_triton"]), ".2f")
-    say("gpu_layer_kernel", np.median(large["layer_triton"]), ".2f")
-    say("gpu_compiled", max(np.median(large["rms_compile"]), np.median(large["layer_compile"])), ".2f")
-    say("gpu_rms_builtin", np.median(large["rms_builtin"]), ".2f")
-    say("gpu_layer_builtin", np.median(large["layer_builtin"]), ".2f")
+    forward, both, back = ([gpu_rounds(gpu, name) for gpu in GPUS] for name in ("forward", "add_norm", "backward"))
+    ours, layer, compiled, builtin = (
+        [np.median(rounds[key]) for rounds in forward for key in keys]
+        for keys in (
+            ["rms_triton"],
+            ["layer_triton"],
+            ["rms_compile", "layer_compile"],
+            ["rms_builtin", "layer_builtin"],
+        )
+    )
+    for rounds in forward:
+        assert max(rounds["rms_triton"]) < 1.05
+        assert max(rounds["layer_triton"]) < 1.15
+        assert min(*rounds["rms_builtin"], *rounds["layer_builtin"]) > 1.5
+    for end, rms, centred in zip(["", "_h100"], ours, layer, strict=True):
+        say(f"gpu_rms_kernel{end}", rms, ".2f")
+        say(f"gpu_layer_kernel{end}", centred, ".2f")
+    say("gpu_compiled", max(compiled), ".2f")
+    say("gpu_builtin_low", min(builtin), ".1f")
+    say("gpu_builtin_high", max(builtin), ".1f")
 
-    assert max(both["rms_triton"]) < 1.05
-    assert min(both["rms_builtin"]) > 1.5
-    say("gpu_sum_kernel", np.median(both["rms_triton"]), ".1f")
-    say("gpu_sum_builtin", np.median(both["rms_builtin"]), ".1f")
+    assert max(max(rounds["rms_triton"]) for rounds in both) < 1.05
+    say("gpu_sum_kernel", max(np.median(rounds["rms_triton"]) for rounds in both), ".1f")
+    say("gpu_sum_builtin", min(np.median(rounds["rms_builtin"]) for rounds in both), ".1f")
 
-    assert max(back["rms_triton"]) < min(back["rms_liger"]) < min(back["rms_compile"]) < min(back["rms_builtin"])
-    assert min(back["layer_triton"]) > max(max(back[f"layer_{other}"]) for other in ("builtin", "compile", "liger"))
-    say("gpu_back_rms_kernel", np.median(back["rms_triton"]), ".1f")
-    say("gpu_back_rms_builtin", np.median(back["rms_builtin"]), ".1f")
-    say("gpu_back_layer_kernel", np.median(back["layer_triton"]), ".1f")
-    say("gpu_back_layer_builtin", np.median(back["layer_builtin"]), ".1f")
+    for rounds in back:
+        kernels = [f"rms_{key}" for key in ("triton", "liger", "compile", "builtin")]
+        assert all(max(rounds[first]) < min(rounds[then]) for first, then in itertools.pairwise(kernels))
+        others = {key for key in rounds if key.startswith("layer_")} - {"layer_triton", "layer_hand"}
+        assert min(rounds["layer_triton"]) > max(max(rounds[key]) for key in others)
+    say("gpu_back_rms_kernel", np.median(back[0]["rms_triton"]), ".1f")
+    say("gpu_back_rms_kernel_h100", np.median(back[1]["rms_triton"]), ".1f")
+    say(
+        "gpu_back_builtin",
+        min(np.median(rounds[f"{norm}_builtin"]) for rounds in back for norm in ("rms", "layer")),
+        ".1f",
+    )
+    say("gpu_back_layer_kernel", min(np.median(rounds["layer_triton"]) for rounds in back), ".1f")
+    say("gpu_back_layer_quack", np.median(back[1]["layer_quack"]), ".1f")
 
-    middle = on_the_h200("forward", (16384, 4096))["layer_triton"]
+    middle = gpu_rounds("H200", "forward", (16384, 4096))["layer_triton"]
     assert np.median(middle) < 1.1
     assert max(middle) > 1.5
     say("gpu_middle", np.median(middle), ".1f")
     say("gpu_middle_worst", max(middle), ".1f")
 
-    calls = timing.rows(records()["NVIDIA H200"], "host", (1, 4096))
+    calls = timing.rows(records()[GPUS["H200"]], "host", (1, 4096))
     micro = {key: 1e6 * np.median(calls[key].rounds) for key in ("rms_builtin", "rms_compile", "rms_triton")}
-    small = on_the_h200("forward", (4096, 1024))
+    small, small_h100 = (gpu_rounds(gpu, "forward", (4096, 1024)) for gpu in GPUS)
     assert micro["rms_builtin"] < micro["rms_compile"] < micro["rms_triton"]
     assert min(small["rms_triton"]) > 5 * max(small["rms_builtin"])
     say("gpu_call_builtin", micro["rms_builtin"], ".0f")
@@ -892,6 +929,8 @@ def prove_gpu_kernels():
     say("gpu_call_kernel", micro["rms_triton"], ".0f")
     say("gpu_small_builtin", np.median(small["rms_builtin"]), ".1f")
     say("gpu_small_kernel", np.median(small["rms_triton"]), ".1f")
+    say("gpu_small_kernel_h100", np.median(small_h100["rms_triton"]), ".1f")
+    say("gpu_small_worst_h100", max(small_h100["rms_triton"]), ".1f")
 
 
 RECORD = "record:subnorm/timing/records/cpu-*.json"

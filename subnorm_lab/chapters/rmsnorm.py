@@ -548,11 +548,15 @@ def prove_by_hand():
 
 def prove_on_a_gpu():
     """Prove claim 04-on-a-gpu."""
-    large = largest_rounds("NVIDIA H200")
-    ratio = large["rms_builtin"] / large["layer_builtin"]
-    assert max(large["layer_builtin"] / large["copy"]) < 2  # a kernel, not a chain
-    assert max(ratio) < 1
-    say("rms_of_layer_gpu", np.median(ratio), ".2f")
+    medians = []
+    for gpu in ("NVIDIA H200", "NVIDIA H100 80GB HBM3"):
+        large = largest_rounds(gpu)
+        ratio = large["rms_builtin"] / large["layer_builtin"]
+        assert max(large["layer_builtin"] / large["copy"]) < 2  # a kernel, not a chain
+        assert max(ratio) < 1
+        medians.append(np.median(ratio))
+    say("rms_of_layer_gpu", min(medians), ".2f")
+    say("rms_of_layer_gpu_high", max(medians), ".2f")
 
 
 def tabulate_times():
