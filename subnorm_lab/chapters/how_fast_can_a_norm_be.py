@@ -854,12 +854,15 @@ def tabulate_gpus():
         "forward": "forward",
         "add_norm": "sum and norm",
         "backward": "backward",
-        "add_norm_backward": "backward, both",
+        "add_norm_backward": "backward of sum and norm",
     }
     found = {(gpu, name): gpu_rounds(gpu, name) for gpu in GPUS for name in passes}
 
     def median(gpu, name, key):
-        return f"{np.median(found[gpu, name][key]):.2f}" if key in found[gpu, name] else "–"
+        if key not in found[gpu, name]:
+            return "–"
+        copies = np.median(found[gpu, name][key])
+        return f"{copies:.1f}" if copies > 10 else f"{copies:.2f}"
 
     table(
         ["copies: H200, H100", *passes.values()],
