@@ -233,7 +233,7 @@ def test_a_belief_that_returns_in_another_sheet(tmp_path):
     notes = [
         unescape(re.sub("<[^>]+>", "", one)) for one in re.findall(r'<br><span class="quiet">(.*?)</span></th>', table)
     ]
-    assert notes[0].startswith("chapter 03, “eps outside the root is another function” · ")
+    assert notes[0].startswith("chapter 03, “eps outside the root is a different function” · ")
     assert notes[1].startswith(
         "without keepdims=True the mean square loses its last axis, and"
     )  # the sentence of sheet ex03, where more have made it
@@ -300,7 +300,7 @@ def test_every_belief_is_linked_to_its_section_and_its_entry(tmp_path):
     assert all(f'href="built%20site/{path}"' in page for path in paths)
     page, _ = looked_at(tmp_path, ex02, "--book", "https://course.example/main")
     assert all(f'href="https://course.example/main/{path}"' in page for path in paths)
-    assert page.count("chapter 03, “eps outside the root is another function”</a>") == 1
+    assert page.count("chapter 03, “eps outside the root is a different function”</a>") == 1
 
 
 def test_a_book_on_another_drive_is_linked_by_its_whole_address(tmp_path, monkeypatch):
@@ -317,7 +317,7 @@ def test_without_a_built_book_the_page_names_the_section_and_links_nowhere(tmp_p
     monkeypatch.setattr(module, "COURSE", tmp_path / "course")
     page, text = looked_at(tmp_path, graded(tmp_path / "ex02", "ex02", 40, EX02))
     assert "<a " not in page
-    assert "chapter 03, “eps outside the root is another function” · teacher’s page, ex02" in text
+    assert "chapter 03, “eps outside the root is a different function” · teacher’s page, ex02" in text
 
 
 def test_marks_set_by_hand_count_as_decided(tmp_path):
