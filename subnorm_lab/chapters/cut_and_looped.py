@@ -62,7 +62,7 @@ def draw_times():
 
     live.chart(
         "times",
-        "A trained model of five blocks, one of which runs another number of times; loss in nats, mean of twelve "
+        "A trained model of five blocks, one of which runs more or fewer times; loss in nats, mean of twelve "
         "texts. ✓ less than without the block",
         [live.slider("times", "the block runs … times", TIMES, 3, play=True)],
         [live.Bars("its story; bar: its loss, so short is good", 5, full=6.5)],

@@ -203,7 +203,7 @@ def small_block():
 
 @torch.no_grad()
 def moves(touched, mask):
-    """By how much each number behind each part moves, from the tokens of the small block to the touched ones."""
+    """By how much each number after each part moves, from the tokens of the small block to the touched ones."""
     block, x = small_block()
     parts = {
         "norm": block.norm1,
@@ -240,7 +240,7 @@ def draw_touched_token():
 
     live.chart(
         "touched",
-        "One token is touched: what moves behind each part of an untrained block",
+        "One token is touched: what moves after each part of an untrained block",
         [
             live.slider("token", "token touched", {r: t for t, r in enumerate(rows)}, 2),
             live.choice("see", "mask", ["causal", "none"], "causal"),
@@ -253,9 +253,9 @@ def draw_touched_token():
         ],
         GRIDS,
         frame,
-        "Four grids of five tokens by six features; the third token was touched. Behind the norm and "
-        "behind feed-forward "
-        "the whole third row is filled and nothing else. Behind attention and behind the block, rows "
+        "Four grids of five tokens by six features; the third token was touched. After the norm and "
+        "after feed-forward "
+        "the whole third row is filled and nothing else. After attention and after the block, rows "
         "three, four and five are filled.",
         side=4,
     )

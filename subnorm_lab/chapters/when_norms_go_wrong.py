@@ -85,7 +85,7 @@ def draw_sizes():
 
     live.chart(
         "sizes",
-        "The same model with a stream of another size, in four number formats",
+        "The same model with a stream of a different size, in four number formats",
         [live.slider("size", "size of the stream, times", SIZES, 2.0**8)],
         [
             live.Grid(
@@ -99,8 +99,8 @@ def draw_sizes():
         ],
         frame,
         alt="A grid of four number formats by nine sizes of the stream, from two to the minus eight to two to the "
-        "thirteen. At the smallest size all four tell another story. float32 and bfloat16 tell the usual story at all "
-        "other sizes. float16 is silent from two to the sixth on. With widened norms it is right up to two to the "
+        "thirteen. At the smallest size all four tell a different story. float32 and bfloat16 tell the usual story at "
+        "all other sizes. float16 is silent from two to the sixth on. With widened norms it is right up to two to the "
         "twelfth, and NaN at two to the thirteen.",
     )
 
