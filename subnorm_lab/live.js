@@ -191,17 +191,35 @@ globalThis.subnormLive ??= (() => {
     return `<g shape-rendering="crispEdges">${drawn.join("")}</g>`;
   }
 
-  /** A heat map; the stronger the colour, the larger the value. Two colours for two signs. */
+  /** How a heat map paints a value: the stronger the colour, the larger the value. Two colours for two signs. */
+  function shade({ limits: [low, high], colours, digits }) {
+    const most = digits === null ? 1 : 0.5; // a number in the cell must stay readable
+    const strength = (v) => (colours.length === 2 ? Math.abs(v) / high : (v - low) / (high - low));
+    return (v) => `fill="${colour(colours.length === 2 && v < 0 ? colours[1] : colours[0])}" ` +
+      `fill-opacity="${(most * Math.min(Math.max(strength(v), 0), 1)).toFixed(2)}"`;
+  }
+
+  const KEY = 40; // px of a bar of colours, with its numbers and the space below
+
+  /** The bar of colours of a heat map, above its first panel: all values, and some of them by name. */
+  function colourBar(panel, w) {
+    const [low, high] = panel.colours.length === 2 ? [-panel.limits[1], panel.limits[1]] : panel.limits;
+    const [left, steps] = [20, 40];
+    const cw = (Math.min(w, 360) - 2 * left) / steps;
+    const values = Array.from({ length: steps }, (_, k) => low + ((k + 0.5) / steps) * (high - low));
+    const at = (v) => left + ((v - low) / (high - low)) * steps * cw;
+    return mosaic([values], shade(panel), { left, top: 0, cw, ch: 12 }) +
+      panel.bar.map(([v, label]) => rule(at(v), 12, at(v), 15, "axis") + text(at(v), 27, label, "middle", ' class="small"')).join("");
+  }
+
+  /** A heat map. */
   function heatPanel(panel, data, { x, y, w, h, below }) {
-    const { rows, columns, limits: [low, high], colours, digits } = panel;
+    const { rows, columns, digits } = panel;
     const labelled = rows.some((label) => label);
     const left = x + (labelled ? Math.max(...rows.map(width)) + 10 : 0);
     const [top, bottom] = [y + 26, y + h - (below ? SIDE.bottom - ROW : SIDE.bottom)];
     const [cw, ch] = [(x + w - left) / columns.length, (bottom - top) / rows.length];
-    const most = digits === null ? 1 : 0.5; // a number in the cell must stay readable
-    const strength = (v) => (colours.length === 2 ? Math.abs(v) / high : (v - low) / (high - low));
-    const paint = (v) => `fill="${colour(colours.length === 2 && v < 0 ? colours[1] : colours[0])}" ` +
-      `fill-opacity="${(most * Math.min(Math.max(strength(v), 0), 1)).toFixed(2)}"`;
+    const paint = shade(panel);
     const numbered = (v, r, c) => v === null ? "" :
       `<rect x="${fixed(left + c * cw)}" y="${fixed(top + r * ch)}" width="${fixed(cw - 1)}" height="${fixed(ch - 1)}" ` +
       `${paint(v)}/>` +
@@ -220,19 +238,18 @@ globalThis.subnormLive ??= (() => {
     ].join("");
   }
 
-  /** Words, each on a bar. The room for labels is the same in all frames. */
+  /** Words, each above a bar, so that no bar ends within a word. The room for labels is the same in all frames. */
   function barsPanel({ title, full, letters }, data, { x, y, w }, key, rows, seen) {
     const left = x + (letters ? 7.7 * letters + 6 : 0);
     const reach = Math.max(x + w - 40 - left, 0); // the value is to the right
     return text(x, y + 14, title, "start", ' class="title"') + data.map(([label, word, value, marked], k) => {
       const top = y + 30 + 24 * k;
-      const box = (wide, look) => `<rect x="${fixed(left)}" y="${top}" width="${fixed(wide)}" height="20" ${look}/>`;
-      if (!word && !value) return box(reach, `fill="${colour("line")}" fill-opacity=".4"`) + text(left - 6, top + 15, label, "end");
-      seen.push({ x: left + (value / full) * reach, y: top + 10, words: `${label} ${word}: ${short(value)}`.trimStart() });
-      return box(reach, `fill="${colour("line")}" fill-opacity=".4"`) +
-        box((value / full) * reach, `fill="${colour(marked ? "green" : "blue")}" fill-opacity=".45"`) +
-        (label && text(left - 6, top + 15, label, "end")) + text(left + 6, top + 15, marked ? `${word} ✓` : word) +
-        text(x + w, top + 15, value.toFixed(2), "end");
+      const box = (wide, look) => `<rect x="${fixed(left)}" y="${top + 14}" width="${fixed(wide)}" height="6" ${look}/>`;
+      const whole = box(reach, `fill="${colour("line")}" fill-opacity=".7"`) + (label && text(left - 6, top + 11, label, "end"));
+      if (!word && !value) return whole;
+      seen.push({ x: left + (value / full) * reach, y: top + 17, words: `${label} ${word}: ${short(value)}`.trimStart() });
+      return whole + box((value / full) * reach, `fill="${colour(marked ? "green" : "blue")}"`) +
+        text(left, top + 11, marked ? `${word} ✓` : word) + text(x + w, top + 11, value.toFixed(2), "end");
     }).join("");
   }
 
@@ -324,12 +341,12 @@ globalThis.subnormLive ??= (() => {
 
   /** A panel's height where `n` are stacked: on a phone all have to fit above the controls. */
   const HEIGHTS = {
-    lines: (panel, n, tight) => [Math.max(150, 420 / n), Math.max(143, 378 / n), 105 + 85 / n][tight - PHONE],
+    lines: (panel, n, tight) => [Math.max(185, 420 / n), Math.max(143, 378 / n), 105 + 85 / n][tight - PHONE],
     heat: ({ rows }, n, tight) => Math.min(26 + 24 * rows.length + SIDE.bottom, (tight === PHONE ? 480 : 315) / n),
     bars: ({ height }, n, tight) => (tight === LOW ? height - 6 : height),
     grid: ({ height }) => height,
-    columns: (panel, n, tight) => [100, 85, 85][tight - PHONE],
-    block: (panel, n, tight) => [250, 255, 200][tight - PHONE],
+    columns: (panel, n, tight) => [120, 108, 85][tight - PHONE],
+    block: (panel, n, tight) => [250, n > 1 ? 312 : 255, 200][tight - PHONE], // with `n` panels beside it
   };
 
   const chart = {
@@ -338,12 +355,13 @@ globalThis.subnormLive ??= (() => {
     /** The box of each panel. `below` it a panel may have the same horizontal axis, which is then labelled only there. */
     places({ panels, side }, w, tight) {
       const gap = 18;
+      const key = panels[0].bar ? KEY : 0;
       const beside = tight === LOW && panels[0].kind === "block"; // a column of its own, and the others in the next
       const across = tight ? Math.ceil(side / 3) : side;
       const [columns, rest] = beside ? [2, panels.length - 1] : [across, panels.length / across];
       const rowOf = (k) => (beside ? Math.max(k - 1, 0) : Math.floor(k / across));
       const below = (k) => tight > 0 && across === 1 && k + 1 < panels.length && panels[k].x !== undefined && panels[k + 1].x?.label === panels[k].x.label;
-      const block = HEIGHTS.block(panels[0], 1, LOW);
+      const block = HEIGHTS.block(panels[0], rest, LOW);
       const tall = (panel, k) => {
         if (!tight) return panel.height;
         const part = beside ? (block + ROW * (rest - 1)) / rest : Math.min(panel.height, HEIGHTS[panel.kind](panel, rest, tight));
@@ -353,7 +371,7 @@ globalThis.subnormLive ??= (() => {
       const wide = (w - gap * (columns - 1)) / columns;
       return panels.map((_, k) => ({
         x: (beside ? Math.min(k, 1) : k % across) * (wide + gap),
-        y: heights.slice(0, rowOf(k)).reduce((sum, h) => sum + h, 0),
+        y: heights.slice(0, rowOf(k)).reduce((sum, h) => sum + h, key),
         w: wide,
         h: beside && k === 0 ? block : heights[rowOf(k)],
         below: below(k),
@@ -396,7 +414,7 @@ globalThis.subnormLive ??= (() => {
         panel.curves && (repeats(k) ? { svg: "", rows: 0 } : curveLegend(panel, panels[k], places[k])));
       const rows = tight || spec.side === 1 ? 0 : Math.max(...keys.map((key) => key?.rows ?? 0));
       const drawn = spec.panels.map((panel, k) => PANELS[panel.kind](panel, panels[k], places[k], keys[k], rows, seen));
-      return drawn.join("");
+      return (spec.panels[0].bar ? colourBar(spec.panels[0], w) : "") + drawn.join("");
     },
 
     /** What is dragged in a panel goes to the nearest of its places, one for each value of its control. */
@@ -410,11 +428,12 @@ globalThis.subnormLive ??= (() => {
   const ROOM = { token: [-8, REACH], centred: [-8, 8], output: [-2, 2] }; // the values at the bottom and at the top
   const NAMES = { layer: "LayerNorm", rms: "RMSNorm" };
   const UNMOVED = 5e-4; // less cannot be seen
+  const HANDLE = 16; // px more for the token, whose bars have handles
 
   const norms = {
     /** The token has a place of its own; then each norm has a row. */
-    row: ({ rows }, tight) => (tight ? (rows.length === 1 ? 125 : 100) : rows.length === 1 ? 240 : 150),
-    height: (spec, tight) => norms.row(spec, tight) * (spec.rows.length + (tight ? 1 : 0)),
+    row: ({ rows }, tight) => (tight ? (rows.length === 1 ? 150 : 96) : rows.length === 1 ? 240 : 150),
+    height: (spec, tight) => norms.row(spec, tight) * (spec.rows.length + (tight ? 1 : 0)) + (tight ? HANDLE : 0),
     told: (spec) => [{ ...start(spec), shift: 0, scale: 1 }, start(spec)],
 
     numbers(spec, state) {
@@ -429,11 +448,11 @@ globalThis.subnormLive ??= (() => {
     draw(spec, state, { x, drawn, rows, ghosts }, w, tight) {
       const row = norms.row(spec, tight);
       const wide = w / (tight ? 2 : 3);
-      const token = { x: 0, y: 0, w: (tight ? w : wide) - 12, h: tight ? row : norms.height(spec, tight) };
+      const token = { x: 0, y: 0, w: (tight ? w : wide) - 12, h: tight ? row + HANDLE : norms.height(spec, tight) };
       return bars({ title: "token x", bars: x, ghost: drawn, limits: ROOM.token, drag: true }, token) + spec.rows.map((norm, r) => {
         const [now, ghost] = [rows[norm], ghosts[norm]];
         const moved = norms.moved(now, ghost);
-        const place = { y: (r + (tight ? 1 : 0)) * row, w: wide - 12, h: row };
+        const place = { y: (r + (tight ? 1 : 0)) * row + (tight ? HANDLE : 0), w: wide - 12, h: row };
         const first = tight ? 0 : wide;
         return bars({ norm, title: norm === "layer" ? "LayerNorm: x − mean" : "RMSNorm: x", bars: now.centred, ghost: ghost.centred, limits: norm === "layer" ? ROOM.centred : ROOM.token }, { x: first, ...place }) +
           bars({ norm, title: moved < UNMOVED ? "output: unchanged" : `output: changed${tight ? "" : ` by ${short(Number(moved.toPrecision(2)))}`}`, bars: now.y, ghost: ghost.y, limits: ROOM.output }, { x: first + wide, ...place });
@@ -469,13 +488,14 @@ globalThis.subnormLive ??= (() => {
   /** One bar for each feature, its value at the axis; a hollow bar for its value before shift and scale, or the right one. */
   function bars({ norm, title, bars: values, ghost, limits, drag, right }, { x, y, w, h }) {
     const [low, high] = limits;
-    const [top, bottom] = [y + 24, y + h - (low < 0 ? 4 : 20)];
+    const [top, bottom] = [y + 24, y + h - (low < 0 && !drag ? 4 : 20)];
+    const clear = drag ? 18 : 16; // from the end of a bar, or its handle, to its value
     const at = scale({ limits }, bottom, top, 4);
     const step = w / values.length;
     const zero = at(0);
     /** Where a value is written: across the axis from its bar, or past the end of the bar if the hollow bar is there. */
-    const beside = (v, other) => v < 0 ? (other > 0 ? Math.min(at(v) + 16, bottom) : zero - 8)
-      : other < 0 ? Math.max(at(v) - 8, top + 12) : zero + 16;
+    const beside = (v, other) => v < 0 ? (other > 0 ? Math.min(at(v) + clear, drag ? bottom + clear : bottom) : zero - 8)
+      : other < 0 ? Math.max(at(v) + 8 - clear, top + 12) : zero + 16;
     const block = (v, k, more) => `<rect x="${fixed(x + k * step + 3)}" y="${fixed(Math.min(at(v), zero))}" ` +
       `width="${fixed(Math.max(step - 6, 1))}" height="${fixed(Math.max(Math.abs(at(v) - zero), 1))}" ${more}/>`;
     return [

@@ -221,6 +221,7 @@ class Heat:
         colors: one; or two, for positive and negative values, strongest at plus and minus the upper limit.
         digits: decimals of the value written into each cell; None to write no values.
         height: in pixels.
+        bar: {value: label} of a bar of colours above all panels; None for no bar. The first panel's is drawn.
     """
 
     title: str
@@ -231,6 +232,7 @@ class Heat:
     colors: Sequence[str] = (figures.BLUE,)
     digits: int | None = None
     height: int = 300
+    bar: Mapping[float, str] | None = None
 
     def data(self, given: npt.ArrayLike) -> dict[str, Array]:
         cells = np.asarray(given, dtype=np.float64)
@@ -255,12 +257,13 @@ class Heat:
             "limits": self.limits,
             "colours": [COLOURS[color] for color in self.colors],
             "digits": self.digits,
+            "bar": self.bar and list(self.bar.items()),
         }
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Words, each on a bar that begins at 0. A frame gives ``(label, word, value, marked)`` for every row.
+    """Words, each above a bar that begins at 0. A frame gives ``(label, word, value, marked)`` for every row.
 
     A marked word has a green bar and a check mark; the label may be empty.
 

@@ -247,9 +247,6 @@ def passes_of(layer_norm):
     return passes
 
 
-MARKS = {"hand": "o", "builtin": "s", "compile": "^", "numba": "D"}
-
-
 NAMES = {
     "hand": "by hand",
     "builtin": "built in",
@@ -260,30 +257,26 @@ NAMES = {
 
 def draw_bytes_and_seconds(layer_norm):
     passes = passes_of(layer_norm)
-    fig, ax = plt.subplots(figsize=(6.4, 3.8))
-    ax.plot([0.8, 8], [0.8, 8], "--", color=figures.BLACK, linewidth=1)
-    for kind, color in [("layer", figures.BLUE), ("rms", figures.ORANGE)]:
-        for how, mark in MARKS.items():
-            key, side = f"{kind}_{how}", -0.06 if kind == "layer" else 0.06
+    fig, ax = plt.subplots(figsize=(6.4, 3.4))
+    rows = []
+    for kind, norm, look in [("layer", "LayerNorm", "o"), ("rms", "RMSNorm", "s")]:
+        for how, words in NAMES.items():
+            key, y = f"{kind}_{how}", len(rows)
+            rows.append(f"{norm}, {words}")
             q1, q2, q3 = quartiles(copies(key))
-            at = passes[key] + side
-            ax.plot([at, at], [q1, q3], color=color, linewidth=4, alpha=0.5)
-            label = f"{'LayerNorm' if kind == 'layer' else 'RMSNorm'}, {NAMES[how]}"
-            ax.plot(at, q2, mark, color=color, markersize=8, label=label)
-    ax.set(
-        xlabel="bytes that the operations move, in copies",
-        ylabel="time, in copies",
-        xlim=(0.6, 6.6),
-        ylim=(0, None),
-    )
-    ax.legend(fontsize=9, ncols=2)
+            color = figures.LOOKS[kind]["color"]
+            ax.plot([q1, q3], [y, y], color=color, linewidth=4, alpha=0.5)
+            ax.plot(q2, y, look, color=color, markersize=8, label="measured" if y == 0 else None)
+            label = "predicted from its bytes" if y == 0 else None
+            ax.plot(passes[key], y, "|", color=figures.BLACK, markersize=18, markeredgewidth=2, label=label)
+    ax.set(xlabel="time, in copies", xlim=(0, 6.6), yticks=range(len(rows)), yticklabels=rows)
+    ax.invert_yaxis()
+    ax.legend(loc="lower right")
     figures.show(
         fig,
-        alt="Time against bytes moved, both in copies, for two norms in four versions each. The dashed line is "
-        "time equal to "
-        "bytes. The versions in one kernel are at the left end near one copy, the built-in RMSNorm and the "
-        "versions by hand "
-        "further right and higher.",
+        alt="Eight versions of two norms, one below the other, with the time of each in copies, and a stroke where its "
+        "bytes predict it. LayerNorm by hand is far to the right, just before its stroke; the built-in RMSNorm and "
+        "the one by hand are in the middle, just before theirs. All others are at one copy, on theirs.",
     )
     print(timing.heading(cpu()))
 

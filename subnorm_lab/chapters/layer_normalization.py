@@ -19,7 +19,7 @@ from subnorm_lab.stories import altered
 def draw_volume():
     live.norms(
         "layer-norm",
-        "One token through LayerNorm. Hollow: as it was; solid: at half the volume, moved up by 5",
+        "One token through LayerNorm: hollow before shift and scale, solid after",
         ["layer"],
         shift=5,
         scale=0.5,

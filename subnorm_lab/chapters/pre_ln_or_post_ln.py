@@ -62,16 +62,14 @@ PLACES = {
 def draw_place():
     passed = np.arange(25)
     alike = {place: measured_untrained()[place][24]["token_cosine"] for place in PLACES.values()}  # (seeds, 25)
-    others = {"others": live.Curve("the other places", figures.GREY, ":")}
 
     def moved(place):
-        one, other = (np.median(alike[k], axis=0) for k in alike if k != place)
-        both = np.concatenate([passed, [24], passed]), np.concatenate([one, [np.nan], other])
+        curves = {k: (passed, values if k == place else np.median(values, axis=0)) for k, values in alike.items()}
         sentence = (
             f"x passes through {'a' if place == 'post' else 'no'} norm before the next sum. "
             f"After 24 blocks, two tokens have a cosine of {np.median(alike[place][:, -1]):z.2f}."
         )
-        return sentence, [place, {place: (passed, alike[place]), "others": both}]
+        return sentence, [place, curves]
 
     where = live.choice("place", "the norm is", PLACES, "post")
     live.chart(
@@ -83,13 +81,13 @@ def draw_place():
             live.Lines(
                 PASSED,
                 live.Axis("cosine of two tokens", limits=(0, 1)),
-                {k: CURVES[k] for k in PLACES.values()} | others,
+                {k: CURVES[k] for k in PLACES.values()},
             ),
         ],
         moved,
         "A block diagram in which the norm is after the plus, so that the green path of x passes it before "
         "the next sum; and the cosine of two tokens by the number of blocks passed, up to 24. For Post-LN it rises "
-        "from zero to almost one halfway, and stays there. The grey curves of the two other places stay below it.",
+        "from zero to almost one halfway, and stays there. The curves of Pre-LN and of a norm after F stay below it.",
         side=2,
     )
 

@@ -31,7 +31,7 @@ from subnorm_lab.stories.torch import Stories
 def draw_two_norms():
     live.norms(
         "two-norms",
-        "One token through both norms; hollow: before 3 was subtracted",
+        "One token through both norms: hollow before shift and scale, solid after",
         ["layer", "rms"],
         shift=-3,
         alt="Five groups of four bars, hollow before and solid after 3 was "

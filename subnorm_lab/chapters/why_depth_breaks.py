@@ -47,8 +47,7 @@ def draw_token():
 
     live.chart(
         "token",
-        "Twelve numbers of one token in three stacks: blue above 0, orange below; pale is a thousandth, "
-        "full a thousand",
+        "Twelve numbers of one token, of size 1, on their way through three stacks",
         [
             live.slider(
                 "blocks",
@@ -67,12 +66,14 @@ def draw_token():
                 [str(k) if k % 8 == 0 else "" for k in range(25)],
                 limits=(-20, 20),
                 colors=(figures.BLUE, figures.ORANGE),
-                height=240,
+                height=230,
+                bar={-20: "−1000", -10: "−1", 0: "±0.001", 10: "1", 20: "1000"},
             )
             for title in WIRINGS.values()
         ],
         frame,
-        alt="Three pictures of one token on its way through 24 blocks: a row for each of twelve features, a column "
+        alt="A bar of colours, from orange for minus 1000 over white for a thousandth to blue for 1000. Below it three "
+        "pictures of one token on its way through 24 blocks: a row for each of twelve features, a column "
         "for the input and for each block passed, blue or orange by sign. All begin in middle strength. The plain "
         "one fades until nothing is left, the one with a skip grows ever stronger, the one with both keeps about "
         "its strength.",

@@ -174,6 +174,25 @@ def test_cells_are_coloured_by_sign_and_say_their_value(shown):
     assert ">−2.0<" in svg
 
 
+def test_a_bar_of_colours_is_above_the_cells_and_names_values_where_they_are(shown):
+    cells = [[1, -2, 0], [0.5, np.nan, 2]]
+    heat(cells, digits=None)
+    heat(cells, digits=None, bar={-2: "low", 0: "none", 2: "high"})
+    plain, keyed = (live.markup(output[1]["live"]).split("</svg>")[0] for output in shown)
+    words = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="middle" class="small">(\w+)</text>', keyed)
+    assert [word for _, _, word in words] == ["low", "none", "high"]
+    left, middle, right = (float(x) for x, _, _ in words)
+    assert middle == (left + right) / 2
+    bar = [[int(v) for v in box] for box in re.findall(r"M(\d+) (0)h(\d+)v12", keyed)]
+    assert min(x for x, _, _ in bar) == left
+    assert max(x + wide for x, _, wide in bar) == right
+    first = {
+        name: float(re.search(r'y="([\d.]+)"[^>]*class="title"', svg)[1])
+        for name, svg in (("plain", plain), ("keyed", keyed))
+    }
+    assert first["keyed"] > max(float(y) for _, y, _ in words) > first["plain"]
+
+
 def test_cells_without_a_number_are_one_path_for_each_shade(shown):
     heat([[1, 1, -1], [0.5, np.nan, 1]], digits=None)
     svg = live.markup(shown[0][1]["live"]).split("</svg>")[0]
@@ -233,7 +252,7 @@ def test_a_grid_writes_all_its_words_small_if_one_does_not_fit(shown):
 def test_bars_are_as_long_as_their_values_and_a_marked_word_is_checked(shown):
     bars(("a", "cat", 2.0, False), ("the", "dog", 0.5, np.True_), ("", "bird", 0.0, False), full=2.0)
     svg = live.markup(shown[0][1]["live"]).split("</svg>")[0]
-    boxes = re.findall(r'<rect x="([\d.]+)" y="(\d+)" width="([\d.]+)" height="20" fill="var\(--live-(\w+)\)"', svg)
+    boxes = re.findall(r'<rect x="([\d.]+)" y="(\d+)" width="([\d.]+)" height="6" fill="var\(--live-(\w+)\)"', svg)
     assert [box[3] for box in boxes] == ["line", "blue", "line", "green", "line", "blue"]
     assert len({box[0] for box in boxes}) == 1
     full, *lengths = [float(boxes[k][2]) for k in (0, 1, 3, 5)]

@@ -95,6 +95,40 @@ def cloud(outputs):
     return description(outputs)
 
 
+GRIP, LETTERS = 7, 9  # px: of a handle from its middle, and of a digit above its line
+
+
+def hidden_numbers(engine, figure, width, tight):
+    """The numbers of the token that a handle hides, {shift: numbers}, with the features spread over their range."""
+    controls = {control["name"]: control["start"] for control in json.loads(figure)["controls"]}
+    found = {}
+    for shift in np.arange(-8, 8.5, 0.5):
+        state = {**controls, "x1": -3.0, "x2": 0.5, "x3": 2.0, "x4": 9.0, "shift": float(shift)}
+        svg = engine.eval(f"subnormLive.picture({figure}, {json.dumps(state)}, {width}, {tight}).svg")
+        grips = [(float(x), float(y)) for x, y in re.findall(r'class="grip" cx="([-\d.]+)" cy="([-\d.]+)"', svg)]
+        numbers = re.findall(r'<text x="([-\d.]+)" y="([-\d.]+)" text-anchor="middle" class="small"[^>]*>([^<]+)<', svg)
+        hidden = [
+            number
+            for x, y, number in numbers[: len(grips)]
+            for across, down in grips
+            if float(x) == across and down - GRIP < float(y) and float(y) - LETTERS < down + GRIP
+        ]
+        if hidden:
+            found[float(shift)] = hidden
+    return found
+
+
+@pytest.mark.parametrize(("width", "tight"), [(608, 0), (350, 1), (350, 2)])
+def test_no_number_of_a_token_is_under_its_handle(figure, width, tight):
+    assert hidden_numbers(live.renderer(), figure, width, tight) == {}
+
+
+def test_a_number_under_its_handle_is_found(figure):
+    engine = MiniRacer()
+    engine.eval(live.SCRIPT.read_text("utf-8").replace("drag ? bottom + clear : bottom", "bottom"))
+    assert hidden_numbers(engine, figure, 608, 0)
+
+
 @pytest.mark.parametrize(
     "dials",
     [
