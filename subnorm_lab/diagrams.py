@@ -394,6 +394,36 @@ def named_blocks() -> Figure:
     return fig
 
 
+def five_sublayers() -> Figure:
+    """A sublayer with and without a skip path and a norm, and one with a scaled branch, from the bottom up."""
+    ways = {"neither": "", "residual": "s", "norm": "n", "both": "ns", "scaled": "s/"}
+    step = 0.86
+    fig, ax = canvas(step * len(ways), 3.5)
+    for index, (name, parts) in enumerate(ways.items()):
+        x, y = step * (index + 0.5) + 0.08, 0.42
+        ax.text(x, 3.35, name, ha="center", va="center", fontsize=10.5)
+        ax.text(x, 0.2, "$x$", ha="center", va="center", fontsize=14)
+        boxes = [("norm", ORANGE)] * ("n" in parts) + [("$F$", BLUE)] + [("$1/\\sqrt{2L}$", PINK)] * ("/" in parts)
+        fork, centres = y + 0.13, [y + 0.26 + BOX_HEIGHT / 2 + k * (BOX_HEIGHT + 0.2) for k in range(len(boxes))]
+        below = y
+        for centre, (label, color) in zip(centres, boxes, strict=True):
+            arrow(ax, (x, below), (x, centre - BOX_HEIGHT / 2))
+            operation_box(ax, (x, centre), label, color, 0.56)
+            below = centre + BOX_HEIGHT / 2
+        if "s" in parts:
+            middle = 2.45
+            arrow(ax, (x, below), (x, middle - PLUS_RADIUS), BLUE)
+            side = x - 0.4
+            ax.plot([x, side, side], [fork, fork, middle], color=GREEN, lw=2)
+            arrow(ax, (side, middle), (x - PLUS_RADIUS, middle), GREEN)
+            plus(ax, (x, middle))
+            ax.plot(x, fork, marker="o", color=BLACK, markersize=5)
+            below = middle + PLUS_RADIUS
+        arrow(ax, (x, below), (x, 2.9))
+        ax.text(x, 3.03, "$y$", ha="center", va="center", fontsize=14)
+    return fig
+
+
 def encoder_decoder(placement: str = "post") -> Figure:
     """An encoder block beside a decoder block, from the bottom up, and the arrow of the cross-attention."""
     fig, ax = canvas(PHONE, 7.75)

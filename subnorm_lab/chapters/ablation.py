@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 import subnorm.numpy as sn
-from subnorm_lab import chapters, figures
+from subnorm_lab import chapters, diagrams, figures
 from subnorm_lab.experiments import ablation, language_model, stack
 from subnorm_lab.experiments.parity import paired_interval
 from subnorm_lab.report import claimed_table, interval, say, table
@@ -36,6 +36,16 @@ DEPTHS = (1, 12)
 def begin():
     chapters.begin()
     return SEEDS, NAMES
+
+
+def draw_five_ways():
+    figures.show(
+        diagrams.five_sublayers(),
+        alt="Five sublayers from x at the bottom to y. Neither: F alone. Residual: a green skip path runs past F to a "
+        "plus. Norm: a norm before F, and no skip path. Both: the norm before F, and the skip path. Scaled: F, then "
+        "one over the root of 2L, and the skip path.",
+        dpi=105,
+    )
 
 
 def prove_four_ways(five_ways):
@@ -99,6 +109,10 @@ def draw_before_the_first_step():
             where = np.full(5, place + shift)
             for ax, values in zip(axes, (squares, cosines), strict=True):
                 ax.plot(where, values, linestyle="", mfc=fill, **look)
+    for depth, fill in zip(DEPTHS, ("none", figures.BLACK), strict=True):
+        label = f"{depth} block{'s' if depth > 1 else ''}"
+        axes[0].plot([], [], "o", color=figures.BLACK, mfc=fill, label=label)
+    axes[0].legend(loc="lower right")
     axes[0].set(yscale="log", title="mean square of the stream")
     axes[1].set(ylim=(0, 1.05), title="cosine between tokens")
     axes[1].set(xticks=range(5), xticklabels=NAMES.values())

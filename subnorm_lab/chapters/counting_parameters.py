@@ -70,6 +70,30 @@ def prove_odd_width():
     assert parameters.gated_width(4096, 1024, multiplier=1.3) == 14336
 
 
+def part_of(name):
+    words = {"self_attn": "attention", "feed_forward": "feed-forward", "norm": "norms"}
+    return next((part for word, part in words.items() if word in name), "embeddings")
+
+
+def draw_one_square_each(shapes):
+    """Every parameter of the small model as a square."""
+    rows, gap, left = 8, 1.5, 0.0
+    fig, ax = plt.subplots(figsize=(figures.PHONE, 1.9))
+    for part in ("embeddings", "attention", "feed-forward", "norms"):
+        count = sum(int(np.prod(shape)) for name, shape in shapes.items() if part_of(name) == part)
+        column, row = np.divmod(np.arange(count), rows)
+        ax.plot(left + column, -row, "s", color=COLOURS[part], markersize=5)
+        ax.text(left - 0.5, 1, f"{part}\n{count}", va="bottom", fontsize=10, linespacing=1.3)
+        left += max(column.max() + 1, 9) + gap  # room for the name
+    ax.set(xlim=(-0.7, left), ylim=(-rows + 0.4, 4), aspect="equal")
+    ax.axis("off")
+    figures.show(
+        fig,
+        alt="Squares in four groups, one for each parameter of a small model: 32 in the embeddings, 80 in attention, "
+        "76 in the feed-forward, 24 in the norms.",
+    )
+
+
 COLOURS = {
     "embeddings": figures.GREY,
     "attention": figures.BLUE,

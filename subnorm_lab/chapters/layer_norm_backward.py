@@ -13,24 +13,37 @@ from subnorm_lab.experiments.jacobian import jacobian, singular_values
 from subnorm_lab.report import say, table
 
 
-def four_numbers_backwards():
-    """The gradient of the first output for the token (2, 4, 6, 12), term by term; the last is dx."""
+def four_numbers_backwards(arrives=(1.0, 0.0, 0.0, 0.0)):
+    """A gradient that arrives, by default of the first output, for the token (2, 4, 6, 12), term by term to dx."""
     xhat = np.array([-4.0, -2.0, 0.0, 6.0]) / np.sqrt(14)  # (4,)
-    dxhat = np.array([1.0, 0.0, 0.0, 0.0])
+    dxhat = np.array(arrives)
     no_shift = dxhat - dxhat.mean()
     no_stretch = no_shift - xhat * (xhat * dxhat).mean()
     return {"arrives": dxhat, "no shift": no_shift, "no stretch": no_stretch, "scaled": no_stretch / np.sqrt(14)}
 
 
-def draw_four_numbers_backwards():
+def term_by_term(gradients, limits):
     fig, axes = plt.subplots(1, 4, figsize=(7.6, 2.8))
-    for ax, (title, values) in zip(axes, four_numbers_backwards().items(), strict=True):
+    for ax, (title, values) in zip(axes, gradients.items(), strict=True):
         ax.bar(range(1, 5), values, color=figures.BLUE, width=0.6)
         ax.axhline(0, color=figures.BLACK, linewidth=0.8)
-        ax.set(title=title, xticks=range(1, 5), xlabel="feature", ylim=(-0.5, 1.1))
+        ax.set(title=title, xticks=range(1, 5), xlabel="feature", ylim=limits)
     axes[0].set_ylabel("gradient")
+    return fig
+
+
+def draw_one_gradient():
     figures.show(
-        fig,
+        term_by_term(four_numbers_backwards((1.0, 2.0, -1.0, 3.0)), (-2.5, 3.3)),
+        alt="Four bar charts of a gradient over four features. Arriving, three bars are up and one is down. Without "
+        "its shift, all are lower by the same, and their sum is zero. Without its stretch, the last is lower and the "
+        "first two are higher. Scaled, all bars keep their form and are much shorter.",
+    )
+
+
+def draw_four_numbers_backwards():
+    figures.show(
+        term_by_term(four_numbers_backwards(), (-0.5, 1.1)),
         alt="Four bar charts of a gradient over four features. Arriving, only the first bar is up. Without its "
         "shift, the "
         "first bar is lower and the other three are equally negative. Without its stretch, the first is "

@@ -189,28 +189,22 @@ def prove_linear_first():
 
 
 def draw_errors(errors):
-    fig, axes = plt.subplots(1, 3, figsize=(7.4, 3), sharey=True)
+    fig, axes = plt.subplots(3, 1, figsize=(6.4, 4.4), sharex=True)
     for k, (ax, fleet) in enumerate(zip(axes, FLEETS, strict=True)):
         for place, head in enumerate(HEADS):
             shift = place + np.linspace(-0.2, 0.2, len(SEEDS))
-            ax.plot(shift, errors[fleet, head], linestyle="", **LOOKS[head])
-        ax.axhline(know_nothing(fleet), **figures.LOOKS["theory"])
-        ax.axhline(lines().mean(0)[k], color=figures.GREY, ls="--", lw=1.2)
-        ax.set(
-            title=fleet,
-            xticks=range(3),
-            xticklabels=HEADS.values(),
-            xlim=(-0.5, 2.5),
-        )
-        ax.tick_params(axis="x", labelrotation=25)
-    axes[0].set(ylabel="error in cycles (RMSE)", ylim=(-1, 32))
+            ax.plot(errors[fleet, head], shift, linestyle="", **LOOKS[head])
+        ax.axvline(know_nothing(fleet), label="knowing nothing", **figures.LOOKS["theory"])
+        ax.axvline(lines().mean(0)[k], label="linear regression", color=figures.GREY, ls="--", lw=1.2)
+        ax.set(title=fleet, yticks=range(3), yticklabels=HEADS.values(), ylim=(2.5, -0.5))
+    axes[-1].set(xlabel="error in cycles (RMSE)", xlim=(-1, 32))
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     figures.show(
         fig,
-        alt="Test error in cycles after 150 steps for three fleets and three heads, five marks each. Spread: "
-        "mean and attention sit low, on "
-        "the dashes of linear regression; last step sits near the dotted line of knowing nothing. Last: "
-        "mean sits high, last step "
-        "near zero, attention low. Flagged: mean and last step sit at the dotted line, attention far below it.",
+        alt="Test error in cycles after 150 steps for three fleets, one below the other, and three heads, five marks "
+        "each. Spread: mean and attention are on the dashes of linear regression, far to the left of the last step, "
+        "which is near the dotted line of knowing nothing. Last: mean is at the dotted line, last step and attention "
+        "are near zero. Flagged: mean and last step are at the dotted line, attention is near zero.",
     )
 
 

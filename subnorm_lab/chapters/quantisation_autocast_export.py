@@ -22,6 +22,27 @@ def begin():
     warnings.filterwarnings("ignore", "`isinstance.treespec", FutureWarning)
 
 
+def draw_an_outlier():
+    """Twelve numbers in steps of 4 bits, without and with a large one among them."""
+    usual = np.random.default_rng(0).standard_normal(11)
+    fig, axes = plt.subplots(1, 2, figsize=(7.4, 2.9), sharey=True)
+    for ax, (title, last) in zip(axes, {"no outlier": 1.0, "one outlier, 16": 16.0}.items(), strict=True):
+        x = np.append(usual, last)
+        step = np.abs(x).max() / 7
+        ax.vlines(range(1, 13), np.rint(x / step) * step, x, color=figures.ORANGE, linewidth=2)
+        ax.plot(range(1, 13), x, "o", color=figures.BLUE, label="stored")
+        ax.plot(range(1, 13), np.rint(x / step) * step, "_", color=figures.BLACK, markersize=12, label="4 bits")
+        ax.set(title=title, xlabel="number", xticks=(1, 6, 12), ylim=(-2.7, 2.7))
+    axes[1].annotate("16", (12, 2.6), (12, 1.6), ha="center", arrowprops={"arrowstyle": "->", "color": figures.BLACK})
+    axes[0].set_ylabel("value")
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside right center")
+    figures.show(
+        fig,
+        alt="Twelve numbers before and after rounding to 4 bits, twice. Without an outlier every number is read back "
+        "close to its value. With one outlier, which is read back well, almost all of the others are read back as 0.",
+    )
+
+
 BITS = (8, 6, 5, 4, 3)
 
 

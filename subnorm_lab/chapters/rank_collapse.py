@@ -41,6 +41,21 @@ def spread_by_skip():
     return {wiring: rc.residual_by_layer(TOKENS, SHALLOW, skip=wiring == "skip") for wiring in ("alone", "skip")}
 
 
+def draw_first_layers():
+    drawn = positions(rc.states(TOKENS[0], SHALLOW[0], skip=False))
+    fig, axes = plt.subplots(1, 3, figsize=(7.4, 2.8), sharex=True, sharey=True)
+    for layers, ax in enumerate(axes):
+        ax.plot(*drawn[layers].T, "o", color=figures.BLUE, alpha=0.7)
+        title = "tokens that enter" if layers == 0 else f"after {layers} layer{'s' if layers > 1 else ''}"
+        ax.set(title=title, xlabel="first direction", xlim=(-1.1, 1.1), ylim=(-1.1, 1.1))
+    axes[0].set_ylabel("second direction")
+    figures.show(
+        fig,
+        alt="Sixteen points in a plane, three times. Those that enter are spread over the plane. After one layer they "
+        "are about as far apart, after two layers they are in one small heap.",
+    )
+
+
 def draw_collapse():
     drawn = {wiring: positions(rc.states(TOKENS[0], SHALLOW[0], skip=wiring == "skip")) for wiring in spread_by_skip()}
 

@@ -1,5 +1,6 @@
 """Figures and proofs of deep dive 09a, The bug museum."""
 
+from collections import Counter
 from functools import cache
 
 import matplotlib.pyplot as plt
@@ -13,6 +14,30 @@ from subnorm_lab.stories import altered
 
 def begin():
     figures.use_style()
+
+
+ROOMS = ("in the statistics", "in the block", "in the gains", "in the gradient")
+
+
+def draw_years():
+    """A square for each exhibit, stacked where a room has several of a year."""
+    fig, ax = plt.subplots(figsize=(6.4, 2.7))
+    colours = (figures.BLUE, figures.GREEN, figures.ORANGE, figures.PINK)
+    for room, (shown, colour) in enumerate(zip(museum.ROOMS, colours, strict=True)):
+        seen = Counter()
+        for exhibit in vars(shown).values():
+            if isinstance(exhibit, museum.Exhibit):
+                height = room + 0.14 - 0.28 * seen[exhibit.year]
+                ax.plot(exhibit.year, height, "s", color=colour, markersize=9)
+                seen[exhibit.year] += 1
+    ax.set(xlabel="year of the report", xlim=(2016.5, 2026.5), xticks=range(2017, 2027, 3))
+    ax.set(ylim=(3.6, -0.5), yticks=range(4), yticklabels=ROOMS)
+    ax.grid(axis="y", visible=False)
+    figures.show(
+        fig,
+        alt="A square for each of the 21 bugs, by the year of its report, 2017 to 2026, in four rows: eight in the "
+        "statistics, seven in the block, four in the gains, two in the gradient. Most are from 2021 on.",
+    )
 
 
 def prove_tests_tell():

@@ -2,11 +2,12 @@
 
 from functools import cache
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-from subnorm_lab import live
+from subnorm_lab import figures, live
 from subnorm_lab.experiments import conventions
 from subnorm_lab.experiments.conventions import CONVENTIONS, norm
 from subnorm_lab.report import say, table
@@ -14,6 +15,34 @@ from subnorm_lab.report import say, table
 
 def begin():
     torch.set_num_threads(1)
+    figures.use_style()
+
+
+READINGS = {
+    "PyTorch's LayerNorm": {},
+    "RMSNorm": {"centre": False},
+    "d − 1 in the variance": {"ddof": 1},
+    "a gain stored less 1": {"gain_plus": 1.0},
+}
+
+
+def draw_four_readings():
+    """One token and one stored gain, read by four norms."""
+    x, gain = np.array([2.0, 4.0, 6.0, 12.0]), np.array([0.5, 1.0, 1.5, 1.0])
+    fig, axes = plt.subplots(1, 4, figsize=(7.6, 2.6), sharey=True)
+    colours = (figures.BLUE, figures.ORANGE, figures.GREEN, figures.PINK)
+    for ax, (name, choice), colour in zip(axes, READINGS.items(), colours, strict=True):
+        ax.bar(range(1, 5), norm(x, gain, **choice), color=colour, width=0.6)
+        ax.axhline(0, color=figures.BLACK, linewidth=0.8)
+        ax.set_title(name.replace(" in ", "\nin ").replace(" stored ", "\nstored ").replace("'s ", "'s\n"), fontsize=11)
+        ax.set(xticks=range(1, 5), xlabel="feature")
+    axes[0].set_ylabel("output")
+    figures.show(
+        fig,
+        alt="Four bar charts of the outputs of four norms for one token and one gain. PyTorch's LayerNorm has two bars "
+        "below zero, RMSNorm none. With d minus 1 in the variance all bars are shorter than PyTorch's. With the gain "
+        "read as stored less 1 they are twice as high, or more.",
+    )
 
 
 def prove_one_norm(x, gain, pytorch, rms, annotated, gemma):

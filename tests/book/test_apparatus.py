@@ -44,6 +44,21 @@ def test_notebook(path):
     assert list(faults(text(path), 3 if is_chapter else 2)) == []
 
 
+#: Pages that readers look things up in open with the means to do so.
+LOOKED_UP = {"07a-placements-one-by-one": "a table", "09d-when-something-breaks": "a search field"}
+
+
+def opens_with_a_picture(cells):
+    box = next(k for k, cell in enumerate(cells) if "**You will be able to**" in "".join(cell["source"]))
+    return any("image/png" in output.get("data", {}) for cell in cells[:box] for output in cell.get("outputs", []))
+
+
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_a_page_opens_with_a_picture(path):
+    cells = notebook_text.read_file(path)["cells"]
+    assert opens_with_a_picture(cells) or path.stem in LOOKED_UP
+
+
 GOOD = """# Title
 
 :::{admonition} This chapter
