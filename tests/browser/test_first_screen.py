@@ -20,6 +20,11 @@ CUT = """() => [...document.querySelectorAll(".workbench textarea")]
   .filter((field) => field.scrollWidth > field.clientWidth).map((field) => field.ariaLabel)"""
 
 
+# The upper edges of what stands at the top of a page.
+PLACES = """() => [...document.querySelectorAll(".bd-article > section > :is(h1, p, .cell)")]
+  .map((element) => Math.round(element.getBoundingClientRect().top))"""
+
+
 @pytest.mark.parametrize("name", ["01-why-depth-breaks", "10-norms-at-work"])
 def test_the_icons_end_where_the_figure_ends_and_cover_no_contents(browser, server, name):
     with opened(browser, server, [], viewport=LAPTOP) as page:
@@ -38,6 +43,26 @@ def test_with_its_code_the_opening_figure_keeps_clear_of_the_contents(browser, s
         assert opening.locator("pre").first.is_visible()
         figure, contents = opening.bounding_box(), page.locator(".bd-sidebar-secondary").bounding_box()
         assert figure["x"] + figure["width"] <= contents["x"]
+
+
+@pytest.mark.parametrize("window", [PHONE, LAPTOP], ids=["phone", "laptop"])
+def test_nothing_moves_when_the_second_half_of_a_page_arrives(browser, server, window):
+    """A slow connection shows the first half before the rest is there."""
+
+    def halve(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, body=answer.text().partition('<div class="opening')[0])
+
+    with opened(browser, server, [], viewport=window) as page:
+        url = server + "notebooks/07-after-pre-ln.html"
+        page.goto(url)
+        whole = page.evaluate(PLACES)
+        page.route(url, halve)
+        page.goto(url)
+        assert page.locator(".opening").count() == 0
+        half = page.evaluate(PLACES)
+        assert len(half) > 4
+        assert half == whole[: len(half)]
 
 
 @pytest.mark.parametrize("sheet", SHEETS)

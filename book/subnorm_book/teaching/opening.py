@@ -36,6 +36,12 @@ def open_page(app, doctree):
                 *([("Opens all that waits for a prediction", "just-read", "Just let me read")] if waits else []),
                 ("Shows the code and the proofs", "with-code", "Read with code"),
             ]
+            # Classes, not the order of elements: a rule that waits for the rest of the page would move what is shown.
+            box.parent["classes"].append("code-optional")
+            before = box.parent[1 : box.parent.index(box)]
+            if any("cell" in node["classes"] for node in before):
+                for node in before:
+                    node["classes"].append("first-screen")
             html = "\n".join(SWITCH % switch for switch in switches)
             box.replace_self(nodes.container("", needs, fold, nodes.raw("", html, format="html"), classes=["opening"]))
 
@@ -52,4 +58,4 @@ def setup(app):
     app.add_node(objectives, html=(visit, depart))
     page_data.by_page(app, "openings")
     app.connect("doctree-read", open_page)
-    return {"env_version": 5, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 7, "parallel_read_safe": True, "parallel_write_safe": True}
