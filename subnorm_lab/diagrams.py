@@ -183,10 +183,14 @@ SHARED = {
 }
 
 
-def normalised_axes(norms: tuple[str, ...] = ("LayerNorm", "BatchNorm")) -> Figure:
-    """Which entries share one mean and one variance: a table of tokens and features for each norm."""
-    lines = -(-len(norms) // 2)  # two norms side by side, so that a phone shows them large enough to read
-    fig, panels = plt.subplots(lines, len(norms) // lines, figsize=(3.8, 2.9 * lines), squeeze=False)
+def normalised_axes(norms: tuple[str, ...] = ("LayerNorm", "BatchNorm"), beside: int = 2) -> Figure:
+    """Which entries share one mean and one variance: a table of tokens and features for each norm.
+
+    A phone shows two norms side by side large enough to read.
+    """
+    beside = min(beside, len(norms))
+    lines = -(-len(norms) // beside)
+    fig, panels = plt.subplots(lines, beside, figsize=(1.9 * beside, 2.9 * lines), squeeze=False)
     examples, tokens, features = 2, 3, 4
     rows = examples * tokens
     for ax, norm in zip(panels.flat, norms, strict=True):

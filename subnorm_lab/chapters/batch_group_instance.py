@@ -21,7 +21,8 @@ def mean_and_interval(values, spec=".2f"):
 
 def draw_four_norms_one_arithmetic():
     figures.show(
-        diagrams.normalised_axes(tuple(diagrams.SHARED)),
+        diagrams.normalised_axes(tuple(diagrams.SHARED), beside=4),
+        narrow=diagrams.normalised_axes(tuple(diagrams.SHARED)),
         alt="Four tables with the tokens of two examples as rows and their features as columns; in each, some "
         "entries are "
         "coloured. LayerNorm: one row. BatchNorm: one column through both examples. "
