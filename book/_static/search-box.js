@@ -2,15 +2,17 @@
 // is used for the first time; this loads the list of all sections (sections.js) with the first letter.
 const subnormSections = (() => {
   const { src } = document.currentScript;
+  const load = (name) => new Promise((done) => {
+    document.head.append(Object.assign(document.createElement("script"), { src: src.replace(/search-box\.js.*/, name), onload: done }));
+  });
   let list;
-  /** Each section of the book: {page, at, title, text}, `at` the title of its page. */
-  return () => (list ??= new Promise((done) => {
-    const script = document.createElement("script");
-    script.src = src.replace(/search-box\.js.*/, "sections.js");
-    script.onload = () => done(SECTIONS.flatMap(([page, at, rows]) =>
-      rows.map(([anchor, title, text]) => ({ page: `${page}.html${anchor && `#${anchor}`}`, at, title, text }))));
-    document.head.append(script);
-  }));
+  /** Each section of the book: {page, at, title, text, also}, `at` the title of its page, and `also` the terms it explains. */
+  return () => (list ??= (async () => {
+    await Promise.all([load("sections.js"), typeof subnormTerms === "undefined" && load("search-terms.js")]);
+    return SECTIONS.flatMap(([page, at, rows]) => rows.map(([anchor, title, text]) => ({
+      page: `${page}.html${anchor && `#${anchor}`}`, at, title, text, also: (!anchor && subnormTerms.EXPLAINED[page]) || "",
+    })));
+  })());
 })();
 
 /** The nearest of the words to one that is misspelt, by the letters to add, leave out or exchange; undefined if none is near. */
@@ -32,49 +34,72 @@ function subnormNearWord(word, all) {
   const SHOWN = 8;
   const root = document.currentScript.src.replace(/_static\/.*/, "");
   const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
-  const plain = (some) => some.map((word) => (word.length > 3 ? word.replace(/s$/, "") : word)).join("");
   const KINDS = [[/^notebooks\/\d\d-/, 3], [/^notebooks\/\d\d[a-z]-/, 2], [/exercises/, -3], [/^book\/api/, -1]];
+  const [FITS, SHORT, ALL] = [20, 8, 6]; // points for the words, for a title of them alone, and for having all
+  const NEAR = 0.5; // the share of the best that is near
 
-  /** The sections that have all words, the best first. */
+  /** The stems to look for: those of a question's own words, if it has any. */
+  function wanted(asked) {
+    const { COMMON, stems } = subnormTerms;
+    const own = asked.filter((word) => !COMMON.has(word));
+    return [...new Set(stems((own.length ? own : asked).join(" ")))];
+  }
+
+  /** The stems of a section, made once: of its title, the terms it explains, its text and its page. */
+  const parts = (section) => (section.parts ??= [section.title, section.also, section.text, section.at].map(subnormTerms.stems));
+
+  /** How well a section has a word: in its title, its terms, its text or the title of its page; in full, or as a beginning,
+      which two letters are only while they are all that is typed. */
+  const WEIGHTS = [1, 0.9, 0.5, 0.4], BEGINS = 0.8;
+  const has = (section, word, alone) => Math.max(...parts(section).map((own, k) =>
+    WEIGHTS[k] * (own.includes(word) ? 1 : (alone || word.length > 2) && own.some((other) => other.startsWith(word)) ? BEGINS : 0)));
+
+  /** The sections that have the words, or most of them, the best first. A word that few sections have tells more. */
   function found(sections, asked) {
-    const one = plain(asked);
-    const scored = sections.map((section) => {
-      const title = words(section.title), joined = plain(title);
-      const all = `${section.title} ${section.text} ${section.at}`.toLowerCase();
-      const score = joined === one ? 40 : joined.startsWith(one) ? 30 : joined.includes(one) ? 20
-        : asked.every((word) => title.some((other) => other.startsWith(word))) ? 15
-          : asked.every((word) => all.includes(word)) ? 5 : 0;
+    const { COMMON, stems } = subnormTerms;
+    const one = asked.join(" ");
+    const fits = sections.map((section) => asked.map((word) => has(section, word, asked.length === 1)));
+    const rare = asked.map((_, k) => Math.log(1 + sections.length / (1 + fits.filter((fit) => fit[k]).length)));
+    const total = rare.reduce((sum, weight) => sum + weight, 0);
+    const scored = sections.map((section, j) => {
+      const title = section.parts[0].join(" "), all = fits[j].every(Boolean), page = !section.page.includes("#");
+      const telling = section.parts[0].filter((word) => !COMMON.has(word));
+      const short = telling.filter((word) => asked.some((other) => word.startsWith(other))).length / (telling.length || 1);
+      const share = fits[j].reduce((sum, fit, k) => sum + fit * rare[k], 0) / total;
+      const whole = title === one ? 20 : section.also.split(/,\s+/).some((term) => stems(term).join(" ") === one) ? 20
+        : title.startsWith(one) ? 8 : 0;
       const kind = KINDS.find(([kind]) => kind.test(section.page))?.[1] ?? 0;
-      return { ...section, score: score && score + kind + (section.page.includes("#") ? 0 : 8) };
+      return { ...section, all, share, score: FITS * share + SHORT * short * share + (all ? ALL : 0) + whole + kind + (page ? 3 : 0) };
     });
-    return scored.filter(({ score }) => score).sort((a, b) => b.score - a.score);
+    const best = Math.max(...scored.map(({ share }) => share));
+    return scored.filter(({ all, share }) => all || (share && share >= NEAR * best)).sort((a, b) => b.score - a.score);
   }
 
   /** The words with each that begins none of the book's replaced by the nearest that does. */
   function spelt(sections, asked) {
-    const all = new Set(sections.flatMap(({ title, text }) => words(`${title} ${text}`)));
-    return asked.map((word) => (/^\p{L}{4,}$/u.test(word) && ![...all].some((other) => other.includes(word)) && subnormNearWord(word, all)) || word);
+    const { stem, stems, respelt } = subnormTerms;
+    const all = new Set(sections.flatMap(({ title, text, also }) => words(`${title} ${text} ${also}`)));
+    const known = (word) => respelt(word) !== word || [...all].some((other) => other.includes(word) || stem(other).startsWith(stem(word)));
+    return asked.map((word) => (/^\p{L}{4,}$/u.test(word) && !subnormTerms.COMMON.has(word) && !known(word) && subnormNearWord(word, all)) || word);
   }
 
   /** A text with the words marked. */
-  function marked(name, text, asked) {
+  function marked(name, text, places) {
     const part = document.createElement(name);
-    let rest = text;
-    while (rest) {
-      const places = asked.map((word) => [rest.toLowerCase().indexOf(word), word.length]).filter(([at]) => at >= 0);
-      const [at, length] = places.sort((a, b) => a[0] - b[0] || b[1] - a[1])[0] ?? [rest.length, 0];
-      part.append(rest.slice(0, at));
-      if (length) part.append(Object.assign(document.createElement("mark"), { textContent: rest.slice(at, at + length) }));
-      rest = rest.slice(at + length);
+    let end = 0;
+    for (const { 0: word, index } of text.matchAll(places)) {
+      part.append(text.slice(end, index), Object.assign(document.createElement("mark"), { textContent: word }));
+      end = index + word.length;
     }
+    part.append(text.slice(end));
     return part;
   }
 
-  function row({ page, at, title, text }, asked) {
+  function row({ page, at, title, text }, places) {
     const link = Object.assign(document.createElement("a"), { href: root + page });
-    link.append(marked("b", title, asked));
+    link.append(marked("b", title, places));
     if (at !== title) link.append(Object.assign(document.createElement("span"), { textContent: at }));
-    if (text) link.append(marked("small", text, asked));
+    if (text) link.append(marked("small", text, places));
     const item = document.createElement("li");
     item.append(link);
     return item;
@@ -95,10 +120,14 @@ function subnormNearWord(word, all) {
       const sections = asked.length && typed.trim().length > 1 ? await subnormSections() : [];
       if (field.value !== typed) return; // the reader has typed on
       const meant = sections.length ? spelt(sections, asked) : [];
-      const hits = meant.length ? found(sections, meant) : [];
-      list.replaceChildren(...hits.slice(0, SHOWN).map((hit) => row(hit, meant)));
+      const stems = meant.length ? wanted(meant) : [];
+      const hits = meant.length ? found(sections, stems) : [];
+      const places = hits.length && subnormTerms.places(stems);
+      list.replaceChildren(...hits.slice(0, SHOWN).map((hit) => row(hit, places)));
       const other = meant.join(" ") === asked.join(" ") ? "" : ` for “${meant.join(" ")}”`;
-      status.textContent = `${hits.length === 1 ? "1 section" : `${hits.length || "No"} sections`}${other}. Enter searches the whole text.`;
+      const full = hits.filter(({ all }) => all).length;
+      const count = full || !hits.length ? `${full === 1 ? "1 section" : `${full || "No"} sections`}${other}.` : `No section has all these words${other}. The nearest:`;
+      status.textContent = full || !hits.length ? `${count} Enter searches the whole text.` : count;
       box.hidden = !meant.length;
     };
     field.addEventListener("input", show);

@@ -2,71 +2,12 @@
 // other words, the entry of a pasted message, an order of pages, and the right spelling of a misspelt word. It runs
 // after searchtools.js and before the index has loaded.
 {
-  // The page that explains a term comes first. Hyphens, spaces, capitals, plurals and s/z spelling are ignored.
-  const EXPLAINED = {
-    "notebooks/01-why-depth-breaks": `vanishing gradient, exploding gradient, vanishing, exploding, degradation,
-      degradation problem, plain stack, initialization, he init, he initialization, kaiming init, kaiming
-      initialization, xavier, xavier init, glorot init, internal covariate shift, covariate shift`,
-    "notebooks/01a-attention-in-twenty-lines": `attention, self attention, scaled dot product attention, softmax,
-      query, key, query key value, causal mask, token`,
-    "notebooks/02-residual-connections": `residual connection, residual, skip connection, skip, shortcut, shortcut
-      connection, identity shortcut, residual block, residual branch, residual stream, residual learning, branch gain,
-      skip path, gradient path, identity mapping, 2 to the power L paths, logit lens`,
-    "notebooks/02a-recipes-of-the-family": `resnet, residual network, pre activation, highway network, highway, densenet,
-      u net, rwkv, parallel block, gpt j`,
-    "notebooks/03-layer-normalization": `layer normalization, layer norm, norm, normalization, gain, shift, gamma, beta,
-      eps, epsilon, invariance`,
-    "notebooks/03a-layer-norm-backward": `layer norm backward, layer norm gradient, backward pass, backward pass of layer
-      norm, rstd, finite difference, gradient check, jacobian`,
-    "notebooks/03b-batch-group-instance": `batch norm, batch normalization, group norm, group normalization, instance
-      norm, instance normalization, running statistics, running mean`,
-    "notebooks/04-rmsnorm": `rms norm, root mean square, root mean square norm, rms, rms normalization, upcast`,
-    "notebooks/04a-mean-and-parity": `mean subtraction, partial rms norm, layer norm or rms norm, parity`,
-    "notebooks/05-pre-ln-or-post-ln": `pre ln, post ln, pre norm, post norm, pre layer norm, post layer norm, pre ln or
-      post ln, pre ln vs post ln, placement, norm placement, add norm`,
-    "notebooks/05a-gradients-by-placement": `deepnorm, deepnet, amplification, gradient by layer`,
-    "notebooks/05b-warm-up": `warm up, learning rate warm up, learning rate, learning rate schedule, adam`,
-    "notebooks/05c-rank-collapse": `rank collapse, oversmoothing, over smoothing`,
-    "notebooks/06-the-block-assembled": `transformer block, transformer, block, encoder, decoder, cross attention, feed
-      forward, feed forward network, ffn, mlp, swiglu, final norm, sublayer, language model, greedy decoding,
-      temperature`,
-    "notebooks/06a-attention-sublayer": `attention sublayer, multi head attention, multihead attention, dropout`,
-    "notebooks/06b-ablation": `ablation, ablation study`,
-    "notebooks/06c-pooling-heads": `pooling, pooling head, mean pooling, attention pooling`,
-    "notebooks/06d-counting-parameters": `parameter, parameter count, number of parameters, counting parameters`,
-    "notebooks/07-after-pre-ln": `after pre ln, sandwich norm, sandwich ln, peri ln, rezero, layerscale, layer scale, qk norm,
-      query key normalization, query key norm, hyper connection, mhc, attention residual`,
-    "notebooks/07a-placements-one-by-one": `droppath, drop path, stochastic depth, skipinit, fixup, t fixup, admin, residual
-      scaling, b2t, residual dual, mix ln, ngpt, dyt, dynamic tanh, adaln, adaln zero, swin, convnext`,
-    "notebooks/07b-the-attention-logits": `soft cap, qk clip, z loss, attention sink, completep`,
-    "notebooks/08-how-fast-can-a-norm-be": `speed, timing, benchmark, bandwidth, memory bandwidth, memory bound, roofline,
-      fused, fused norm, fused kernel, kernel, triton, gpu`,
-    "notebooks/09-when-norms-go-wrong": `nan, inf, overflow, underflow, float16, fp16, half precision, bfloat16, bf16,
-      precision, numerical stability, one pass variance, welford`,
-    "notebooks/09a-the-bug-museum": `bug, bugs, bug museum, mistake, debugging`,
-    "notebooks/09b-the-convention-map": `convention, conventions, unbiased variance, biased variance`,
-    "notebooks/09d-when-something-breaks": `error, error message, warning, symptom, troubleshooting, not learning`,
-    "notebooks/09c-quantisation-autocast-export": `quantization, int8, autocast, mixed precision, amp, export, onnx`,
-    "notebooks/10-norms-at-work": `all reduce, tensor parallelism, sequence parallelism, batch invariant, batch invariance,
-      determinism, sharded norm`,
-    "notebooks/10a-outliers-and-rotations": `smoothquant, quarot, spinquant, massive activation, fp8, float8`,
-    "notebooks/10b-fine-tuning": `lora, peft, adapter, muon, adamw, frozen batch norm`,
-    "notebooks/10c-cut-and-looped": `pruning, early exit, curse of depth, looped transformer, block influence, shortgpt`,
-    "notebooks/10d-without-a-norm": `fold batch norm, batchnorm folding, normalizer free, nfnet, adaptive gradient clipping,
-      agc, weight standardization, remove layer norm`,
-    "book/models": `model, which norm, llama, mistral, gemma, qwen, olmo, gpt 2, gpt 3, bert, deepseek`,
-    "book/exercises": "exercise, exercise sheet, sheet",
-    "book/playground": "playground, sandbox, try it, run python, run code",
-    "book/cheat-sheet": "cheat sheet, cheatsheet, crib sheet",
-    "book/questions": "question, faq, frequently asked question",
-  };
+  const { EXPLAINED, COMMON, respelt } = subnormTerms;
   const KINDS = [[/^notebooks\/\d\d-/, 8], [/^notebooks\/\d\d[a-z]-/, 6], [/^(notebooks|book)\/exercises/, -8]];
   const FIRST = 1000; // higher than any of Sphinx's scores
   const CODE = /\w[_.(]\w*/; // in a query that is the name of an object
   const QUESTIONS = "book/questions", SYMPTOMS = "notebooks/09d-when-something-breaks";
   const ALIKE = 0.75; // share of the words that must agree
-  const COMMON = new Set(`a an and are as at be by can could do does for from how i if in is it its me my of on or should so
-    than that the there this to was we what when where which why will with would you`.split(/\s+/));
 
   const words = (text) => text.toLowerCase().replaceAll("isation", "ization").match(/[\p{L}\p{N}_]+/gu) ?? [];
   const plain = (some) => some.map((word) => (word.length > 3 ? word.replace(/s$/, "") : word)).join("");
@@ -101,7 +42,8 @@
     return query.replace(/[\p{L}\p{N}_]+/gu, (typed) => {
       const word = typed.toLowerCase();
       if (!/^\p{L}{4,}$/u.test(word) || known(word)) return typed;
-      return subnormNearWord(word, right) ?? typed;
+      const name = respelt(typed);
+      return name === typed ? (subnormNearWord(word, right) ?? typed) : name;
     });
   }
 

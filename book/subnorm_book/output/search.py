@@ -26,6 +26,7 @@ FORGET = 'try { localStorage.removeItem("sphinx_highlight_terms"); } catch { /* 
 def forget(app, pagename, templatename, context, doctree):
     if pagename == "search":
         app.add_js_file(None, body=FORGET)
+        app.add_js_file("search-terms.js", loading_method="defer", priority=AFTER_SUBNORM_JS)
         app.add_js_file("search-box.js", loading_method="defer", priority=AFTER_SUBNORM_JS)
 
 

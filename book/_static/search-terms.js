@@ -1,0 +1,116 @@
+// The words that readers type, and the book's: for the list of sections (search-box.js), which loads this, and for the page
+// of results (search.js), where this comes first.
+const subnormTerms = (() => {
+  // The page that explains a term. Hyphens, spaces, capitals, plurals and s/z spelling are ignored.
+  const EXPLAINED = {
+    "notebooks/01-why-depth-breaks": `vanishing gradient, exploding gradient, vanishing, exploding, degradation,
+      degradation problem, plain stack, initialization, he init, he initialization, kaiming init, kaiming
+      initialization, xavier, xavier init, glorot init, internal covariate shift, covariate shift`,
+    "notebooks/01a-attention-in-twenty-lines": `attention, self attention, scaled dot product attention, softmax,
+      query, key, query key value, causal mask, token`,
+    "notebooks/02-residual-connections": `residual connection, residual, skip connection, skip, shortcut, shortcut
+      connection, identity shortcut, residual block, residual branch, residual stream, residual learning, branch gain,
+      skip path, gradient path, identity mapping, 2 to the power L paths, logit lens`,
+    "notebooks/02a-recipes-of-the-family": `resnet, residual network, pre activation, highway network, highway, densenet,
+      u net, rwkv, parallel block, gpt j`,
+    "notebooks/03-layer-normalization": `layer normalization, layer norm, norm, normalization, gain, shift, gamma, beta,
+      eps, epsilon, invariance`,
+    "notebooks/03a-layer-norm-backward": `layer norm backward, layer norm gradient, backward pass, backward pass of layer
+      norm, rstd, finite difference, gradient check, jacobian`,
+    "notebooks/03b-batch-group-instance": `batch norm, batch normalization, group norm, group normalization, instance
+      norm, instance normalization, running statistics, running mean`,
+    "notebooks/04-rmsnorm": `rms norm, root mean square, root mean square norm, rms, rms normalization, upcast`,
+    "notebooks/04a-mean-and-parity": `mean subtraction, partial rms norm, layer norm or rms norm, parity`,
+    "notebooks/05-pre-ln-or-post-ln": `pre ln, post ln, pre norm, post norm, pre layer norm, post layer norm, pre ln or
+      post ln, pre ln vs post ln, placement, norm placement, add norm`,
+    "notebooks/05a-gradients-by-placement": `deepnorm, deepnet, amplification, gradient by layer`,
+    "notebooks/05b-warm-up": `warm up, learning rate warm up, learning rate, learning rate schedule, adam`,
+    "notebooks/05c-rank-collapse": `rank collapse, oversmoothing, over smoothing`,
+    "notebooks/06-the-block-assembled": `transformer block, transformer, block, encoder, decoder, cross attention, feed
+      forward, feed forward network, ffn, mlp, swiglu, final norm, sublayer, language model, greedy decoding,
+      temperature`,
+    "notebooks/06a-attention-sublayer": `attention sublayer, multi head attention, multihead attention, dropout`,
+    "notebooks/06b-ablation": `ablation, ablation study`,
+    "notebooks/06c-pooling-heads": `pooling, pooling head, mean pooling, attention pooling`,
+    "notebooks/06d-counting-parameters": `parameter, parameter count, number of parameters, counting parameters`,
+    "notebooks/07-after-pre-ln": `after pre ln, sandwich norm, sandwich ln, peri ln, rezero, layerscale, layer scale, qk norm,
+      query key normalization, query key norm, hyper connection, mhc, attention residual`,
+    "notebooks/07a-placements-one-by-one": `droppath, drop path, stochastic depth, skipinit, fixup, t fixup, admin, residual
+      scaling, b2t, residual dual, mix ln, ngpt, dyt, dynamic tanh, adaln, adaln zero, swin, convnext`,
+    "notebooks/07b-the-attention-logits": `soft cap, qk clip, z loss, attention sink, completep`,
+    "notebooks/08-how-fast-can-a-norm-be": `speed, timing, benchmark, bandwidth, memory bandwidth, memory bound, roofline,
+      fused, fused norm, fused kernel, kernel, triton, gpu`,
+    "notebooks/09-when-norms-go-wrong": `nan, inf, overflow, underflow, float16, fp16, half precision, bfloat16, bf16,
+      precision, numerical stability, one pass variance, welford`,
+    "notebooks/09a-the-bug-museum": `bug, bugs, bug museum, mistake, debugging`,
+    "notebooks/09b-the-convention-map": `convention, conventions, unbiased variance, biased variance`,
+    "notebooks/09d-when-something-breaks": `error, error message, warning, symptom, troubleshooting, not learning`,
+    "notebooks/09c-quantisation-autocast-export": `quantization, int8, autocast, mixed precision, amp, export, onnx`,
+    "notebooks/10-norms-at-work": `all reduce, tensor parallelism, sequence parallelism, batch invariant, batch invariance,
+      determinism, sharded norm`,
+    "notebooks/10a-outliers-and-rotations": `smoothquant, quarot, spinquant, massive activation, fp8, float8`,
+    "notebooks/10b-fine-tuning": `lora, peft, adapter, muon, adamw, frozen batch norm`,
+    "notebooks/10c-cut-and-looped": `pruning, early exit, curse of depth, looped transformer, block influence, shortgpt`,
+    "notebooks/10d-without-a-norm": `fold batch norm, batchnorm folding, normalizer free, nfnet, adaptive gradient clipping,
+      agc, weight standardization, remove layer norm`,
+    "book/models": `model, which norm, llama, mistral, gemma, qwen, olmo, gpt 2, gpt 3, bert, deepseek`,
+    "book/exercises": "exercise, exercise sheet, sheet",
+    "book/playground": "playground, sandbox, try it, run python, run code",
+    "book/cheat-sheet": "cheat sheet, cheatsheet, crib sheet",
+    "book/questions": "question, faq, frequently asked question",
+  };
+  // One idea, in the book's spelling and in others. Spaces and hyphens may be missing, and a plural's s may be there.
+  const SPELLINGS = {
+    "Pre-LN": "pre norm, pre layer norm, pre normalization",
+    "Post-LN": "post norm, post layer norm, post normalization",
+    LayerNorm: "layer norm, layer normalization, layer normalisation",
+    RMSNorm: "rms norm, rms normalization, rms layer norm, root mean square norm",
+    BatchNorm: "batch norm, batch normalization, batch normalisation",
+    GroupNorm: "group norm, group normalization, group normalisation",
+    InstanceNorm: "instance norm, instance normalization, instance normalisation",
+    "QK-norm": "qk norm, query key norm, query key normalization",
+    "warm-up": "warm up, warming up",
+    "residual connection": "skip connection, shortcut connection, identity shortcut, residual link",
+    LayerScale: "layer scale",
+    "fine-tuning": "fine tune, fine tuned, finetune",
+    backward: "backprop, backpropagation, derivative, derivation",
+    frozen: "freeze, freezing",
+    faster: "fast, speed, slow, slower, speedup",
+    eps: "epsilon",
+    initialisation: "init, initialise, initialize, initialised, initialized, initialization",
+    float16: "fp16, half precision",
+    bfloat16: "bf16",
+    float32: "fp32, single precision",
+    float8: "fp8",
+  };
+  const COMMON = new Set(`a after always an and are as at be between by can could different difference do does few for from get has have
+    how i if in into is it its make me my need needed of on or should so some than that the there they this to use used using
+    versus vs was we what when where which why will with work works would you`.split(/\s+/));
+
+  const source = (name) => `(?<![\\p{L}\\p{N}_])${name.split(/[ -]/).join("[\\s-]*")}s?(?![\\p{L}\\p{N}_])`;
+  const squeezed = (name) => name.toLowerCase().replace(/[\s-]/g, "");
+  const every = Object.entries(SPELLINGS).flatMap(([name, others]) => [name, ...others.split(", ")].map((other) => [other, name]))
+    .sort(([one], [other]) => other.length - one.length);
+  const nameOf = new Map(every.map(([other, name]) => [squeezed(other), name]));
+  const named = new RegExp(every.map(([other]) => source(other)).join("|"), "giu");
+  /** A text with each spelling of a name replaced. */
+  const renamed = (text, by) => text.replace(named, (typed) => by(nameOf.get(squeezed(typed)) ?? nameOf.get(squeezed(typed).replace(/s$/, ""))));
+  /** A word without its ending, for what has the same stem: "vanishing" and "vanishes". */
+  const stem = (word) => word.replace(/is(e|ed|es|ing|ations?)$/, "iz$1").replace(/(?<=.{3})(?:ations?|ions?|ing|ed|es|e|(?<!s|ia)s)$/, "");
+
+  return {
+    EXPLAINED,
+    COMMON,
+    stem,
+    /** The stems of a text's words in order, with one stem for all spellings of a name. */
+    stems: (text) => (renamed(text, squeezed).toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []).map(stem),
+    /** A text with the book's spelling of each name in it. */
+    respelt: (text) => renamed(text, (name) => name),
+    /** Where a text has one of the stems, in whatever spelling: a pattern. */
+    places: (stems) => new RegExp(stems.flatMap((own) => {
+      const spelt = every.filter(([, name]) => stem(squeezed(name)) === own).map(([other]) => source(other));
+      const short = stems.length > 1 && own.length < 3;
+      return spelt.length ? spelt : [`(?<![\\p{L}\\p{N}_])${own}${short ? "(?!\\p{L})" : ""}`];
+    }).join("|"), "giu"),
+  };
+})();
