@@ -207,6 +207,19 @@ def test_next_and_previous_follow_the_toc_over_the_deep_dives(pages):
         assert leads_to("right-next", *by_name[dive]) == spine[spine.index(chapter) + 1]
 
 
+def test_the_foot_of_a_page_offers_the_deep_dives_that_next_passes_by(pages):
+    by_name = {name(path): (path, soup) for path, soup in pages.items()}
+    numbered = sorted(page for page in by_name if re.match(r"notebooks/\d\d", page))
+    for page in numbered:
+        path, soup = by_name[page]
+        passed = [other for other in numbered if other[:12] == page[:12] and other > page and other[12] != "-"]
+        links = soup.select(".passed-by a")
+        assert [name((path.parent / link["href"]).resolve()) for link in links] == sorted(passed)
+        assert all(link.text.startswith(other[10:13]) for link, other in zip(links, sorted(passed), strict=True))
+    assert by_name["book/glossary"][1].select(".passed-by") == []
+    assert by_name["book/intro"][1].select_one(".right-next .prev-next-title").text == "01 Why depth breaks"
+
+
 def leads_to(link, path, soup):
     found = soup.select_one(f"a.{link}")
     return found and name((path.parent / found["href"]).resolve())

@@ -2,7 +2,8 @@
 
 A chapter is a notebook whose number is digits alone (03-layer-normalization); a deep dive has a letter too (03a).
 Above a chapter's title is its place in the book, and its deep dives are offered as cards below its summary. *Next*
-leads to the next chapter, from a deep dive too.
+leads to the next chapter, from a deep dive too; below it are the deep dives that the reader passes by
+(`_templates/components/prev-next.html`).
 """
 
 import re
@@ -50,11 +51,13 @@ def card(app, chapter, dive):
 
 
 def lead_on(app, pagename, templatename, context, doctree):
-    """Previous and next page: over the deep dives, and from a deep dive back to its chapter."""
+    """Previous and next page: over the deep dives, which the foot offers beside, and from one back to its chapter."""
     every = numbered_pages(app.env)
     spine = [doc for doc, (_, side_road) in every.items() if not side_road]
     if pagename in every:
         chapter, letter = every[pagename]
+        passed = [doc for doc, (its, other) in every.items() if its == chapter and other > letter]
+        context["passed_by"] = [neighbour(app, pagename, doc) for doc in passed]
         here = next(k for k, doc in enumerate(spine) if every[doc][0] == chapter)
         back, on = spine[: here + bool(letter)][-1:], spine[here + 1 :][:1]
         if not on:  # the last chapter: to the page after its deep dives
@@ -62,10 +65,16 @@ def lead_on(app, pagename, templatename, context, doctree):
     else:  # after the deep dives of the last chapter: back to the chapter
         before = app.builder.relations.get(pagename, [None, None])[1]
         back, on = [doc for doc in spine[-1:] if before in every], []
-    for side, docs in (("prev", back), ("next", on)):
-        for doc in docs:  # none: what the contents have
-            link = app.builder.get_relative_uri(pagename, doc)
-            context[side] = {"link": link, "title": app.env.titles[doc].astext()}
+    _, *in_contents = app.builder.relations.get(pagename, [None] * 3)
+    for side, docs, other in zip(("prev", "next"), (back, on), in_contents, strict=True):
+        for doc in docs or filter(None, [other]):
+            context[side] = neighbour(app, pagename, doc)
+
+
+def neighbour(app, pagename, doc):
+    """A link to a page, by the name that the contents have for it: a chapter's has its number."""
+    name = f"{''.join(chapter_number(doc) or '')} {app.env.titles[doc].astext()}".strip()
+    return {"link": app.builder.get_relative_uri(pagename, doc), "title": name}
 
 
 def setup(app):
