@@ -1,6 +1,7 @@
 // The filter of a list or a table: show the rows that contain all words and are of the chosen kind. With data-nearest
 // a pasted message is compared with those of the rows instead (symptoms.js), and a single row opens. Of the words of a
-// reader who describes a trouble, some are enough if no row has all.
+// reader who describes a trouble, some are enough if no row has all. In a table the words are marked, and a note that is
+// folded and has one opens.
 {
   const filter = document.querySelector(".row-filter");
   const [words, status] = [filter.querySelector("[type=search]"), filter.querySelector("[role=status]")];
@@ -9,6 +10,8 @@
   const nearest = "nearest" in filter.dataset && subnormNearest(rows.map(({ row }) => row));
   const PASTED = /(Error|Exception|Warning)\b|(\S+\s+){5}\S/; // the name of an error, or more words than anyone types
   const MESSAGE = /(Error|Exception|Warning)\b|[_()[\]{}"=:]/; // which nobody writes who describes a trouble
+  const folds = new Map(rows.map(({ row }) => [row, [...row.querySelectorAll("td details")]]));
+  const opened = new Set(); // not by the reader
   const titles = [...document.querySelectorAll(".rubric")]; // of the lists of the ledger
 
   function show() {
@@ -20,6 +23,8 @@
     const some = nearest && !found.length && !MESSAGE.test(words.value) && subnormSome(words.value, rows.filter(offered));
     if (some) found = some.rows;
     for (const one of rows) one.row.hidden = !found.includes(one);
+    unfold(found, wanted);
+    mark(found, wanted);
     filter.classList.toggle("filtering", Boolean(wanted.length || kind)); // the contents of the page wait (subnorm.css)
     const count = found.length;
     if (nearest && count === 1 && !some) rows.find(({ row }) => !row.hidden).row.querySelector(":scope > details").open = true;
@@ -31,6 +36,38 @@
     const one = count === 1;
     status.textContent = !count || !some ? all
       : `No entry has all of this; ${one ? "this one has" : `these ${count} have`} ${some.words}.`;
+  }
+
+  /** Open each folded note that alone has one of the words in a row, and close those of the words before. */
+  function unfold(found, wanted) {
+    for (const fold of opened) fold.open = false;
+    opened.clear();
+    for (const { row } of found) {
+      if (!folds.get(row).length) continue;
+      const shown = [...row.cells].map((cell) => (cell.querySelector("details:not([open]) > summary") ?? cell).textContent.toLowerCase());
+      for (const fold of folds.get(row)) {
+        const said = fold.textContent.toLowerCase();
+        if (fold.open || !wanted.some((word) => said.includes(word) && !shown.some((text) => text.includes(word)))) continue;
+        fold.open = true;
+        opened.add(fold);
+      }
+    }
+  }
+
+  /** Mark the words in the rows of a table. */
+  function mark(found, wanted) {
+    if (!globalThis.Highlight || !rows[0]?.row.cells) return;
+    const ranges = [];
+    for (const { row } of wanted.length ? found : []) {
+      const texts = document.createTreeWalker(row, NodeFilter.SHOW_TEXT);
+      while (texts.nextNode()) for (const word of wanted) {
+        const text = texts.currentNode, all = text.data.toLowerCase();
+        for (let at = all.indexOf(word); at >= 0; at = all.indexOf(word, at + 1)) {
+          ranges.push(new StaticRange({ startContainer: text, startOffset: at, endContainer: text, endOffset: at + word.length }));
+        }
+      }
+    }
+    CSS.highlights.set("found", new Highlight(...ranges));
   }
 
   filter.addEventListener("input", show);

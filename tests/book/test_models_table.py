@@ -111,7 +111,9 @@ def test_the_page_shows_every_row():
     measured = measurements()
     for row, texts, line in zip(rows, shown, table.select("tbody tr"), strict=True):
         assert texts[:-1] == row_cells(row, measured)[0]
-        assert texts[-1].startswith(origin(row))
+        kind, _, classes = origin(row).partition(": ")
+        assert line.select_one("td:last-child summary").text == kind  # without the colon, while it is closed
+        assert texts[-1].startswith(kind + classes)
         assert texts[3].startswith(row["placement"])
         assert row["placement_note"] in texts[3]
         assert [a["href"] for a in line.select("a")] == [address(source) for source in row["sources"]]

@@ -33,6 +33,33 @@ def test_words_and_placements_choose_models(browser, server):
     assert faults == []
 
 
+# For each row: the words that are marked, and whether its folded notes show.
+FOUND = """() => [...document.querySelectorAll("table.models tbody tr:not([hidden])")].map((row) => [
+  [...CSS.highlights.get("found")].filter(({ startContainer }) => row.contains(startContainer)
+    && startContainer.parentElement.checkVisibility({ contentVisibilityAuto: true })).length,
+  [...row.querySelectorAll("details")].map((fold) => fold.open)])"""
+
+
+def test_each_row_shows_the_words_that_it_was_found_by(browser, server):
+    """A word in a folded note opens the note, until another word is typed."""
+    faults = []
+    with opened(browser, server, faults, viewport=DESK) as page:
+        page.goto(server + PAGE)
+        page.get_by_label("Find", exact=True).fill("lama")
+        found = page.evaluate(FOUND)
+        assert len(found) > 2
+        assert all(marks for marks, _ in found)
+        assert any(True in folds for _, folds in found)
+        assert any(False in folds for _, folds in found)
+        page.get_by_label("Find", exact=True).fill("measured")
+        found = page.evaluate(FOUND)
+        assert all(marks for marks, _ in found)
+        assert not any(True in folds for _, folds in found)
+        page.get_by_label("Find", exact=True).fill("")
+        assert not any(marks for marks, _ in page.evaluate(FOUND))
+    assert faults == []
+
+
 def test_a_heading_sorts_by_its_column_and_back(browser, server):
     faults = []
     with opened(browser, server, faults, viewport=DESK) as page:

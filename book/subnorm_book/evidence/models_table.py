@@ -143,13 +143,13 @@ class Models(SphinxDirective):
 
     def row(self, row, measured):
         texts, sources = row_cells(row, measured)
-        kind, colon, classes = origin(row).partition(": ")
+        kind, _, classes = origin(row).partition(": ")
         links = [nodes.Text(f"{classes} ")]
         for source in sources:
             name = source["path"].rpartition("/")[2]
             links += [nodes.reference("", name, refuri=address(source)), nodes.Text(" ")]
         made = line([*([nodes.Text(text)] for text in texts), links[:-1]], placement=row["placement"])
-        fold_cell(made[-1], kind + colon)
+        fold_cell(made[-1], kind)
         for column, word in [(PLACEMENT, row["placement"]), (EPS, row["eps"])]:
             if texts[column] != word:
                 note = nodes.Text(texts[column].removeprefix(f"{word} "))
