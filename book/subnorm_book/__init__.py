@@ -9,6 +9,7 @@ PARTS = (
     "output.prerender",
     "notebook_text",  # before what it reads is looked at
     "evidence.values",
+    "evidence.measured_on",
     "evidence.claims",
     "teaching.key_equations",
     "teaching.quick_checks",
