@@ -34,6 +34,21 @@ def test_the_icons_end_where_the_figure_ends_and_cover_no_contents(browser, serv
         assert edges["contents"] >= edges["bar"] > 0
 
 
+@pytest.mark.parametrize("width", [1200, 1280, 1440, 1920])
+def test_the_icons_are_in_one_place_on_every_page_of_a_desk(browser, server, width):
+    with opened(browser, server, [], viewport={"width": width, "height": 800}) as page:
+        places = {}
+        for name in ["book/intro.html", "book/questions.html", "book/models.html", "book/claims.html", "search.html"]:
+            page.goto(server + name)
+            places[name] = page.evaluate(
+                "[document.querySelector('.article-header-buttons').getBoundingClientRect().right,"
+                "document.documentElement.scrollWidth <= innerWidth]"
+            )
+        page.goto(f"{server}notebooks/01-why-depth-breaks.html")
+        icons = page.locator(".article-header-buttons").evaluate("e => e.getBoundingClientRect().right")
+        assert {name: place for name, place in places.items() if place != [icons, True]} == {}
+
+
 @pytest.mark.parametrize("name", ["01-why-depth-breaks", "05-pre-ln-or-post-ln"])
 def test_with_its_code_the_opening_figure_keeps_clear_of_the_contents(browser, server, name):
     with opened(browser, server, [], viewport=LAPTOP) as page:
