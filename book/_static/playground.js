@@ -90,7 +90,7 @@
   const bench = new Playground(new SubnormDesk({ more: {}, ...python }), Object.keys(starters));
 
   // The editor of a listing takes its place, and gives it back.
-  const opener = document.querySelector("[data-opens]"), listing = document.querySelector(".story");
+  const opener = document.querySelector("[data-opens='']"), listing = document.querySelector(".story");
   const open = (wanted) => {
     listing.hidden = wanted;
     box.hidden = !wanted;
@@ -100,6 +100,11 @@
   opener?.addEventListener("click", () => {
     open(!listing.hidden);
     if (listing.hidden) bench.run.focus({ preventScroll: true });
+  });
+  document.querySelector("[data-opens=first]")?.addEventListener("click", () => {
+    open(true);
+    opener.scrollIntoView();
+    bench.run.focus({ preventScroll: true });
   });
   const linked = () => { if (opener && location.hash.startsWith("#code=")) open(true); };
   addEventListener("hashchange", linked);

@@ -170,6 +170,18 @@ def test_the_listing_tells_the_story_and_another_one_with_another_norm(visit):
     assert [part.is_visible() for part in code.all()] == [True, False]
 
 
+@pytest.mark.parametrize("window", [PHONE, DESK], ids=["phone", "desk"])
+def test_the_first_button_of_the_story_leads_to_its_editor(visit, window):
+    page = visit("book/story.html", viewport=window)
+    button = page.get_by_role("button", name="Run it in this page")
+    assert button.bounding_box()["y"] < window["height"]
+    button.press("Enter")
+    run = page.locator(".playground [data-run]")
+    assert run.evaluate("button => button === document.activeElement")
+    assert page.locator(".playground").bounding_box()["y"] < window["height"] / 2
+    assert page.get_by_role("button", name="Back to the listing").is_visible()
+
+
 def test_a_link_to_a_changed_listing_opens_it(visit):
     page = visit("book/story.html")
     page.get_by_role("button", name="Change it here").click()

@@ -44,11 +44,11 @@ def test_both_stories_and_their_controls_are_on_the_first_screen_within_five_sec
     with opened(browser, server, faults, viewport=window) as page:
         page.on("request", lambda request: asked.append(request.url))
         figure = figure_on(page, server + PAGE)
-        (one, _), (two, _) = figure.evaluate(LETTERS)
-        assert (one, two) == (0, 0)
+        first = figure.evaluate(LETTERS)
+        assert all(0.1 < seen / whole < 0.4 for seen, whole in first)  # the first words do not keep a reader waiting
         page.clock.run_for(1000)
-        for seen, whole in figure.evaluate(LETTERS):
-            assert 0 < seen < whole
+        for (before, _), (seen, whole) in zip(first, figure.evaluate(LETTERS), strict=True):
+            assert before < seen < whole
         page.clock.run_for(4000)
         assert figure.evaluate(LETTERS) == [[n, n] for n in lengths(CUTS[0])]
         boxes = [box.bounding_box() for box in figure.locator(".retold-panes > *").all()]
@@ -78,7 +78,7 @@ def test_each_pair_appears_a_few_letters_at_a_time_in_its_place(browser, server,
                 assert figure.evaluate(PLACE) == place
                 seen.append([shown for shown, _ in letters])
                 page.clock.run_for(500)
-            assert seen[0] == [0, 0]
+            assert all(0 < shown < whole for shown, whole in zip(seen[0], lengths(cut), strict=True))
             assert len(seen) > 3
             assert sorted(seen) == seen
             assert figure.evaluate(LETTERS) == [[n, n] for n in lengths(cut)]
@@ -94,7 +94,7 @@ def test_it_can_be_stopped_and_told_again_by_keyboard(browser, server):
         button.press("Enter")
         assert figure.evaluate(LETTERS) == [[n, n] for n in lengths(CUTS[0])]
         button.press("Enter")
-        assert [seen for seen, _ in figure.evaluate(LETTERS)] == [0, 0]
+        assert all(seen < 0.4 * whole for seen, whole in figure.evaluate(LETTERS))
         assert button.inner_text() == "Stop"
 
 

@@ -8,7 +8,7 @@
   const stored = new Map([trained, ...cuts].map((pane) => [pane, pane.textContent]));
   const [again, go] = all("button");
   const heard = figure.querySelector("[role=status]");
-  const STEPS = 60, STEP = 70; // ms
+  const FIRST = 12, STEPS = 60, STEP = 70; // ms; the first words are there at once
   let timer = null, untold = [], story = stored.get.bind(stored);
 
   /** Fill a pane: with few letters to a piece if it is told, and whole if not. Words that the other has not are marked. */
@@ -43,11 +43,12 @@
     const told = !matchMedia("(prefers-reduced-motion: reduce)").matches;
     show(told);
     if (!told) return;
-    untold.flat().forEach((piece) => piece.classList.add("untold")); // transparent, and there for a screen reader
-    let step = 0;
+    let step = FIRST;
+    const reached = (pieces) => (pieces.length * step) / STEPS;
+    for (const pieces of untold) pieces.slice(reached(pieces)).forEach((piece) => piece.classList.add("untold")); // transparent, and there for a screen reader
     timer = setInterval(() => {
       step += 1;
-      for (const pieces of untold) pieces.slice(0, (pieces.length * step) / STEPS).forEach((piece) => piece.classList.remove("untold"));
+      for (const pieces of untold) pieces.slice(0, reached(pieces)).forEach((piece) => piece.classList.remove("untold"));
       if (step === STEPS) show(false);
     }, STEP);
   }
