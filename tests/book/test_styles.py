@@ -71,6 +71,9 @@ def test_a_merged_page_stays_as_it_is(static):
         ),
         (".gone { animation: turn 1s } @keyframes turn { to { top: 0 } }", ""),
         ("@font-face { font-family: 'Not Used'; src: url(a.woff2) }", ""),
+        ("b:hover, b:focus { top: 0 }", "b:focus{top:0}@media (hover: hover){b:hover{top:0}}"),
+        ("b:is(:hover, :focus) { top: 0 }", "b:is(:hover, :focus){top:0}"),
+        ("h2:hover > [class=headerlink] { top: 0 }", "h2:hover > [class=headerlink]{top:0}"),
     ],
 )
 def test_what_is_used_stays(static, css, kept):

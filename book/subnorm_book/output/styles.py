@@ -3,7 +3,8 @@
 The theme has ten sheets of half a megabyte, and the browser shows nothing until all have loaded. We merge them in
 order. The sheet of the formulas, with their fonts, is apart: only pages with a formula load it. A selector stays if all
 its classes and ids occur in a page or a script; so do the custom properties, animations and fonts still in use, and of
-the fonts only the glyphs in use (`fonts.py`).
+the fonts only the glyphs in use (`fonts.py`). What a mouse shows by hovering holds for a mouse alone: a touched button
+would keep it after the tap.
 
 A sheet's name is a hash of its inputs. A page keeps the names of the theme's sheets in `data-from`, so that the next
 build can make the sheet again when it writes only some pages.
@@ -30,6 +31,8 @@ LINK = re.compile(
 IMPORT = re.compile(r'@import\s+(?:url\()?["\']?([^"\');]+)["\']?\)?\s*;')
 URL = re.compile(r'url\((["\']?)(?!data:|#)([^"\')]+)\1\)')
 VARIABLE = re.compile(r"--[\w-]+")
+#: Not a heading, whose link to itself a tap may show.
+HOVERED = re.compile(r":hover(?!.*headerlink)(?![^(]*\))", re.DOTALL)
 
 
 def merge(pages, static):
@@ -114,10 +117,14 @@ def used(nodes, words):
             value = tinycss2.serialize(node.value).strip()
             rules.append((node.name, value + " !important" * node.important))
         elif node.type == "qualified-rule":
-            prelude = ",".join(selectors(node.prelude, words))
-            body = tinycss2.parse_blocks_contents(node.content, skip_comments=True, skip_whitespace=True)
-            if prelude:
-                rules.append((prelude, used(body, words)))
+            found = selectors(node.prelude, words)
+            parts = tinycss2.parse_blocks_contents(node.content, skip_comments=True, skip_whitespace=True)
+            body = used(parts, words) if found else []
+            hovered = [one for one in found if HOVERED.search(one)]
+            if rest := [one for one in found if one not in hovered]:
+                rules.append((",".join(rest), body))
+            if hovered:
+                rules.append(("@media (hover: hover)", [(",".join(hovered), body)]))
         elif node.type == "at-rule" and node.content is not None:
             prelude = f"@{node.at_keyword}{tinycss2.serialize(node.prelude)}".strip()
             parts = tinycss2.parse_blocks_contents(node.content, skip_comments=True, skip_whitespace=True)
