@@ -261,6 +261,16 @@ def test_a_proof_may_be_a_function_of_the_chapter_and_the_page_shows_and_follows
     assert "claim 03-adds-nothing rests on a cell that asserts nothing" in build(book)
 
 
+def test_a_sentence_that_only_announces_a_proof_folds_with_it(book):
+    called = code(source="chapter.prove()", tags=["checked", "claim:03-adds-nothing"])
+    more = [markdown("A proof checks two things. The first is new."), called]
+    announced = markdown(f"{CLAIM}\n\nA proof checks both answers.")
+    small_book.notebook(book, small_book.module(book, PROOF), announced, called, *more)
+    assert build(book) == ""
+    page = BeautifulSoup(html(book, "notebooks/03-norms"), "html.parser")
+    assert [text.text for text in page.select("p.of-proof")] == ["A proof checks both answers."]
+
+
 @pytest.mark.parametrize("fault", CELLS)
 def test_a_faulty_cell_warns_in_every_build(book, fault):
     change, message = CELLS[fault]

@@ -1,10 +1,15 @@
 """Fold what proves: a cell tagged `checked`. Only those who read with code see it, and the claims that it checks.
 
-What is folded shows the functions that it calls, too.
+A sentence that announces it, "A proof checks both answers.", a paragraph of its own above the cell, is for them, too.
+What is folded shows the functions that it calls.
 """
+
+import re
 
 from docutils import nodes
 from subnorm_book.evidence import chapter_code
+
+ANNOUNCED = re.compile(r"A proof checks [^.]*\.")
 
 
 def fold(app, doctree):
@@ -14,6 +19,9 @@ def fold(app, doctree):
         if "checked" in tags:
             cell["hide_mode"] = "all"
             cell["prompt_show"] = cell["prompt_hide"] = "checked ✓"
+            above = cell.parent[max(cell.parent.index(cell) - 1, 0)]
+            if isinstance(above, nodes.paragraph) and ANNOUNCED.fullmatch(above.astext()):
+                above["classes"].append("of-proof")
         if {"checked", "hide-input"}.intersection(tags):
             for block in cell[0].findall(nodes.literal_block):
                 block.rawsource = code.shown(block.astext())
@@ -26,4 +34,4 @@ def is_folded(cell):
 
 def setup(app):
     app.connect("doctree-read", fold)
-    return {"env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 3, "parallel_read_safe": True, "parallel_write_safe": True}
