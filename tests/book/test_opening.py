@@ -51,3 +51,9 @@ def test_the_objectives_are_folded_and_what_is_needed_is_not(tmp_path):
     assert "nothing but" in page.split("<details>")[0]
     assert "This chapter" not in page
     assert page.count('id="with-code"') == 1
+    assert "A ✓ after a sentence" not in page
+
+
+def test_a_page_with_claims_says_what_their_mark_is(tmp_path):
+    page, _ = built(tmp_path, PAGE % ("It adds nothing. {claim}`03-adds-nothing test:tests/a.py::test_a`", ""))
+    assert page.index("You need") < page.index("A ✓ after a sentence says how we know it") < page.index("<h2>")

@@ -2,16 +2,18 @@
 
 It is made of the admonition "This chapter", "This deep dive" or "This primer" at the top of a notebook. The minutes
 are counted (reading_time.py). Of the boxes beside it one opens all that waits for a prediction (predict.js), and one
-unfolds all code of the page (subnorm.js); both choices are remembered.
+unfolds all code of the page (subnorm.js); both choices are remembered. The last line explains the mark of a claim.
 """
 
 from docutils import nodes
 from subnorm_book import page_data
+from subnorm_book.evidence import claims
 from subnorm_book.teaching import reading_time
 from subnorm_book.teaching.predict import prediction
 
 BOXES = ("This chapter", "This deep dive", "This primer")
 SWITCH = '<label title="%s"><input type="checkbox" id="%s"> %s</label>'
+MARK = '<p class="marks">A ✓ after a sentence says how we know it: point at it, or tap it.</p>'
 
 
 class objectives(nodes.General, nodes.Element):
@@ -43,6 +45,7 @@ def open_page(app, doctree):
                 for node in before:
                     node["classes"].append("first-screen")
             html = "\n".join(SWITCH % switch for switch in switches)
+            html += MARK if any(doctree.findall(claims.claim)) else ""
             box.replace_self(nodes.container("", needs, fold, nodes.raw("", html, format="html"), classes=["opening"]))
 
 
@@ -58,4 +61,4 @@ def setup(app):
     app.add_node(objectives, html=(visit, depart))
     page_data.by_page(app, "openings")
     app.connect("doctree-read", open_page)
-    return {"env_version": 7, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 8, "parallel_read_safe": True, "parallel_write_safe": True}
