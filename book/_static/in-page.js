@@ -236,6 +236,7 @@ class SubnormBench {
   get starters() { return [this.run]; }
 
   edit() {
+    this.box.querySelector(".preview")?.remove();
     this.editor = subnormEditor(this.field, {
       changed: (code) => this.changed(code),
       run: () => this.run.click(),
@@ -265,6 +266,7 @@ class SubnormBench {
   shown() {
     this.reset.textContent = this.undo ? "Undo reset" : "Reset";
     this.reset.disabled = !this.undo && this.code === this.stub;
+    if (this.code !== this.field.defaultValue) this.box.querySelector(".preview")?.remove();
     this.field.rows = Math.max(this.code.split("\n").length, 3);
     const bytes = this.cost && this.desk.python.cost(this.needs);
     if (this.cost) this.cost.textContent = bytes && `loads ${subnormMB(bytes)}` || "";

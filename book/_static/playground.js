@@ -48,6 +48,7 @@
       this.set(subnormStore((store) => store.getItem(key)) ?? stub);
       const asked = box.querySelector("[data-question]");
       if (asked) asked.textContent = question;
+      if (this.code !== this.field.defaultValue) this.desk.loadEditor(); // the page shows no other text in colours
       if (this.desk.busy) return;
       this.clear();
       this.state.textContent = "";
@@ -98,6 +99,7 @@
     opener.textContent = wanted ? "Back to the listing" : "Change it here";
   };
   opener?.addEventListener("click", () => {
+    bench.desk.loadEditor();
     open(!listing.hidden);
     if (listing.hidden) bench.run.focus({ preventScroll: true });
   });
@@ -114,8 +116,15 @@
     const link = event.target.closest?.('a[href^="#line-"]');
     if (!link || !listing?.hidden) return;
     event.preventDefault();
+    const number = link.hash.slice(6);
     const { top, height } = box.querySelector(".cm-content, textarea").getBoundingClientRect();
-    const line = (height / bench.code.split("\n").length) * (Number(link.hash.slice(6)) - 1);
-    scrollBy({ top: top + line - 0.3 * innerHeight });
+    const line = (height / bench.code.split("\n").length) * (Number(number) - 1);
+    scrollBy({ top: top + line - 0.3 * innerHeight, behavior: "instant" });
+    // on a phone long lines take several: the editor, which draws what is near, has the place
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      const there = [...box.querySelectorAll(".cm-lineNumbers .cm-gutterElement")]
+        .find((e) => e.textContent === number && e.style.visibility !== "hidden");
+      if (there) scrollBy({ top: there.getBoundingClientRect().top - 0.3 * innerHeight, behavior: "instant" });
+    }));
   });
 }

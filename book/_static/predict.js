@@ -109,6 +109,8 @@
       subnormStore((store) => store.removeItem(key(name)));
       show(null);
     });
+    const line = follows.nextElementSibling;
+    if (line?.matches(".waits")) line.addEventListener("click", () => skip.click()); // for the mouse: Skip is the button
     follows.addEventListener("beforematch", () => answer(SKIPPED)); // found by the browser's search
     const begin = () => show(kept() ?? (reading?.checked ? SKIPPED : null));
     if (kept() || reading?.checked) begin();

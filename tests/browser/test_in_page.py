@@ -308,6 +308,8 @@ def test_a_sheet_at_work_serves_everybody_on_a_phone(used_sheet):
     Bench(page, "invariances").does("run", f"np.ones(3) @ np.ones({10**6})  # {'long ' * 40}")
     Bench(page, "fold").does("check", "def fold(*inputs):\n    print('x' * 500)\n    return 1 / 0")
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    wide = "all => all.filter((e) => e.scrollWidth > e.clientWidth).length"
+    assert page.locator(".cm-scroller").evaluate_all(wide) == 0  # a long line goes on below
     page.evaluate("document.querySelectorAll('.cm-line').forEach((line) => { line.style.color = 'rgb(103, 48, 197)' })")
     assert accessible(page, "dark", "light") == []  # Chromium keeps the colour of what was replaced on such a line
     page.set_viewport_size(DESK)

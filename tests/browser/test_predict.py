@@ -76,6 +76,14 @@ def test_what_follows_waits_and_a_skip_opens_it(browser, server, kind, window):
     assert faults == []
 
 
+def test_a_click_on_the_blurred_line_skips(browser, server, kind):
+    with opened(browser, server, [], viewport=DESK) as page:
+        box = visit(page, server, kind)
+        box.follows.locator("xpath=following-sibling::*[1]").click()
+        assert box.is_open()
+        assert box.box.get_by_role("button", name="Predict again").is_visible()
+
+
 def test_without_a_script_and_on_paper_everything_is_open(browser, server, kind):
     with opened(browser, server, [], viewport=DESK, java_script_enabled=False) as page:
         box = visit(page, server, kind)
@@ -99,10 +107,14 @@ def test_a_choice_is_judged_and_kept(browser, server):
         wrong.press("Space")
         option = box.box.locator("label[data-right]").inner_text()
         assert box.said() == f"Not quite. It is: {option}"
+        assert "✗" in box.box.locator("label:has(input:checked)").evaluate(ticked)
+        heard = box.box.aria_snapshot()
+        assert (heard.count('(not right)" [checked]'), heard.count('(right)"')) == (1, 1)
         assert "✓" in box.box.locator("label[data-right]").evaluate(ticked)
         assert box.shows()
         right.check()
         assert box.said() == "Right."
+        assert "✗" not in "".join(box.box.locator("label").evaluate_all("all => all.map(" + ticked + ")"))
         page.reload()
         assert right.is_checked()
         assert box.said() == "Right."

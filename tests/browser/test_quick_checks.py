@@ -29,6 +29,28 @@ def choose_all_right(page):
         radio(page, check, value).check()
 
 
+MARKS = """labels => labels.map((label) => getComputedStyle(label, "::after").content.slice(1, 2)).join("")"""
+
+
+def test_a_choice_is_marked_right_or_wrong_and_not_by_colour_alone(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + PAGE)
+        check = page.locator(".quick-check").first
+        labels, options = check.locator("label"), check.locator("input")
+        place = options.evaluate_all(
+            "(all, right) => all.findIndex(({ value }) => right.includes(value))", [*answers(page).values()]
+        )
+        assert labels.evaluate_all(MARKS).replace("o", "") == ""
+        for k in range(options.count()):
+            options.nth(k).check()
+            mark, heard = ("✓", '(right)"') if k == place else ("✗", '(not right)"')
+            assert labels.evaluate_all(MARKS).replace("o", "") == mark
+            assert heard in check.aria_snapshot()
+        options.nth((place + 1) % options.count()).check()
+        page.locator("#all-answers").check()
+        assert sorted(labels.evaluate_all(MARKS).replace("o", "")) == ["✓", "✗"]
+
+
 @pytest.mark.parametrize("window", [DESK, PHONE], ids=["desk", "phone"])
 def test_a_choice_by_keyboard_shows_its_explanation_alone(browser, server, window):
     faults = []

@@ -2,9 +2,13 @@
 
 from html import escape
 
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
 BENCH = """\
 <div class="workbench"{attributes}>
-{before}<div class="highlight"><textarea aria-label="{label}" rows="{rows}" wrap="off" spellcheck="false"
+{before}<div class="highlight">{preview}<textarea aria-label="{label}" rows="{rows}" wrap="off" spellcheck="false"
 autocapitalize="off" autocomplete="off" autocorrect="off">
 {code}</textarea></div>
 <div class="buttons"><button type="button" data-run>Run{cost}</button>{buttons}\
@@ -22,5 +26,12 @@ COST = " <span data-cost>loads {:.1f} MB</span>"  # what a run loads first; the 
 
 def editor_html(label, code="", **slots):
     """The HTML of an editor with its buttons and results, and what else goes into the slots of `BENCH`."""
-    filled = dict.fromkeys(["attributes", "before", "cost", "buttons", "last", "more"], "") | slots
+    filled = dict.fromkeys(["attributes", "before", "preview", "cost", "buttons", "last", "more"], "") | slots
     return BENCH.format(label=escape(label), code=escape(code), rows=max(code.count("\n") + 1, 3), **filled)
+
+
+def preview(code):
+    """The code in colours, with numbered lines: the field shows it until its editor comes."""
+    lines = highlight(code, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)).rstrip("\n").split("\n")
+    shown = "".join(f"<div>{line or '<br>'}</div>" for line in lines)
+    return f'<div class="preview" aria-hidden="true">{shown}</div>'

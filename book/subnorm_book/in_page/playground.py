@@ -81,7 +81,10 @@ def visit(translator, node):
         translator.body.append(f'<div class="starters" role="group" aria-label="Starters">\n{choices}</div>\n')
         translator.body.append(QUESTION.format(question=escape(first["question"])))
     cost = editor.COST.format(packs.megabytes(about))
-    translator.body.append(editor.editor_html("Your code", first["code"], cost=cost, last=BUTTONS, before=UNKEPT))
+    slots = {"cost": cost, "last": BUTTONS, "before": UNKEPT}
+    if len(found) > 1:  # the listing of a story is in the page already
+        slots["preview"] = editor.preview(first["code"])
+    translator.body.append(editor.editor_html("Your code", first["code"], **slots))
     translator.body.append("</div>\n")
     raise nodes.SkipNode
 

@@ -13,7 +13,7 @@ from sphinx import addnodes
 from subnorm_book import BEFORE_SPHINX
 from subnorm_book.html_nodes import add_html_only, add_script, writes
 from subnorm_book.in_page import packs
-from subnorm_book.in_page.editor import COST, UNKEPT, editor_html
+from subnorm_book.in_page.editor import COST, UNKEPT, editor_html, preview
 
 from subnorm_lab import checks
 from subnorm_lab.checks.collect import NEEDS
@@ -151,13 +151,15 @@ def visit_notes(translator, node):
 
 def visit_bench(translator, node):
     about = {"attributes": f' data-cell="{node["cell"]}"', "before": ASKS, "buttons": CHECK, "more": VERDICT}
+    about["preview"] = preview(node["stub"])
     translator.body.append(editor_html(f"Your {node['name']}", node["stub"], **about))
     raise nodes.SkipNode
 
 
 def visit_together(translator, node):
     about = packs.python_settings(translator.builder.srcdir, node["packs"])
-    translator.body.append(editor_html("The whole model", node["stub"], cost=COST.format(packs.megabytes(about))))
+    slots = {"cost": COST.format(packs.megabytes(about)), "preview": preview(node["stub"])}
+    translator.body.append(editor_html("The whole model", node["stub"], **slots))
     raise nodes.SkipNode
 
 
