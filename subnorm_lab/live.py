@@ -257,7 +257,7 @@ class Heat:
             "limits": self.limits,
             "colours": [COLOURS[color] for color in self.colors],
             "digits": self.digits,
-            "bar": self.bar and list(self.bar.items()),
+            **({"bar": list(self.bar.items())} if self.bar else {}),
         }
 
 
