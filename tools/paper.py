@@ -36,6 +36,8 @@ from tools import browser
 # Where the printed pages say they come from. Nothing goes there: the files of the book answer, on any machine the same.
 SITE = "https://book.invalid/"
 A4_WITHIN_MARGINS: ViewportSize = {"width": 643, "height": 971}  # px
+# The foot of each sheet stays empty: `bind` numbers the sheets of the whole book.
+NO_FOOT = "@page { @bottom-left { content: none } @bottom-right { content: none } }"
 # Chromium keeps a place in a page as a destination only if the same page links to it.
 READY = """async (places) => {
   document.documentElement.classList.add("print-all"); // with the second readings
@@ -111,6 +113,7 @@ def print_pages(folder: Path, names: list[str], out: Path) -> dict[str, Path]:
             page.goto(f"{SITE}{name}.html")
             page.emulate_media(media="print")
             page.evaluate(READY, wanted.get(name, []))
+            page.add_style_tag(content=NO_FOOT)
             page.pdf(path=file, prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
         chromium.close()
     return found

@@ -68,9 +68,12 @@ BLANK = 0.4  # at most, of each sheet but the last
 def faults_on_sheets(page):
     """What a first reading has too much of, printed alone."""
     page.evaluate(paper.READY, [])
-    page.add_style_tag(content=f":is({APART}) {{ display: none !important }}")
+    page.add_style_tag(content=f":is({APART}) {{ display: none !important }} {paper.NO_FOOT}")
     sheets = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages
     faults = [f"{len(sheets)} sheets, at most {SHEETS}"] if len(sheets) > SHEETS else []
+    headings = page.locator("article :is(h2, h3)").evaluate_all("all => all.map((e) => e.firstChild.textContent)")
+    last = [(sheet.extract_text().strip().splitlines() or [""])[-1].strip() for sheet in sheets]
+    faults += [f"sheet {n} ends with a heading: {line}" for n, line in enumerate(last, 1) if line in headings]
     *blanks, _ = map(blank, sheets)
     faults += [f"sheet {n} is blank by {share:.0%}" for n, share in enumerate(blanks, 1) if share > BLANK]
     return faults
@@ -185,10 +188,28 @@ def test_a_planted_fault_is_found(print_page):
     for fault, plant in PLANTED.items():
         page.evaluate(f"() => {{ const article = document.querySelector('article'); {plant} }}")
         assert any(fault in found for found in faults_on_paper(page))
-    page.add_style_tag(content="article h2 { break-before: page }")
-    sheets, *blanks = faults_on_sheets(page)
+    page.add_style_tag(content="article h2 { break-before: page; break-after: page !important }")
+    sheets, *others = faults_on_sheets(page)
     assert "sheets, at most" in sheets
-    assert blanks
+    assert any("ends with a heading" in fault for fault in others)
+    assert any("is blank" in fault for fault in others)
+
+
+# Of each plot in a live figure, the mm from its title to its horizontal axis.
+HIGH = """() => [...document.querySelectorAll(".live-states svg")].flatMap((svg) => {
+  const middle = (e) => { const box = e.getBoundingClientRect(); return (box.top + box.bottom) / 2; };
+  const titles = [...svg.querySelectorAll(".title")].map(middle);
+  const lines = [...svg.querySelectorAll("line.axis")].filter((line) => line.getBoundingClientRect().width > 40);
+  return lines.map(middle).map((y) => (y - Math.max(...titles.filter((top) => top < y))) * 25.4 / 96);
+})"""
+
+
+@pytest.mark.parametrize("name", ["notebooks/05-pre-ln-or-post-ln", "notebooks/08-how-fast-can-a-norm-be"])
+def test_paper_has_plots_of_some_height(print_page, name):
+    page = print_page(name)
+    heights = page.evaluate(HIGH)
+    assert len(heights) > 3
+    assert min(heights) >= 22
 
 
 def test_paper_shows_the_states_that_the_text_names(print_page):
