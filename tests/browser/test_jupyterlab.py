@@ -154,9 +154,7 @@ def test_a_chapter_opens_without_marks_and_with_all_pictures(look, path):
 def test_a_mark_and_a_missing_picture_are_seen(look, folder):
     book = nbformat.read(folder / "notebooks" / f"{OPENED}.ipynb", 4)
     book.cells[0].source += "\n\nIt is {val}`02:gain`."
-    shown = [
-        output for cell in book.cells for output in cell.get("outputs", []) if "image/png" in output.get("data", {})
-    ]
+    shown = [output for output in outputs(book) if figures.wide(output)]
     shown[0].data["image/png"] = "iVBORw0KGgo="
     del shown[1].data["image/png"]
     nbformat.write(book, folder / "notebooks" / "planted.ipynb")
