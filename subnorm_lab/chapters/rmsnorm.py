@@ -513,7 +513,7 @@ def draw_times():
                 xlim=(0, None),
             )
         on_gpu = record["device"]["kind"] == "cuda"
-        device = f"a GPU, {record['device']['name']}," if on_gpu else "one thread of a CPU"
+        device = f"a GPU, {record['device']['name']}" if on_gpu else "one thread of a CPU"
         figures.show(
             fig,
             alt=f"Times of four norms on {device}, as multiples of the time of a copy of the same bytes, with "
