@@ -51,6 +51,7 @@ FAULTS = {
     "number said twice, not quoted": (TOC, [SLOPE, SLOPE], "'slope' is said twice"),
     "stored text edited": ("{val}`03:slope`", [display("slope = 0.98", {"slope": "0.99"})], "shows 'slope = 0.98'"),
     "figure without a text": (TOC, [display("<Figure size 640x480 with 1 Axes>", **FIGURE)], "needs an alt text"),
+    "two figures with one text": (TOC, 2 * [display("Two lines that rise.", **FIGURE)], "two pictures have one alt"),
     "picture without a text": ("![](a.png)", [SLOPE], "needs an alt text"),
     "picture named by its file": ("![a.png](a.png)", [SLOPE], "needs an alt text"),
 }

@@ -1,7 +1,7 @@
 """Give every picture an alt text.
 
 A figure's alt text is the `text/plain` of its output, which `nbval` compares too; MyST-NB itself would use the file
-name. A picture without a usable text is a warning, in every build until it has one.
+name. A picture without a usable text is a warning, in every build until it has one; so is one with another's text.
 """
 
 from docutils import nodes
@@ -16,11 +16,17 @@ def usable(text):
 
 
 def add_alt_texts(app, doctree):
+    seen = set()
     for bundle in doctree.findall(nodes.container):
         if bundle.get("nb_element") == "mime_bundle":
             text = " ".join(child.astext() for child in bundle if child.get("mime_type") == "text/plain")
-            for image in bundle.findall(nodes.image):
+            images = list(bundle.findall(nodes.image))
+            for image in images:
                 image["alt"] = " ".join(text.split())
+            if images and text in seen:
+                log.warning("two pictures have one alt text: %s", text, location=bundle, type="alt")
+                app.env.note_reread()
+            seen.add(text)
     for image in doctree.findall(nodes.image):
         if not usable(image.get("alt", "")):
             log.warning(
