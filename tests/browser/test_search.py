@@ -357,6 +357,7 @@ def test_the_section_that_was_meant_comes_first(browser, server):
             page.locator(".found-sections mark").first.wait_for()
             found[typed] = first.get_attribute("href")
         assert {typed: at for typed, at in found.items() if SECTIONS[typed] not in at} == {}
+        assert page.evaluate("JSON.stringify(SECTIONS).match(/ eq-[a-z]+/g)") is None  # a label is no text
         field.fill("xyzzyq")
         page.get_by_role("status").filter(has_text="No sections").wait_for()
         assert not first.is_visible()

@@ -75,8 +75,11 @@ def collect(app, doctree):
 
 
 def first_words(node):
-    """The first whole sentences of a paragraph; none of a few words, nor of a formula, whose text is TeX."""
-    if not isinstance(node, nodes.paragraph) or next(node.findall(nodes.math), None):
+    """The first whole sentences of a paragraph; none of a few words, nor of one with a formula or its number.
+
+    The text of a formula is TeX, and that of its number is a label, as long as other pages are unread.
+    """
+    if not isinstance(node, nodes.paragraph) or next(node.findall(formula_or_number), None):
         return ""
     text = without_citations(node)
     if len(text) < SHORT:
@@ -85,6 +88,10 @@ def first_words(node):
     if len(text) <= FIRST_WORDS or not ends:
         return text[:FIRST_WORDS].rpartition(" ")[0] + " …" if len(text) > FIRST_WORDS else text
     return text[: ends[-1]].strip()
+
+
+def formula_or_number(node):
+    return isinstance(node, nodes.math) or (isinstance(node, addnodes.pending_xref) and node.get("reftype") == "eq")
 
 
 def write_sections(app, error):
@@ -109,4 +116,4 @@ def setup(app):
     app.config.html_search_scorer = str(Path(__file__).with_suffix(".js"))
     app.connect("html-page-context", forget)
     app.connect("doctree-resolved", once)
-    return {"env_version": 7, "parallel_read_safe": True, "parallel_write_safe": True}  # an old index has more
+    return {"env_version": 8, "parallel_read_safe": True, "parallel_write_safe": True}  # an old index has more
