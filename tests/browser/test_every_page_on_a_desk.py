@@ -17,6 +17,7 @@ PAGES = KINDS | {
     "notebooks/05-pre-ln-or-post-ln.html",
     "book/models.html",
     "book/playground.html",
+    "book/story.html",
     "search.html",
 }
 READABLE = "document.readyState !== 'loading' && !document.documentElement.matches('.typesetting')"
