@@ -158,10 +158,10 @@ def test_the_listing_tells_the_story_and_another_one_with_another_norm(visit):
     assert changed != listing
     page = visit("book/story.html")
     editor = Editor(page)
-    code = page.locator(".story, .playground")
-    assert [part.is_visible() for part in code.all()] == [True, False]  # the page shows it once
+    code = [page.locator(".story"), page.locator(".playground")]
+    assert [part.is_visible() for part in code] == [True, False]  # the page shows it once
     page.get_by_role("button", name="Change it here").click()
-    assert [part.is_visible() for part in code.all()] == [False, True]
+    assert [part.is_visible() for part in code] == [False, True]
     assert editor.text("cost").startswith("loads 8.")
     assert editor.run() == output_of(listing)
     for link in page.locator("a[href^='#line-']").all()[:3]:  # each leads to its line in the editor
@@ -175,7 +175,7 @@ def test_the_listing_tells_the_story_and_another_one_with_another_norm(visit):
     editor.write(changed)
     assert editor.run() == output_of(changed)
     page.get_by_role("button", name="Back to the listing").click()
-    assert [part.is_visible() for part in code.all()] == [True, False]
+    assert [part.is_visible() for part in code] == [True, False]
 
 
 @pytest.mark.parametrize("window", [PHONE, DESK], ids=["phone", "desk"])
