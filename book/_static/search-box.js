@@ -48,8 +48,8 @@ function subnormNearWord(word, all) {
   /** The stems of a section, made once: of its title, the terms it explains, its text and its page. */
   const parts = (section) => (section.parts ??= [section.title, section.also, section.text, section.at].map(subnormTerms.stems));
 
-  /** How well a section has a word: in its title, its terms, its text or the title of its page; in full, or as a beginning,
-      which two letters are only while they are all that is typed. */
+  /** How well a section has a word: in its title, its terms, its text or the title of its page; in full, or as the beginning
+      of a word. Two letters count as a beginning only if nothing else is typed. */
   const WEIGHTS = [1, 0.9, 0.5, 0.4], BEGINS = 0.8;
   const has = (section, word, alone) => Math.max(...parts(section).map((own, k) =>
     WEIGHTS[k] * (own.includes(word) ? 1 : (alone || word.length > 2) && own.some((other) => other.startsWith(word)) ? BEGINS : 0)));
@@ -66,7 +66,7 @@ function subnormNearWord(word, all) {
       const telling = section.parts[0].filter((word) => !COMMON.has(word));
       const short = telling.filter((word) => asked.some((other) => word.startsWith(other))).length / (telling.length || 1);
       const share = fits[j].reduce((sum, fit, k) => sum + fit * rare[k], 0) / total;
-      const whole = title === one ? 20 : section.also.split(/,\s+/).some((term) => stems(term).join(" ") === one) ? 20
+      const whole = [title, ...section.also.split(/,\s+/).map((term) => stems(term).join(" "))].includes(one) ? 20
         : title.startsWith(one) ? 8 : 0;
       const kind = KINDS.find(([kind]) => kind.test(section.page))?.[1] ?? 0;
       return { ...section, all, share, score: FITS * share + SHORT * short * share + (all ? ALL : 0) + whole + kind + (page ? 3 : 0) };
@@ -126,8 +126,9 @@ function subnormNearWord(word, all) {
       list.replaceChildren(...hits.slice(0, SHOWN).map((hit) => row(hit, places)));
       const other = meant.join(" ") === asked.join(" ") ? "" : ` for “${meant.join(" ")}”`;
       const full = hits.filter(({ all }) => all).length;
-      const count = full || !hits.length ? `${full === 1 ? "1 section" : `${full || "No"} sections`}${other}.` : `No section has all these words${other}. The nearest:`;
-      status.textContent = full || !hits.length ? `${count} Enter searches the whole text.` : count;
+      status.textContent = full || !hits.length
+        ? `${full === 1 ? "1 section" : `${full || "No"} sections`}${other}. Enter searches the whole text.`
+        : `No section has all these words${other}. The nearest:`;
       box.hidden = !meant.length;
     };
     field.addEventListener("input", show);

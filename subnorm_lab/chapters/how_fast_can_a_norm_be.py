@@ -870,29 +870,24 @@ def tabulate_gpus():
 def prove_gpu_kernels():
     """Prove claims 08-gpu-kernels, 08-gpu-sum, 08-gpu-backward, 08-gpu-call, 08-gpu-middle."""
     forward, both, back = ([gpu_rounds(gpu, name) for gpu in GPUS] for name in ("forward", "add_norm", "backward"))
-    ours, layer, compiled, builtin = (
-        [np.median(rounds[key]) for rounds in forward for key in keys]
-        for keys in (
-            ["rms_triton"],
-            ["layer_triton"],
-            ["rms_compile", "layer_compile"],
-            ["rms_builtin", "layer_builtin"],
-        )
-    )
+
+    def medians(tables, *keys):
+        return [np.median(rounds[key]) for rounds in tables for key in keys]
+
     for rounds in forward:
         assert max(rounds["rms_triton"]) < 1.05
         assert max(rounds["layer_triton"]) < 1.15
         assert min(*rounds["rms_builtin"], *rounds["layer_builtin"]) > 1.5
-    for end, rms, centred in zip(["", "_h100"], ours, layer, strict=True):
-        say(f"gpu_rms_kernel{end}", rms, ".2f")
-        say(f"gpu_layer_kernel{end}", centred, ".2f")
-    say("gpu_compiled", max(compiled), ".2f")
-    say("gpu_builtin_low", min(builtin), ".1f")
-    say("gpu_builtin_high", max(builtin), ".1f")
+    for end, rounds in zip(["", "_h100"], forward, strict=True):
+        say(f"gpu_rms_kernel{end}", np.median(rounds["rms_triton"]), ".2f")
+        say(f"gpu_layer_kernel{end}", np.median(rounds["layer_triton"]), ".2f")
+    say("gpu_compiled", max(medians(forward, "rms_compile", "layer_compile")), ".2f")
+    say("gpu_builtin_low", min(medians(forward, "rms_builtin", "layer_builtin")), ".1f")
+    say("gpu_builtin_high", max(medians(forward, "rms_builtin", "layer_builtin")), ".1f")
 
     assert max(max(rounds["rms_triton"]) for rounds in both) < 1.05
-    say("gpu_sum_kernel", max(np.median(rounds["rms_triton"]) for rounds in both), ".1f")
-    say("gpu_sum_builtin", min(np.median(rounds["rms_builtin"]) for rounds in both), ".1f")
+    say("gpu_sum_kernel", max(medians(both, "rms_triton")), ".1f")
+    say("gpu_sum_builtin", min(medians(both, "rms_builtin")), ".1f")
 
     for rounds in back:
         kernels = [f"rms_{key}" for key in ("triton", "liger", "compile", "builtin")]
@@ -901,12 +896,8 @@ def prove_gpu_kernels():
         assert min(rounds["layer_triton"]) > max(max(rounds[key]) for key in others)
     say("gpu_back_rms_kernel", np.median(back[0]["rms_triton"]), ".1f")
     say("gpu_back_rms_kernel_h100", np.median(back[1]["rms_triton"]), ".1f")
-    say(
-        "gpu_back_builtin",
-        min(np.median(rounds[f"{norm}_builtin"]) for rounds in back for norm in ("rms", "layer")),
-        ".1f",
-    )
-    say("gpu_back_layer_kernel", min(np.median(rounds["layer_triton"]) for rounds in back), ".1f")
+    say("gpu_back_builtin", min(medians(back, "rms_builtin", "layer_builtin")), ".1f")
+    say("gpu_back_layer_kernel", min(medians(back, "layer_triton")), ".1f")
     say("gpu_back_layer_quack", np.median(back[1]["layer_quack"]), ".1f")
 
     middle = gpu_rounds("H200", "forward", (16384, 4096))["layer_triton"]

@@ -20,7 +20,7 @@ CUT = """() => [...document.querySelectorAll(".workbench textarea")]
   .filter((field) => field.scrollWidth > field.clientWidth).map((field) => field.ariaLabel)"""
 
 
-# The upper edges of what stands at the top of a page.
+# Where each paragraph, cell and title of a chapter begins, in pixels from the top of the screen.
 PLACES = """() => [...document.querySelectorAll(".bd-article > section > :is(h1, p, .cell)")]
   .map((element) => Math.round(element.getBoundingClientRect().top))"""
 

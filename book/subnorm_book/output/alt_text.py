@@ -18,15 +18,16 @@ def usable(text):
 def add_alt_texts(app, doctree):
     seen = set()
     for bundle in doctree.findall(nodes.container):
-        if bundle.get("nb_element") == "mime_bundle":
-            text = " ".join(child.astext() for child in bundle if child.get("mime_type") == "text/plain")
-            images = list(bundle.findall(nodes.image))
-            for image in images:
-                image["alt"] = " ".join(text.split())
-            if images and text in seen:
-                log.warning("two pictures have one alt text: %s", text, location=bundle, type="alt")
-                app.env.note_reread()
-            seen.add(text)
+        images = list(bundle.findall(nodes.image)) if bundle.get("nb_element") == "mime_bundle" else []
+        if not images:
+            continue
+        text = " ".join(child.astext() for child in bundle if child.get("mime_type") == "text/plain")
+        for image in images:
+            image["alt"] = " ".join(text.split())
+        if text in seen:
+            log.warning("two pictures have one alt text: %s", text, location=bundle, type="alt")
+            app.env.note_reread()
+        seen.add(text)
     for image in doctree.findall(nodes.image):
         if not usable(image.get("alt", "")):
             log.warning(

@@ -51,7 +51,7 @@ def card(app, chapter, dive):
 
 
 def lead_on(app, pagename, templatename, context, doctree):
-    """Previous and next page: over the deep dives, which the foot offers beside, and from one back to its chapter."""
+    """Previous and next page. They skip the deep dives, which the foot lists, and lead from one back to its chapter."""
     every = numbered_pages(app.env)
     spine = [doc for doc, (_, side_road) in every.items() if not side_road]
     if pagename in every:
