@@ -860,7 +860,10 @@ def tabulate_gpus():
     table(
         ["copies: H200, H100", *passes.values()],
         [
-            [timing.LABELS[key], *(", ".join(median(gpu, name, key) for gpu in GPUS) for name in passes)]
+            [
+                timing.LABELS[key],
+                *(",\N{NO-BREAK SPACE}".join(median(gpu, name, key) for gpu in GPUS) for name in passes),
+            ]
             for norm in ("rms", "layer")
             for key in (f"{norm}_{rival}" for rival in ("hand", "builtin", "compile", "liger", "quack", "triton"))
         ],
