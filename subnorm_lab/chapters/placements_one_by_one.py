@@ -288,7 +288,7 @@ def prove_runs():
     """Prove claims 07a-runs, 07a-paired."""
     record = after_pre_ln.recorded()
     for name in ("pre", "deepnorm", "rezero"):
-        again = after_pre_ln.at(after_pre_ln.run(name, 0, 40), (40,))
+        again = after_pre_ln.at(after_pre_ln.train_one(name, 0, 40), (40,))
         np.testing.assert_allclose(again, record["loss"][name][0, :1], atol=5e-3)
     learned = [k for k, rows in record["loss"].items() if rows[:, 1].max() < record["chance"] - 0.1]
     assert set(STACK_PLACEMENTS) - set(learned) == {"post", "ngpt"}

@@ -678,19 +678,19 @@ def stack_of_two(lines, final, random_weights):
     blocks = nn.ModuleList(ours(st.TransformerBlock, part, "pre") for part in theirs.layers)
     last = theirs.norm if final else nn.Identity()
 
-    def run(x):
+    def forward(x):
         for b in blocks:
             x = lines(x, b.self_attn, b.feed_forward, b.norm1, b.norm2)
         return last(x)
 
-    return run, theirs, nn.ModuleList([blocks, last])
+    return forward, theirs, nn.ModuleList([blocks, last])
 
 
 def agrees(lines, final, random_weights):
-    run, theirs, _ = stack_of_two(lines, final, random_weights)
+    forward, theirs, _ = stack_of_two(lines, final, random_weights)
     source = source_tokens()
     with torch.no_grad():
-        return bool((run(source) - theirs(source)).abs().max() < 1e-9)
+        return bool((forward(source) - theirs(source)).abs().max() < 1e-9)
 
 
 def silent_is_identity(lines):
@@ -703,8 +703,8 @@ def silent_is_identity(lines):
 
 
 def all_get_gradients(lines, final):
-    run, _, parameters = stack_of_two(lines, final, True)
-    y = run(source_tokens())
+    forward, _, parameters = stack_of_two(lines, final, True)
+    y = forward(source_tokens())
     (y * random(*y.shape, seed=11)).sum().backward()
     return all(p.grad is not None for p in parameters.parameters())
 

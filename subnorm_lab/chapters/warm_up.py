@@ -359,7 +359,7 @@ def repeat_recorded_runs():
         print(f"{name}, {ARMS[arm]}, at {lr:g}: {kept:.2f} nats, as on record")
 
     part = "12-post-0.005-400"
-    first_100 = longer_runs.run(part, seed=4, steps=100)
+    first_100 = longer_runs.train_one(part, seed=4, steps=100)
     kept = longer()["parts"][part][4, longer()["steps"].index(100)]
     assert abs(warmup.settled(first_100) - kept) < 1e-3
     print(f"{part}, after 100 steps: {kept:.2f} nats, as on record")

@@ -289,13 +289,13 @@ def choose(found: Sequence[list[Outcome]], cases: Sequence[Case]) -> list[Outcom
     `keepdim=True` raises one, the `var` of a tensor would be another mistake.
     """
 
-    def faults(outcomes: Sequence[Outcome]) -> tuple[bool, int, int, int]:
+    def wrongness(outcomes: Sequence[Outcome]) -> tuple[bool, int, int, int]:
         own = any(out.about == "numpy" for out in outcomes)
         errors = [out for out, case in zip(outcomes, cases, strict=True) if out.error and not case.raises]
         misfits = sum(out.error in ("TypeError", "AttributeError") for out in errors)
         return not own, len(errors), misfits, -sum(out.line for out in errors)
 
-    return min(found, key=faults)
+    return min(found, key=wrongness)
 
 
 def run_case(answer: Callable[..., Any], case: Case, way: str, tensors: bool) -> Outcome:

@@ -106,7 +106,7 @@ def build_model(arm: str, num_blocks: int, seed: int) -> LanguageModel:
     return LanguageModel(TASK.vocabulary, TASK.length, stack, weights)
 
 
-def run(
+def train_one(
     arm: str, num_blocks: int, seed: int, steps: int = STEPS, lr: float = LR
 ) -> tuple[LanguageModel, npt.NDArray[np.float64]]:
     """Build and train one model with Adam: betas 0.9 and 0.999, no weight decay, no clipping, no warm-up.
@@ -173,12 +173,12 @@ def take() -> dict[str, Any]:
     late: dict[str, list[float]] = {arm: [] for arm in ARMS if not ARMS[arm].residual}
     for seed in SEEDS:
         for arm in ARMS:
-            runs = [run(arm, depth, seed) for depth in DEPTHS]
+            runs = [train_one(arm, depth, seed) for depth in DEPTHS]
             training[arm].append([_rounded(tens(losses)) for _, losses in runs])
             held_back[arm].append(_rounded([judge(model) for model, _ in runs]))
-            other[arm].append(_rounded([judge(run(arm, DEPTHS[-1], seed, STEPS, lr)[0]) for lr in OTHER_RATES]))
+            other[arm].append(_rounded([judge(train_one(arm, DEPTHS[-1], seed, STEPS, lr)[0]) for lr in OTHER_RATES]))
         for arm in late:
-            late[arm].extend(_rounded([judge(run(arm, LATE_DEPTH, seed, LATE_STEPS)[0])]))
+            late[arm].extend(_rounded([judge(train_one(arm, LATE_DEPTH, seed, LATE_STEPS)[0])]))
     return {
         **stored.origin("python -m subnorm_lab.experiments.ablation"),
         "optimizer": "Adam(betas=(0.9, 0.999))",

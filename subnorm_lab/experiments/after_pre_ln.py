@@ -157,7 +157,7 @@ class PlacedModel(LanguageModel):
         return self.tokens[tokens] + 0.5 * self.positions[: tokens.shape[1]]
 
 
-def run(name: str, seed: int, steps: int) -> npt.NDArray[np.float64]:
+def train_one(name: str, seed: int, steps: int) -> npt.NDArray[np.float64]:
     """Train a new model with Adam at a constant learning rate, :data:`RATE`.
 
     Args:
@@ -197,7 +197,7 @@ def take(anew: bool, path: Path) -> None:
         rows = parts[part][name]
         if len(rows) > seed:
             continue
-        rows.append(at(run(name, seed, steps[-1]), steps))
+        rows.append(at(train_one(name, seed, steps[-1]), steps))
         record = {
             **stored.origin("python -m subnorm_lab.experiments.after_pre_ln all"),
             "task": repr(TASK),

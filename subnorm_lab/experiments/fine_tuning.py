@@ -113,7 +113,7 @@ def story_loss(model: Stories) -> float:
         return float(np.mean([model.loss(torch.tensor(one)) for one in stories.beginnings()]))
 
 
-def run(adapter: str, rate: float, seed: int) -> tuple[dict[str, float], Stories]:
+def train_one(adapter: str, rate: float, seed: int) -> tuple[dict[str, float], Stories]:
     """One run: the loss on the text to choose by, the held-out text, and the stories; and the model."""
     model = adapted(adapter, seed)
     for _loss in updates(model, rate, seed):
@@ -143,9 +143,9 @@ def take() -> stored.Record:
         "found": {},
     }
     for adapter in ADAPTERS:
-        tried = {rate: run(adapter, rate, SEEDS[0]) for rate in RATES}
+        tried = {rate: train_one(adapter, rate, SEEDS[0]) for rate in RATES}
         best = min(tried, key=lambda rate: tried[rate][0]["choose"])
-        runs = [tried[best][0], *(run(adapter, best, seed)[0] for seed in SEEDS[1:])]
+        runs = [tried[best][0], *(train_one(adapter, best, seed)[0] for seed in SEEDS[1:])]
         parameters = sum(parameter.numel() for parameter in trained(adapted(adapter, 0)))
         chosen = [tried[rate][0]["choose"] for rate in RATES]
         record["found"][adapter] = {"parameters": parameters, "rate": best, "choose": chosen, "runs": runs}

@@ -66,7 +66,7 @@ def judged_machines(fleet: str) -> tuple[Tensor, Tensor]:
     return machines(fleet, 1000, Generator().manual_seed(99))
 
 
-def run(fleet: str, head: str, seed: int, steps: int = STEPS[0], mixing: bool = False) -> pooling.Regressor:
+def train_one(fleet: str, head: str, seed: int, steps: int = STEPS[0], mixing: bool = False) -> pooling.Regressor:
     """Train a model on new machines at every step."""
     return pooling.train(partial(machines, fleet), head, seed, mixing, steps)[0]
 
@@ -86,7 +86,7 @@ def take() -> dict[str, Any]:
         "steps": list(STEPS),
         "errors": {
             fleet: {
-                head: [[round(judge(run(fleet, head, seed, n), fleet), 1) for n in STEPS] for seed in SEEDS]
+                head: [[round(judge(train_one(fleet, head, seed, n), fleet), 1) for n in STEPS] for seed in SEEDS]
                 for head in pooling.HEADS
             }
             for fleet in FLEETS

@@ -52,7 +52,7 @@ def steps_of(part: str) -> tuple[int, ...]:
     return tuple(factor * step for step in STEPS)
 
 
-def run(part: str, seed: int, steps: int | None = None) -> npt.NDArray[np.float64]:
+def train_one(part: str, seed: int, steps: int | None = None) -> npt.NDArray[np.float64]:
     """One training run.
 
     Args:
@@ -92,7 +92,7 @@ def take(anew: list[str], path: Path) -> None:
     for part in PARTS:
         rows = parts.setdefault(part, [])
         for seed in SEEDS[len(rows) :]:
-            rows.append(along(run(part, seed), steps_of(part)))
+            rows.append(along(train_one(part, seed), steps_of(part)))
             record = {
                 **stored.origin("python -m subnorm_lab.experiments.longer_runs all"),
                 "task": repr(SETTING.task),

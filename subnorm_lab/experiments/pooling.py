@@ -150,8 +150,8 @@ def linear_error(train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor]) -> f
     """Test error (root mean squared) of a least-squares fit to all readings of a window and a constant."""
     (x, y), (x_test, y_test) = train, test
 
-    def rows(x: Tensor) -> npt.NDArray[np.float64]:
+    def design_matrix(x: Tensor) -> npt.NDArray[np.float64]:
         return np.column_stack([x.flatten(1).numpy(), np.ones(len(x))])
 
-    solution = np.linalg.lstsq(rows(x), y.numpy(), rcond=None)[0]
-    return float(np.sqrt(np.mean((rows(x_test) @ solution - y_test.numpy()) ** 2)))
+    solution = np.linalg.lstsq(design_matrix(x), y.numpy(), rcond=None)[0]
+    return float(np.sqrt(np.mean((design_matrix(x_test) @ solution - y_test.numpy()) ** 2)))

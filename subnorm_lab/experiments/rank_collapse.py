@@ -103,16 +103,16 @@ def states(
         raise ValueError(f'norm must be "", "pre" or "post"; got {norm!r}. Name one of the three.')
     layers, num_heads = stack
 
-    def run(x: Array, sublayer: Callable[[Array], Array]) -> Array:
+    def add_branch(x: Array, sublayer: Callable[[Array], Array]) -> Array:
         branch = sublayer(sn.layer_norm(x) if norm == "pre" else x)
         y = x + branch if skip else branch
         return sn.layer_norm(y) if norm == "post" else y
 
     found = [x]
     for layer in layers:
-        x = run(x, partial(sn.multi_head_attention, params=layer["attention"], num_heads=num_heads))
+        x = add_branch(x, partial(sn.multi_head_attention, params=layer["attention"], num_heads=num_heads))
         if feed_forward:
-            x = run(x, partial(sn.feed_forward, params=layer["feed_forward"]))
+            x = add_branch(x, partial(sn.feed_forward, params=layer["feed_forward"]))
         found.append(x)
     return found
 

@@ -51,7 +51,7 @@ MAPS = {
 }
 
 
-def run(setting: Setting, arm: str, lr: float, seed: int) -> tuple[LanguageModel, npt.NDArray[np.float64]]:
+def train_one(setting: Setting, arm: str, lr: float, seed: int) -> tuple[LanguageModel, npt.NDArray[np.float64]]:
     """One training run.
 
     Args:
@@ -75,7 +75,7 @@ def settled(losses: npt.NDArray[np.float64]) -> float:
 
 def final_loss(setting: Setting, arm: str, lr: float, seed: int) -> float:
     """The final loss of :func:`run`, in nats."""
-    return settled(run(setting, arm, lr, seed)[1])
+    return settled(train_one(setting, arm, lr, seed)[1])
 
 
 def take() -> dict[str, Any]:

@@ -32,7 +32,7 @@ def test_an_arm_is_its_formula(arm: str, expected: np.ndarray) -> None:
 
 
 def test_both_is_the_pre_ln_model_and_trains_as_it_does() -> None:
-    ours, losses = ablation.run("both", 2, seed=3, steps=3)
+    ours, losses = ablation.train_one("both", 2, seed=3, steps=3)
     theirs, expected = train(ablation.TASK, "pre", 3, ablation.LR, 3, num_blocks=2, batch_size=ablation.BATCH)
     np.testing.assert_array_equal(losses, expected)
     assert torch.equal(ours.head.weight, theirs.head.weight)
@@ -105,7 +105,7 @@ def test_taking_the_record_fills_every_cell(monkeypatch: pytest.MonkeyPatch) -> 
     for name, value in {"SEEDS": range(1), "DEPTHS": (1, 2), "STEPS": 10, "LATE_STEPS": 10, "LATE_DEPTH": 1}.items():
         monkeypatch.setattr(ablation, name, value)
     monkeypatch.setattr(ablation, "OTHER_RATES", (1e-3,))
-    monkeypatch.setattr(ablation, "run", lambda arm, depth, seed, steps=10, lr=5e-3: _short(arm, depth, seed, lr))
+    monkeypatch.setattr(ablation, "train_one", lambda arm, depth, seed, steps=10, lr=5e-3: _short(arm, depth, seed, lr))
     record = json.loads(json.dumps(ablation.take()))
     assert set(record["training"]) == set(ablation.ARMS) == set(ablation.recorded()["training"])
     assert all(np.shape(losses) == (1, 2, 1) for losses in record["training"].values())

@@ -60,7 +60,7 @@ def test_a_step_starts_from_the_untrained_weights():
 def test_a_run_learns_and_keeps_ngpt_on_its_sphere(monkeypatch):
     monkeypatch.setattr(after_pre_ln, "BLOCKS", 1)
     monkeypatch.setattr(after_pre_ln, "TASK", Characters(length=8))
-    losses = after_pre_ln.run("pre", 0, 60)
+    losses = after_pre_ln.train_one("pre", 0, 60)
     assert losses[-20:].mean() < losses[:5].mean() - 0.3
     seen = []
     update = STACK_PLACEMENTS["ngpt"].after_update
@@ -70,7 +70,7 @@ def test_a_run_learns_and_keeps_ngpt_on_its_sphere(monkeypatch):
         seen.extend(weight.norm(dim=1).max().item() for name, weight in stack.matrices() if name == "query")
 
     monkeypatch.setattr(STACK_PLACEMENTS["ngpt"], "after_update", watched)
-    after_pre_ln.run("ngpt", 0, 3)
+    after_pre_ln.train_one("ngpt", 0, 3)
     np.testing.assert_allclose(seen, 1)
     assert len(seen) == 4  # before the first step, and after each
 
@@ -83,11 +83,11 @@ def test_the_record_is_resumed(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(after_pre_ln, "STACK_PLACEMENTS", dict.fromkeys(("pre", "post")))
     asked = []
 
-    def run(name, seed, steps):
+    def train_one(name, seed, steps):
         asked.append((name, seed, steps))
         return np.arange(steps, dtype=float) + seed
 
-    monkeypatch.setattr(after_pre_ln, "run", run)
+    monkeypatch.setattr(after_pre_ln, "train_one", train_one)
     path = tmp_path / "record.json"
     after_pre_ln.take(False, path)
     assert len(asked) == 6

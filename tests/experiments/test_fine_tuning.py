@@ -93,11 +93,11 @@ def test_the_rate_is_chosen_on_the_text_to_choose_by(monkeypatch):
     low, high = fine_tuning.RATES
     asked = []
 
-    def run(adapter, rate, seed):
+    def train_one(adapter, rate, seed):
         asked.append((adapter, rate, seed))
         return {"choose": rate, "held_back": -rate, "stories": 1.0}, adapted(GAINS, 0)
 
-    monkeypatch.setattr(fine_tuning, "run", run)
+    monkeypatch.setattr(fine_tuning, "train_one", train_one)
     record = fine_tuning.take()
     for adapter, found in record["found"].items():
         assert (found["rate"], found["choose"]) == (low, [low, high])

@@ -29,9 +29,9 @@ def test_after_100_steps_the_runs_are_those_of_the_map(part: str) -> None:
 def test_a_part_names_its_blocks_its_placement_its_rate_and_its_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
     given = []
     monkeypatch.setattr(longer_runs, "train", lambda *arguments: given.append(arguments) or (None, np.zeros(800)))
-    longer_runs.run("12-post-0.005-400", 3)
-    longer_runs.run("4-pre-0.002-0", 1, steps=60)
-    longer_runs.run("12-post-0.005-400-3200", 2)
+    longer_runs.train_one("12-post-0.005-400", 3)
+    longer_runs.train_one("4-pre-0.002-0", 1, steps=60)
+    longer_runs.train_one("12-post-0.005-400-3200", 2)
     task = longer_runs.SETTING.task
     assert given == [
         (task, "post", 3, 0.005, 800, 400, 12, 8),
@@ -60,13 +60,13 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Two parts with two seeds and instant runs, and the list of runs made."""
     made: list[tuple[str, int]] = []
 
-    def run(part: str, seed: int) -> np.ndarray:
+    def train_one(part: str, seed: int) -> np.ndarray:
         made.append((part, seed))
         return np.full(800, float(len(made)))
 
     monkeypatch.setattr(longer_runs, "PARTS", ("12-post-0.005-0", "12-post-0.005-400"))
     monkeypatch.setattr(longer_runs, "SEEDS", range(2))
-    monkeypatch.setattr(longer_runs, "run", run)
+    monkeypatch.setattr(longer_runs, "train_one", train_one)
     return made
 
 
@@ -77,18 +77,18 @@ def last_losses(path: Path) -> dict[str, list[float]]:
 def test_what_was_measured_before_an_interruption_is_kept(
     runs: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    path, whole = tmp_path / "record.json", longer_runs.run
+    path, whole = tmp_path / "record.json", longer_runs.train_one
 
     def stopped(part: str, seed: int) -> np.ndarray:
         if len(runs) == 3:
             raise KeyboardInterrupt
         return whole(part, seed)
 
-    monkeypatch.setattr(longer_runs, "run", stopped)
+    monkeypatch.setattr(longer_runs, "train_one", stopped)
     with pytest.raises(KeyboardInterrupt):
         longer_runs.take([], path)
     assert last_losses(path) == {"12-post-0.005-0": [1, 2], "12-post-0.005-400": [3]}
-    monkeypatch.setattr(longer_runs, "run", whole)
+    monkeypatch.setattr(longer_runs, "train_one", whole)
     longer_runs.take([], path)
     assert last_losses(path) == {"12-post-0.005-0": [1, 2], "12-post-0.005-400": [3, 4]}
 

@@ -33,7 +33,7 @@ def test_an_arm_with_warm_up_spends_half_its_run_on_it(monkeypatch: pytest.Monke
     given = []
     monkeypatch.setattr(warmup, "train", lambda *arguments: given.append(arguments) or (None, np.zeros(30)))
     for arm in ("post", "pre_warmup"):
-        warmup.run(warmup.MAPS["copy"], arm, 0.1, 4)
+        warmup.train_one(warmup.MAPS["copy"], arm, 0.1, 4)
     task = warmup.MAPS["copy"].task
     assert given == [(task, "post", 4, 0.1, 200, 0, 4, 16), (task, "pre", 4, 0.1, 200, 100, 4, 16)]
 
