@@ -38,6 +38,8 @@ def relaid(fig: Figure, width: float) -> Figure:
             label(panel)
             panel.set_subplotspec(grid[divmod(index, columns)[::-1]] if rows > 1 else grid[index])
     fig.set_size_inches(width, lines * min(fig.get_figheight() / rows, max(TALL / lines, LOW)))
+    if fig.get_suptitle():
+        break_lines(fig)
     for text in fig.findobj(Text):
         text.set_fontsize(max(text.get_fontsize(), SMALLEST))
     for panel in panels:
@@ -52,6 +54,17 @@ def relaid(fig: Figure, width: float) -> Figure:
     fig.draw_without_rendering()
     fit(fig, [text for panel in panels for text in (panel._left_title, panel.title, panel.xaxis.label)])  # type: ignore[attr-defined]
     return fig
+
+
+def break_lines(fig: Figure) -> None:
+    """Break the title above all panels where the figure ends."""
+    title: Text = fig._suptitle  # type: ignore[attr-defined]
+    box = title.get_window_extent()
+    letters = int(len(title.get_text()) * (0.99 * fig.bbox.width - box.x0) / box.width)
+    title.set_text(textwrap.fill(title.get_text(), letters))
+    fig.set_size_inches(
+        fig.get_figwidth(), fig.get_figheight() + (title.get_window_extent().height - box.height) / fig.dpi
+    )
 
 
 def label(panel: Axes) -> None:

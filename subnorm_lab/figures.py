@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.display import publish_display_data
 
 if TYPE_CHECKING:  # the build of the book draws nothing, and needs neither matplotlib nor Pillow
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; only colours with at least 3:1 contrast on white.
@@ -31,6 +32,7 @@ LOOKS: dict[str, dict[str, str]] = {
 }
 
 
+TITLE = 12  # points; a page makes letters of this size semibold
 SHARP = 2  # image pixels of a PNG for each CSS pixel, in both directions
 STILL = 1.5  # the same, of a PNG that is shown where an SVG or a live figure is not
 PHONE = 4.3  # inches; a figure at most so wide has letters that are large enough on a phone
@@ -48,7 +50,7 @@ def use_style() -> None:
             "figure.figsize": (6.4, 3.6),
             "figure.constrained_layout.use": True,
             "font.size": 11,
-            "axes.titlesize": 12,
+            "axes.titlesize": TITLE,
             "axes.titlelocation": "left",
             "axes.spines.top": False,
             "axes.spines.right": False,
@@ -61,6 +63,43 @@ def use_style() -> None:
             "legend.frameon": False,
             "axes.prop_cycle": cycler(color=[BLUE, ORANGE, GREEN, PINK, GREY]),
         }
+    )
+
+
+def title(fig: "Figure", finding: str) -> None:
+    """Write above the panels, from the left edge of the figure, what it shows."""
+    fig.suptitle(finding, x=0.01, ha="left", fontsize=TITLE)
+
+
+def name(
+    ax: "Axes",
+    words: str,
+    xy: tuple[Any, Any],
+    color: str = BLACK,
+    shift: tuple[float, float] = (6, 0),
+    point_out: bool = False,
+) -> None:
+    """Write a name beside a point of its curve: a reader has to look up nothing in a legend.
+
+    Args:
+        ax: the panel.
+        words: the name, or a remark about the point; it may have several lines.
+        xy: the point, in the units of the panel.
+        color: that of the curve. The words are darker, because letters need more contrast than a line.
+        shift: from the point to the words, right and up, in typographic points: the same in both sizes of a figure.
+        point_out: draw a thin line from the words to the point.
+    """
+    from matplotlib import colors
+
+    ax.annotate(
+        words,
+        xy,
+        shift,
+        textcoords="offset points",
+        color=[0.8 * part for part in colors.to_rgb(color)],
+        ha=("right", "center", "left")[1 + (shift[0] > 0) - (shift[0] < 0)],
+        va=("top", "center", "bottom")[1 + (shift[1] > 0) - (shift[1] < 0)],
+        arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.8, "shrinkB": 5} if point_out else None,
     )
 
 

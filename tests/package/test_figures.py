@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 
 import subnorm_lab.figures
 from subnorm_lab import _svg, diagrams
-from subnorm_lab.figures import LOOKS, as_png, narrow, show, use_style, wide, with_palette
+from subnorm_lab.figures import LOOKS, as_png, name, narrow, show, title, use_style, wide, with_palette
 
 ALT = "One line that rises from 0 to 1."
 
@@ -206,6 +206,43 @@ def test_what_is_compared_differs_in_colour_and_in_line() -> None:
     for together in (("pre", "post"), ("layer", "rms"), ("plain", "residual")):
         for key in ("color", "linestyle"):
             assert len({LOOKS[name][key] for name in together}) == len(together)
+
+
+@pytest.mark.parametrize("color", ["BLUE", "ORANGE", "GREEN", "PINK", "GREY", "BLACK"])
+def test_a_name_in_the_colour_of_its_curve_is_dark_enough_to_read(color: str) -> None:
+    _, ax = plt.subplots()
+    name(ax, "a curve", (0, 0), getattr(subnorm_lab.figures, color))
+    assert 1.05 / (luminance(ax.texts[0].get_color()) + 0.05) >= 4.5
+
+
+def test_a_name_is_on_the_side_of_its_point_where_it_was_shifted() -> None:
+    fig, ax = plt.subplots()
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    for shift in ((6, 0), (-6, 0), (0, 6), (0, -6)):
+        name(ax, "a curve", (0.5, 0.5), shift=shift)
+    right, left, above, below = (text.get_window_extent(fig.canvas.get_renderer()) for text in ax.texts)  # type: ignore[attr-defined]
+    x, y = ax.transData.transform((0.5, 0.5))
+    assert left.x1 < x < right.x0
+    assert below.y1 < y < above.y0
+    assert left.y0 < y < left.y1
+    assert above.x0 < x < above.x1
+
+
+def test_a_phone_breaks_the_title_above_all_panels(outputs: list[dict[str, Any]]) -> None:
+    use_style()
+    finding = "A long row of words says what the figure shows, and is wider than a phone"
+    for words_of_title in ("It shows little", finding):
+        fig, ax = plt.subplots()
+        ax.set_yticks([0, 1], ["a row with a long name", "another"])
+        title(fig, words_of_title)
+        show(fig, ALT)
+    assert words_in(wide(outputs[1])).count(finding) == 1
+    short, long = (narrow(output) for output in outputs)
+    assert "It shows little" in words_in(short)
+    assert finding not in words_in(long)
+    assert finding in " ".join(words_in(long))
+    size = [float(re.search(r' height="(\d+)"', svg)[1]) for svg in (short, long)]  # type: ignore[index]
+    assert size[1] > size[0] + 10  # the second line has room of its own
 
 
 def words(fig: plt.Figure) -> list[str]:
