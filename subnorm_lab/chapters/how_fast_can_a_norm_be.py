@@ -54,7 +54,8 @@ def draw_race():
         """The share of its work that each has done; the clock counts copies."""
         done = {name: min(clock / np.median(copies(key)), 1) for name, key in RUNNERS.items()}
         rows = [("", name, share, share == 1) for name, share in done.items()]
-        words = [f"{name} is {'done' if v == 1 else f'at {100 * v:.0f} %'}" for name, v in done.items()]
+        unit = "\N{NO-BREAK SPACE}%"
+        words = [f"{name} is {'done' if v == 1 else f'at {100 * v:.0f}{unit}'}" for name, v in done.items()]
         return f"At time {clock:g}, {', '.join(words)}.", [rows]
 
     live.chart(
@@ -258,20 +259,21 @@ NAMES = {
 def draw_bytes_and_seconds(layer_norm):
     passes = passes_of(layer_norm)
     fig, ax = plt.subplots(figsize=(6.4, 3.4))
-    rows = []
-    for kind, norm, look in [("layer", "LayerNorm", "o"), ("rms", "RMSNorm", "s")]:
-        for how, words in NAMES.items():
-            key, y = f"{kind}_{how}", len(rows)
-            rows.append(f"{norm}, {words}")
-            q1, q2, q3 = quartiles(copies(key))
-            color = figures.LOOKS[kind]["color"]
-            ax.plot([q1, q3], [y, y], color=color, linewidth=4, alpha=0.5)
-            ax.plot(q2, y, look, color=color, markersize=8, label="measured" if y == 0 else None)
-            label = "predicted from its bytes" if y == 0 else None
-            ax.plot(passes[key], y, "|", color=figures.BLACK, markersize=18, markeredgewidth=2, label=label)
-    ax.set(xlabel="time, in copies", xlim=(0, 6.6), yticks=range(len(rows)), yticklabels=rows)
+    rows = [(kind, how) for kind in NORM for how in NAMES]
+    for y, (kind, how) in enumerate(rows):
+        key, color = f"{kind}_{how}", figures.LOOKS[kind]["color"]
+        q1, q2, q3 = quartiles(copies(key))
+        ax.plot([q1, q3], [y, y], color=color, linewidth=4, alpha=0.5)
+        ax.plot(q2, y, "o" if kind == "layer" else "s", color=color, markersize=8)
+        ax.plot(passes[key], y, "|", color=figures.BLACK, markersize=18, markeredgewidth=2)
+    figures.name(ax, "predicted\nfrom its bytes", (passes["layer_hand"], 0.4), shift=(-2, -6))
+    figures.name(ax, "measured", (np.median(copies("layer_hand")), 0), figures.BLUE, (-8, 0))
+    worst = f"{worst_prediction(layer_norm):.1f}"
+    figures.title(fig, f"Bytes predict the time to a factor of {worst}")
+    ax.set(xlabel="time, in copies")
+    ax.set(xlim=(0, 6.6), xticks=(0, 1, 2, 4, 6), yticks=range(len(rows)))
+    ax.set_yticklabels([f"{NORM[kind]}, {NAMES[how]}" for kind, how in rows])
     ax.invert_yaxis()
-    ax.legend(loc="lower right")
     figures.show(
         fig,
         alt="Eight versions of two norms, one below the other, with the time of each in copies, and a stroke where its "
@@ -281,10 +283,15 @@ def draw_bytes_and_seconds(layer_norm):
     print(timing.heading(cpu()))
 
 
+def worst_prediction(layer_norm):
+    """The largest factor between a measured and a predicted time."""
+    off = {key: np.median(copies(key)) / count for key, count in passes_of(layer_norm).items()}
+    return max(max(off.values()), 1 / min(off.values()))
+
+
 def prove_bytes_predict(layer_norm):
     """Prove claims 08-bytes-predict, 08-not-the-root."""
-    off = {key: np.median(copies(key)) / count for key, count in passes_of(layer_norm).items()}
-    worst = max(max(off.values()), 1 / min(off.values()))
+    worst = worst_prediction(layer_norm)
     assert worst < 1.8
     for kind in ("layer", "rms"):
         chain, kernel = copies(f"{kind}_hand"), copies(f"{kind}_numba")
@@ -446,32 +453,33 @@ WAYS = {
 }
 
 
+ONE_LOOP = ("compile", "numba")
+
+
 def rms_over_layer():
     """The time of RMSNorm over that of LayerNorm, by way: quartiles."""
     return {how: ratio(large_rows(), f"rms_{how}", f"layer_{how}") for how in WAYS}
 
 
 def draw_without_the_mean():
-    fig, ax = plt.subplots(figsize=(6.4, 2.7))
+    fig, ax = plt.subplots(figsize=(6.4, 2.9))
     ax.axvline(1, color=figures.BLACK, linestyle="--", linewidth=1)
     for y, (how, (q1, q2, q3)) in enumerate(rms_over_layer().items()):
-        color = figures.ORANGE if how in ("compile", "numba") else figures.BLUE
+        color = figures.ORANGE if how in ONE_LOOP else figures.GREY
         ax.plot([q1, q3], [y, y], color=color, linewidth=4, alpha=0.5)
         ax.plot(q2, y, "o", color=color, markersize=8)
-    ax.set(
-        xlabel="time of RMSNorm, where LayerNorm takes 1",
-        xlim=(0, 3.4),
-        yticks=range(len(WAYS)),
-        yticklabels=WAYS.values(),
-    )
+        if how in (*ONE_LOOP, "builtin"):
+            figures.name(ax, f"{q2:.2f}", (q2, y), color, (16, 0) if q2 < 1 else (-14, 0))
+    figures.name(ax, "as long as LayerNorm", (1, 0), shift=(30, 0), point_out=True)
+    figures.title(fig, "In one loop, RMSNorm takes nearly as long")
+    ax.set(xlabel="time of RMSNorm, over LayerNorm's")
+    ax.set(xlim=(0, 3.4), xticks=(0, 1, 2, 3), yticks=range(len(WAYS)), yticklabels=WAYS.values())
     ax.invert_yaxis()
     figures.show(
         fig,
         alt="The time of RMSNorm over that of LayerNorm for six versions, with a dashed line at 1. In plain "
-        "NumPy and by hand the "
-        "marks are at about six tenths, built into PyTorch at 3, in blocks below six tenths. The "
-        "two versions in "
-        "one loop, in orange, are just below 1.",
+        "NumPy and by hand the marks are at about six tenths, built into PyTorch at 3, in blocks below six tenths. "
+        "The two versions in one loop, in orange, are just below 1.",
     )
 
 
@@ -485,7 +493,7 @@ def prove_mean():
     assert 0.999 < fewer_bytes < 1
     assert times["hand"][2] < 0.8
     assert times["builtin"][0] > 1.5
-    assert all(0.8 < times[how][1] < 1.05 for how in ("compile", "numba"))
+    assert all(0.8 < times[how][1] < 1.05 for how in ONE_LOOP)
 
 
 def tabulate_without_the_mean():
@@ -585,22 +593,22 @@ def orders_of_sums():
 
 def draw_orders_of_sums():
     _, errors = orders_of_sums()
-    fig, ax = plt.subplots(figsize=(6.4, 2.5))
+    fig, ax = plt.subplots(figsize=(6.4, 2.9))
     spread_out = np.linspace(-0.3, 0.3, 200)
     for y, error in enumerate(errors.values()):
-        ax.plot(np.maximum(error, 1e-10), y + spread_out, ".", markersize=4)
-    ax.set(
-        xscale="log",
-        xlabel="relative error of a sum",
-        yticks=range(len(errors)),
-        yticklabels=errors,
-    )
-    ax.invert_yaxis()
+        color = figures.GREY if y else figures.ORANGE
+        ax.plot(np.maximum(error, 1e-10), y + spread_out, ".", color=color, markersize=4, alpha=0.6)
+        ax.plot(2 * [np.median(error)], [y - 0.35, y + 0.35], color=figures.BLACK, linewidth=2)
+    in_order, lanes, _ = (np.median(error) for error in errors.values())
+    figures.name(ax, "median", (in_order, -0.35), shift=(0, 2))
+    figures.title(fig, f"One after the other: {in_order / lanes:.0f} times the error of 32 lanes")
+    ax.set(xscale="log")
+    ax.set(xlabel="relative error of a sum", yticks=range(len(errors)), yticklabels=errors, ylim=(2.5, -0.85))
     figures.show(
         fig,
         alt="The errors of 200 sums in each of three orders, on a logarithmic axis. The cloud of the sums one "
-        "after the other is "
-        "about one power of ten to the right of the other two, which overlap.",
+        "after the other, in orange, is about one power of ten to the right of the other two, which overlap. A stroke "
+        "marks the median of each.",
     )
 
 
@@ -686,30 +694,27 @@ def tabulate_predictions(PASSES, predicted, gpus):
 
 
 KINDS = {
-    "large": ("o", figures.BLUE, "large array"),
-    "chain": ("s", figures.PINK, "a chain, by its own count"),
-    "small": ("^", figures.ORANGE, "small array"),
-    "more": ("D", figures.GREY, "more timed than the norm"),
-    "cache": ("v", figures.GREEN, "array still in the cache"),
+    "large": ("o", figures.BLUE, "large arrays", (-70, 10)),
+    "chain": ("s", figures.PINK, "a chain, by its own count", (-8, 5)),
+    "small": ("^", figures.ORANGE, "small arrays", (-10, 4)),
+    "more": ("D", figures.GREY, "more timed\nthan the norm", (-10, 0)),
+    "cache": ("v", figures.GREEN, "array still\nin the cache", (8, 0)),
 }
 
 
 def draw_published():
     fig, ax = plt.subplots(figsize=(6.4, 4))
     ax.plot([4e-3, 4e3], [4e-3, 4e3], "--", color=figures.BLACK, linewidth=1)
-    for kind, (mark, color, label) in KINDS.items():
+    for kind, (mark, color, words, shift) in KINDS.items():
         points = [
             (1e6 * row.predicted, 1e6 * row.seconds) for row in published_times.measurements() if row.group == kind
         ]
-        ax.plot(*zip(*points, strict=True), mark, color=color, label=label)
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel="predicted from bytes and bandwidth, µs",
-        ylabel="published, µs",
-        ylim=(3, 4000),
-    )
-    ax.legend(fontsize=9)
+        ax.plot(*zip(*points, strict=True), mark, color=color)
+        figures.name(ax, words, points[0], color, shift)
+    figures.name(ax, "as predicted", (4, 4), shift=(8, 0))
+    figures.title(fig, "No large array takes less than its bytes predict")
+    ax.set(xscale="log", yscale="log", ylim=(3, 4000))
+    ax.set(xlabel="predicted from bytes and bandwidth, µs", ylabel="published, µs", xticks=10.0 ** np.arange(-2, 4))
     figures.show(
         fig,
         alt="Published against predicted microseconds on logarithmic axes. From twenty microseconds on, the "

@@ -48,11 +48,13 @@ def draw_first_layers():
         ax.plot(*drawn[layers].T, "o", color=figures.BLUE, alpha=0.7)
         title = "tokens that enter" if layers == 0 else f"after {layers} layer{'s' if layers > 1 else ''}"
         ax.set(title=title, xlabel="first direction", xlim=(-1.1, 1.1), ylim=(-1.1, 1.1))
+        ax.set(xticks=(-1, 0, 1), yticks=(-1, 0, 1))
     axes[0].set_ylabel("second direction")
+    figures.name(axes[2], "all sixteen tokens", (0, 0), shift=(0, 28), point_out=True)
     figures.show(
         fig,
         alt="Sixteen points in a plane, three times. Those that enter are spread over the plane. After one layer they "
-        "are about as far apart, after two layers they are in one small heap.",
+        "are about as far apart, after two layers all sixteen are in one small heap.",
     )
 
 
@@ -94,7 +96,7 @@ def draw_collapse():
                 live.Axis("layers passed", limits=(0, 6)),
                 live.Axis("r, down to rounding", log=True, limits=(3e-16, 3)),
                 {
-                    "alone": live.Curve("attention", figures.ORANGE, "--"),
+                    "alone": live.Curve("attention", figures.GREY, "--"),
                     "skip": live.Curve("with skip", figures.GREEN),
                     "now": live.Curve("shown left", marks="only"),
                 },
@@ -173,20 +175,19 @@ def draw_powers(shrink, halvings):
     found = one_layer(shrink)
     fig, ax = plt.subplots()
     looks = {
-        "attention": {"color": figures.ORANGE, "linestyle": "--", "marker": "o"},
-        "attention, skip": {
-            **figures.LOOKS["residual"],
-            "marker": "o",
-            "markersize": 10,
-            "markerfacecolor": "white",
-        },
+        "attention": {"color": figures.BLACK, "marker": "o"},
+        "attention, skip": {**figures.LOOKS["residual"], "marker": "o", "markersize": 10, "markerfacecolor": "white"},
         "feed-forward": {"color": figures.BLUE, "linestyle": "-.", "marker": "^"},
     }
-    for name, left in found.items():
-        ax.loglog(halvings, np.transpose(left), lw=0.7, alpha=0.5, **looks[name])
-        ax.loglog([], [], label=name, **looks[name])
+    for kind, left in found.items():
+        ax.loglog(halvings, np.transpose(left), lw=0.7, alpha=0.5, **looks[kind])
+    alone, kept = (np.mean(found[kind], axis=0) for kind in ("attention", "attention, skip"))
+    figures.name(ax, "attention alone: slope 3", (halvings[2], alone[2]), figures.BLACK, (-6, 10))
+    figures.name(ax, "with a skip path: slope 1", (halvings[2], kept[2]), figures.GREEN, (-4, 10))
+    figures.name(ax, "feed-forward: slope 1", (halvings[3], kept[3]), figures.BLUE, (4, -12))
+    figures.title(fig, "Attention alone cubes small differences")
+    ax.set(xticks=(1e-3, 1e-2), yticks=10.0 ** np.arange(-10, 0, 3))
     ax.set(xlabel="differences that go in", ylabel="differences that come out")
-    ax.legend()
     figures.show(
         fig,
         alt="Differences between tokens after one sublayer against those before it, both logarithmic, eight "
@@ -226,28 +227,32 @@ def spreads():
     }
 
 
+def wiring_color(wiring):
+    """That of the placement in the whole book, pink for the norms of a stack without a skip path."""
+    if wiring.endswith("Pre-LN"):
+        return figures.LOOKS["pre"]["color"]
+    if wiring.endswith("Post-LN"):
+        return figures.LOOKS["post"]["color"]
+    if wiring.endswith("norm"):
+        return figures.PINK
+    return figures.LOOKS["residual" if "skip" in wiring else "plain"]["color"]
+
+
 def draw_wirings():
-    fig, axes = plt.subplots(1, 2, figsize=(6.6, 4.5))
-    colors = {
-        "": figures.ORANGE,
-        " + norm": figures.PINK,
-        " + Pre-LN": figures.BLUE,
-        " + Post-LN": figures.PINK,
-    }
-    for name, r in spreads().items():
-        ax = axes[int(name.startswith("skip"))]
-        norm = next((n for n in list(colors)[1:] if name.endswith(n[1:])), "")
-        ax.fill_between(range(r.shape[1]), r.min(0), r.max(0), color=colors[norm], alpha=0.2)
-        ax.semilogy(
-            np.exp(np.log(r).mean(0)),
-            color=colors[norm],
-            linestyle="--" if "FFN" in name else "-",
-            label=name,
-        )
-    axes[0].set(title="no skip path", xlabel="layers", ylabel="r")
-    axes[1].set(title="with a skip path", xlabel="layers", ylim=(1e-5, 2))
-    for ax in axes:
-        ax.legend(loc="lower left", fontsize=9)
+    fig, axes = plt.subplots(1, 2, figsize=(7.2, 4.2))
+    for wiring, r in spreads().items():
+        ax, color = axes[int(wiring.startswith("skip"))], wiring_color(wiring)
+        layers, middle = np.arange(r.shape[1]), np.exp(np.log(r).mean(0))
+        ax.fill_between(layers, r.min(0), r.max(0), color=color, alpha=0.12, linewidth=0)
+        ax.semilogy(layers, middle, color=color, linestyle="--" if "FFN" in wiring else "-")
+    axes[0].set(title="No skip path: all collapse", xlabel="layers", ylabel="r", yticks=10.0 ** np.arange(-15, 1, 5))
+    axes[1].set(title="With one: only Pre-LN lasts", xlabel="layers", ylim=(1e-4, 2), xticks=(0, 8, 16, 24))
+    figures.name(axes[0], "attention", (2.6, 1e-5), figures.GREY, (-8, 0))
+    figures.name(axes[0], "with\nnorms", (3.3, 1e-3), figures.PINK, (14, 4))
+    figures.name(axes[0], "dashed: with\na feed-forward", (0, 1e-13))
+    figures.name(axes[1], "Pre-LN", (24, 0.6), figures.BLUE, (-4, 8))
+    figures.name(axes[1], "skip path\nalone", (16, 0.05), figures.GREEN, (6, 6))
+    figures.name(axes[1], "Post-LN", (15, 0.004), figures.ORANGE, (-8, -4))
     figures.show(
         fig,
         alt="The token residual on a logarithmic axis, eight seeds with their range, for ten wirings. Left, "
@@ -362,23 +367,15 @@ def prove_doubly_exponential():
 def draw_doubly_exponential():
     layers = np.arange(2, 7)
     fig, ax = plt.subplots()
-    ax.plot(
-        layers,
-        np.log(-np.log(exact()[:, 2:])).T,
-        color=figures.ORANGE,
-        marker="o",
-        lw=0.8,
-        alpha=0.7,
-    )
-    level = np.log(-np.log(exact()[:, 6])).mean()
-    ax.plot(
-        layers,
-        level + 0.5 + np.log(3) * (layers - 6),
-        label="slope ln 3",
-        **figures.LOOKS["theory"],
-    )
-    ax.set(xlabel="attention layers", ylabel="ln(−ln r)", xticks=layers)
-    ax.legend()
+    fallen = np.log(-np.log(exact()[:, 2:]))  # (seeds, layers)
+    ax.plot(layers, fallen.T, color=figures.GREY, marker="o", lw=0.8, alpha=0.7)
+    law = fallen[:, -1].mean() + 0.5 + np.log(3) * (layers - 6)
+    ax.plot(layers, law, **figures.LOOKS["theory"])
+    figures.name(ax, "the law: slope ln 3", (4, law[2]), shift=(-10, 8))
+    figures.name(ax, "eight seeds", (4, fallen[:, 2].mean()), figures.GREY, (12, -8))
+    figures.title(fig, "Doubly exponential: a straight line here")
+    ax.set(xlabel="attention layers", ylabel="ln(−ln r)")
+    ax.set(xticks=layers, yticks=(2, 4, 6))
     figures.show(
         fig,
         alt="The double logarithm of r against the number of attention layers, two to six, for eight seeds. "
