@@ -441,9 +441,14 @@ def draw_losses():
             np.median(values),
             row,
             "o",
-            color=figures.LOOKS.get(name, {"color": figures.GREEN})["color"],
+            color=figures.LOOKS[name]["color"] if name in ("pre", "post") else figures.GREY,
         )
     ax.axvline(record["chance"], **figures.LOOKS["theory"])
+    figures.name(ax, "chance", (record["chance"], 1), shift=(-6, 0))
+    for name, label in (("pre", "Pre-LN"), ("post", "Post-LN")):
+        end = last[name].max() if name == "pre" else last[name].min()
+        figures.name(ax, label, (end, order.index(name)), figures.LOOKS[name]["color"], (8 if name == "pre" else -8, 0))
+    figures.title(fig, f"All but two of {len(order)} end far below chance")
     ax.set(xlabel="loss after 120 steps (nats)", yticks=range(len(order)))
     ax.set_yticklabels([name.replace("_", " ") for name in order], fontsize=8.5)
     ax.invert_yaxis()

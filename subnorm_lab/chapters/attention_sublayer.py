@@ -148,7 +148,9 @@ def draw_the_root_under_the_scores(T):
     names = ("divided by the root", "not divided")
     for column, look, name in zip((0, 1), looks, names, strict=True):
         values = entropy[..., column]
-        ax.semilogx(WIDTHS, values.mean(0), marker="o", label=name, **look)
+        ax.semilogx(WIDTHS, values.mean(0), marker="o", **look)
+        at, shift = (64, (0, -10)) if column == 0 else (16, (10, 8))
+        figures.name(ax, name, (at, values.mean(0)[WIDTHS.index(at)]), look["color"], shift)
         ax.fill_between(
             WIDTHS,
             values.min(0),
@@ -157,10 +159,11 @@ def draw_the_root_under_the_scores(T):
             color=look["color"],
         )
     ax.axhline(np.log(T), **figures.LOOKS["theory"])
+    figures.name(ax, "equal weights", (4, np.log(T)), shift=(2, 4))
+    figures.title(fig, "Without the root, wide heads look at few tokens")
     ax.set(xlabel="features of a head", ylabel="entropy of the weights (nats)")
-    ax.set(xticks=WIDTHS, xticklabels=WIDTHS, ylim=(0, 3.6))
+    ax.set(xticks=WIDTHS, xticklabels=WIDTHS, ylim=(0, 4), yticks=(0, 1, 2, 3))
     ax.minorticks_off()
-    ax.legend(loc="lower left")
     figures.show(
         fig,
         alt="Entropy of the attention weights against the number of features of a head, five seeds. Divided by "

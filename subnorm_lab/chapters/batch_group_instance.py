@@ -174,9 +174,12 @@ def draw_noise():
     middle = noise().mean(0)
     fig, ax = plt.subplots(figsize=(6.4, 3.2))
     ax.loglog(SIZES, noise().T, "o", color=figures.ORANGE, markersize=4)
-    ax.loglog(SIZES, middle, color=figures.ORANGE, label="BatchNorm")
+    ax.loglog(SIZES, middle, color=figures.ORANGE)
     guide = middle[-1] * np.sqrt(SIZES[-1] / SIZES)
-    ax.loglog(SIZES, guide, label="1/√n", **figures.LOOKS["theory"])
+    ax.loglog(SIZES, guide, **figures.LOOKS["theory"])
+    figures.name(ax, "BatchNorm, five seeds", (SIZES[1], middle[1]), figures.ORANGE, (8, 6))
+    figures.name(ax, "dotted: 1/√n", (SIZES[2], guide[2]), shift=(-8, -8))
+    figures.title(fig, "Noise falls with the root of the rows in the batch")
     ax.set(
         xlabel="rows in the batch, n",
         ylabel="noise of one token's output",
@@ -186,7 +189,6 @@ def draw_noise():
         yticklabels=levels,
     )
     ax.minorticks_off()
-    ax.legend()
     figures.show(
         fig,
         alt="Noise of one token's output after BatchNorm against the number of rows in the batch, both "

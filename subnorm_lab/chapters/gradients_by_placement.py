@@ -123,19 +123,22 @@ def draw_skip_path_and_whole():
             sizes = stacks()[p][part]  # (seeds, L + 1)
             ax.semilogy(layer, sizes.T, linewidth=0.7, alpha=0.5, **look)
             mean = np.exp(np.log(sizes).mean(0))
-            ax.semilogy(layer, mean, label=NAMES[p], **look)
-        ax.semilogy(
-            layer,
-            0.5 ** ((DEPTH - layer) / 2),
-            label="$(1/\\sqrt{2})^{L-l}$",
-            **figures.LOOKS["theory"],
-        )
+            ax.semilogy(layer, mean, **look)
+            figures.name(
+                ax,
+                NAMES[p],
+                (12, mean[12]),
+                look["color"],
+                (0, 10) if p == "pre" else (0, -12) if part == "whole" else (-8, 6),
+            )
+        ax.semilogy(layer, 0.5 ** ((DEPTH - layer) / 2), **figures.LOOKS["theory"])
+        figures.name(ax, "1/√2 a sublayer", (16, 0.5 ** ((DEPTH - 16) / 2)), shift=(10, -6))
         ax.set(
             xlabel="sublayer (0 is the bottom)",
             title={"skip": "skip path alone", "whole": "whole gradient"}[part],
         )
     axes[0].set_ylabel("gradient, over that at the top")
-    axes[0].legend(loc="lower right")
+    figures.title(fig, "Post-LN: the skip path alone loses the gradient")
     figures.show(
         fig,
         alt="Size of the gradient against the sublayer, logarithmic, eight seeds. Left, the skip path alone: "
@@ -379,14 +382,14 @@ def draw_output_change():
     fig, ax = plt.subplots()
     for p, sizes in change().items():
         ax.loglog(AT_DEPTHS[p], sizes.T, linewidth=0.7, alpha=0.5, **LOOKS[p])
-        ax.loglog(AT_DEPTHS[p], np.median(sizes, 0), label=f"{NAMES[p]}, median", **LOOKS[p])
+        ax.loglog(AT_DEPTHS[p], np.median(sizes, 0), **LOOKS[p])
+        figures.name(
+            ax, NAMES[p], (AT_DEPTHS[p][-1], np.median(sizes, 0)[-1]), LOOKS[p]["color"], (6, 2 * (p == "post"))
+        )
     start = np.median(change()["post"][:, 0])
-    ax.loglog(
-        GROWING,
-        start * np.array(GROWING),
-        label="grows like L",
-        **figures.LOOKS["theory"],
-    )
+    ax.loglog(GROWING, start * np.array(GROWING), **figures.LOOKS["theory"])
+    figures.name(ax, "like L", (GROWING[-1], start * GROWING[-1]), shift=(6, -1))
+    figures.title(fig, "DeepNorm's output changes least")
     ax.set(
         xlabel="blocks L",
         ylabel="squared change / squared step",
@@ -394,8 +397,6 @@ def draw_output_change():
         xticklabels=GROWING,
     )
     ax.minorticks_off()
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    fig.set_size_inches(7.4, 3.6)
     figures.show(
         fig,
         alt="Squared change of the output after a random one per cent change of all weights, against depth, both axes "

@@ -290,15 +290,15 @@ def prove_spectral_norm():
 
 def draw_eps_is_a_ceiling():
     fig, ax = plt.subplots()
-    ax.loglog(SIZES, strength(1e-5), color=figures.BLUE, label="eps = 1e-5")
-    ax.loglog(SIZES, 1 / SIZES, label="1/σ, eps = 0", **figures.LOOKS["theory"])
+    ax.loglog(SIZES, strength(1e-5), color=figures.BLUE)
+    ax.loglog(SIZES, 1 / SIZES, **figures.LOOKS["theory"])
     ax.axvline(np.sqrt(1e-5), color=figures.GREY, linewidth=1, linestyle="--")
-    ax.text(np.sqrt(1e-5) * 1.2, 2e-3, "σ² = eps", color=figures.GREY)
-    ax.set(
-        xlabel="standard deviation of the row, σ",
-        ylabel="largest singular value of J",
-    )
-    ax.legend()
+    figures.name(ax, "σ² = eps", (np.sqrt(1e-5), 2e-3), figures.GREY)
+    figures.name(ax, "eps =\n1e-5", (1e-4, strength(1e-5)[0]), figures.BLUE, (2, -6))
+    figures.name(ax, "eps = 0: 1/σ", (3e-4, 1 / 3e-4), shift=(8, 4))
+    figures.title(fig, "eps puts a ceiling on the Jacobian")
+    ax.set(xlabel="standard deviation of the row, σ", ylabel="largest singular value of J")
+    ax.set(xticks=10.0 ** np.arange(-4, 4, 2), yticks=10.0 ** np.arange(-2, 5, 2))
     figures.show(
         fig,
         alt="Largest singular value of the Jacobian against the standard deviation of the row, both logarithmic. The "

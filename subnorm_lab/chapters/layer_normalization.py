@@ -373,26 +373,17 @@ def prove_output_std():
 
 def draw_eps_outside():
     fig, ax = plt.subplots()
-    ax.semilogx(
-        SCALES,
-        INSIDE,
-        color=figures.BLUE,
-        label="eps inside the root: $\\sigma/\\sqrt{\\sigma^2+\\varepsilon}$",
-    )
-    ax.semilogx(SCALES[::4], sizes_out()[::4], "o", color=figures.BLUE, label="measured")
-    ax.semilogx(
-        SCALES,
-        OUTSIDE,
-        "--",
-        color=figures.ORANGE,
-        label="eps outside: $\\sigma/(\\sigma+\\varepsilon)$",
-    )
-    ax.axvline(np.sqrt(1e-5), color=figures.GREY, linewidth=1, linestyle=":")
-    ax.set(
-        xlabel="standard deviation of the input, σ",
-        ylabel="standard deviation of the output",
-    )
-    ax.legend(loc="lower right")
+    ax.semilogx(SCALES, INSIDE, color=figures.BLUE)
+    ax.semilogx(SCALES[::4], sizes_out()[::4], "o", color=figures.BLUE)
+    ax.semilogx(SCALES, OUTSIDE, "--", color=figures.ORANGE)
+    where = np.sqrt(1e-5)
+    ax.axvline(where, color=figures.GREY, linewidth=1, linestyle=":")
+    figures.name(ax, "eps inside the root\n(dots: measured)", (where, 0.7), figures.BLUE, (12, -8))
+    figures.name(ax, "eps outside", (1e-4, 0.9), figures.ORANGE, (2, -8))
+    figures.name(ax, "σ² = eps", (where, 0.05), figures.GREY, (6, 0))
+    figures.title(fig, "Inside the root, eps shrinks small rows")
+    ax.set(xlabel="standard deviation of the input, σ", ylabel="standard deviation of the output")
+    ax.set(xticks=10.0 ** np.arange(-4, 2), yticks=(0, 0.5, 1))
     figures.show(
         fig,
         alt="Standard deviation after LayerNorm against that before, on a logarithmic axis. With eps inside "

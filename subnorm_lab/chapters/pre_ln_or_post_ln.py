@@ -469,20 +469,19 @@ def draw_last_gradients():
         for name in PLACEMENTS:
             look = figures.LOOKS[name]
             ax.loglog(DEPTHS, last[name][loss].T, linewidth=0.7, alpha=0.5, **look)
-            ax.loglog(DEPTHS, last[name][loss].mean(0), label=PLACEMENTS[name], **look)
+            ax.loglog(DEPTHS, last[name][loss].mean(0), **look)
         start = last["pre"][loss][:, 0].mean()
-        ax.loglog(
-            DEPTHS,
-            start * guide / guide[0],
-            label="$1/\\sqrt{L}$",
-            **figures.LOOKS["theory"],
-        )
+        ax.loglog(DEPTHS, start * guide / guide[0], **figures.LOOKS["theory"])
+        post, pre = (last[name][loss].mean(0) for name in ("post", "pre"))
+        figures.name(ax, PLACEMENTS["post"], (8, post[1]), figures.ORANGE, (0, -10 if ax is axes[0] else 18))
+        figures.name(ax, PLACEMENTS["pre"], (16, pre[2]), figures.BLUE, (6, 8))
+        figures.name(ax, "1/√L", (12, start * (12 / 4) ** -0.5), shift=(-8, -4))
         ax.set(title=title, xlabel="blocks L", xticks=DEPTHS, xticklabels=DEPTHS)
         ax.minorticks_off()
     axes[0].set_yticks([2, 4, 6], ["2", "4", "6"])
     axes[1].set_yticks([0.1, 0.3, 0.9], ["0.1", "0.3", "0.9"])
     axes[0].set_ylabel("size of the gradient")
-    axes[0].legend(loc="lower left")
+    figures.title(fig, "With depth only Pre-LN's last gradient falls")
     figures.show(
         fig,
         alt="Size of the last layer's gradient against depth, both axes logarithmic, six seeds. Left, for the "

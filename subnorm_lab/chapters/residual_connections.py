@@ -690,7 +690,7 @@ def path_shares():
     for name, init, scale in (
         ("He", "he", 1.0),
         ("torch default", "torch", 1.0),
-        ("He, divided by $\\sqrt{L}$", "he", 1 / np.sqrt(L)),
+        ("He, divided by √L", "he", 1 / np.sqrt(L)),
     ):
         J, _ = paths.branch_jacobians(init, L, scale, d=64)
         energy = np.square(paths.sum_by_length(J)).sum(axis=(-1, -2))
@@ -708,13 +708,13 @@ def prove_short_paths():
 
     say("length_he", mean_length["He"], ".0f")
     say("length_torch", mean_length["torch default"], ".1f")
-    say("length_scaled", mean_length["He, divided by $\\sqrt{L}$"], ".1f")
+    say("length_scaled", mean_length["He, divided by √L"], ".1f")
 
 
 def draw_path_lengths():
     fig, ax = plt.subplots(figsize=(6.4, 3.0))
-    marks = [("s", figures.GREEN), ("^", figures.ORANGE), ("o", figures.PINK)]
-    for (name, (share, g)), (mark, color) in zip(path_shares().items(), marks, strict=True):
+    marks = [("s", figures.GREEN, (0, 14)), ("^", figures.ORANGE, (8, 6)), ("o", figures.PINK, (12, 0))]
+    for (name, (share, g)), (mark, color, shift) in zip(path_shares().items(), marks, strict=True):
         mean = share.mean(axis=1)
         spread = np.stack([mean - share.min(axis=1), share.max(axis=1) - mean])
         ax.errorbar(
@@ -725,12 +725,12 @@ def draw_path_lengths():
             color=color,
             capsize=2,
             linewidth=1,
-            label=name,
         )
         ax.plot(LAYERS, paths.binomial(L, g), **figures.LOOKS["theory"])
-    ax.lines[-1].set_label("binomial")
-    ax.set(xlabel="branches on the path", ylabel="share of the mean square")
-    ax.legend()
+        figures.name(ax, name, (LAYERS[mean.argmax()], mean.max()), color, shift)
+    figures.name(ax, "dotted: binomial", (21, 0.04), shift=(8, 6))
+    figures.title(fig, "Divided by the root of L, only short paths count")
+    ax.set(xlabel="branches on the path", ylabel="share of the mean square", yticks=(0, 0.2, 0.4))
     figures.show(
         fig,
         alt="Share of the gradient's mean square against path length, for three stacks of 32 blocks. Divided "

@@ -97,20 +97,21 @@ def draw_arrows():
     fig, ax = plt.subplots(figsize=(5.6, 4.2))
     angle = np.linspace(0, np.pi / 2, 100)
     ax.plot(2 * np.cos(angle), 2 * np.sin(angle), color=figures.GREY, linewidth=1)
-    ax.text(0.5, 1.5, "radius $\\sqrt{d}$", color=figures.GREY)
+    figures.name(ax, "radius √d", (2 * np.cos(0.4), 2 * np.sin(0.4)), figures.GREY)
     arrow = {"arrowstyle": "-|>", "linewidth": 2, "shrinkA": 0, "shrinkB": 0}
     start = (along_ones, across)
     rms_at, layer_at = (along_ones * shrink, across * shrink), (0, 2)
     ax.annotate("", rms_at, start, arrowprops=arrow | {"color": figures.ORANGE})
     ax.annotate("", (0, across), start, arrowprops=arrow | {"color": figures.BLUE})
     ax.annotate("", layer_at, (0, across), arrowprops=arrow | {"color": figures.BLUE})
-    for point, text, shift in [
-        (start, "$x$", (0.08, 0.02)),
-        (rms_at, "RMSNorm", (-0.62, -0.06)),
-        (layer_at, "LayerNorm", (0.08, 0.08)),
+    for point, text, color, shift in [
+        (start, "x", figures.BLACK, (8, 0)),
+        (rms_at, "RMSNorm", figures.ORANGE, (-8, -4)),
+        (layer_at, "LayerNorm", figures.BLUE, (6, 6)),
     ]:
         ax.plot(*point, "o", color=figures.BLACK)
-        ax.text(point[0] + shift[0], point[1] + shift[1], text)
+        figures.name(ax, text, point, color, shift)
+    figures.title(fig, "Two ways to the same circle")
     ax.set(
         xlabel="along the ones: the mean",
         ylabel="across: the deviations",
@@ -216,12 +217,18 @@ def draw_shares():
     curves = [
         ("after a ReLU", DIMS, shares(relu), figures.GREEN, "-."),
         ("independent, mean 0", DIMS, shares(np.asarray), figures.ORANGE, "-"),
-        ("stream, random weights", STREAM_DIMS, stream_share(), figures.BLUE, "--"),
+        ("stream,\nrandom weights", STREAM_DIMS, stream_share(), figures.BLUE, "--"),
     ]
     for label, at, values, colour, style in curves:
-        ax.plot(at, values.mean(axis=0), style, color=colour, label=label)
+        ax.plot(at, values.mean(axis=0), style, color=colour)
+        flat = label == "after a ReLU"
+        point = -3 if flat else 1 if label.startswith("independent") else len(at) // 2
+        shift = (0, 5) if flat else (8, 6)
+        figures.name(ax, label, (at[point], values.mean(axis=0)[point]), colour, shift)
         ax.fill_between(at, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.25)
-    ax.plot(DIMS, 1 / DIMS, **figures.LOOKS["theory"], label="$1/d$")
+    ax.plot(DIMS, 1 / DIMS, **figures.LOOKS["theory"])
+    figures.name(ax, "1/d", (DIMS[-2], 1 / DIMS[-2]), shift=(4, 6))
+    figures.title(fig, "The mean's share falls, but not after a ReLU")
     ax.set(
         xscale="log",
         yscale="log",
@@ -229,9 +236,9 @@ def draw_shares():
         ylabel="share of the mean, $s$",
         xticks=DIMS,
         xticklabels=DIMS,
+        ylim=(None, 1),
     )
     ax.minorticks_off()
-    ax.legend()
     figures.show(
         fig,
         alt="Share of the energy that the mean carries, against the number of features, both axes logarithmic. "

@@ -435,14 +435,18 @@ def draw_final_norm(language_model):
     with_norm, without_norm = starts_by_depth(language_model)
     fig, ax = plt.subplots()
     for losses, look, name in (
-        (without_norm, WITHOUT, "without the final norm"),
+        (without_norm, WITHOUT, "without the\nfinal norm"),
         (with_norm, figures.LOOKS["pre"], "with it"),
     ):
         ax.plot(DEPTHS, losses.T, linewidth=0.7, alpha=0.5, **look)
-        ax.plot(DEPTHS, losses.mean(0), label=name, **look)
-    ax.axhline(0.5, label="formula: one half", **figures.LOOKS["theory"])
-    ax.set(xlabel="blocks", ylabel="loss above ln V (nats)", xticks=DEPTHS, ylim=0)
-    ax.legend()
+        ax.plot(DEPTHS, losses.mean(0), **look)
+        figures.name(
+            ax, name, (8, losses.mean(0)[DEPTHS.index(8)]), look["color"], (-10, 10) if look is WITHOUT else (0, 9)
+        )
+    ax.axhline(0.5, **figures.LOOKS["theory"])
+    figures.name(ax, "dotted: the formula, one half", (16, 0.5), shift=(-2, -6))
+    figures.title(fig, "Without the final norm, deeper starts worse")
+    ax.set(xlabel="blocks", ylabel="loss above ln V (nats)", xticks=DEPTHS, ylim=0, yticks=(0, 2, 4))
     figures.show(
         fig,
         alt="How far an untrained Pre-LN language model's loss lies above ln V, against the number of blocks, "
@@ -586,15 +590,16 @@ def draw_training(language_model, training_step, lr):
     curves = trained(language_model, training_step, lr)
     fig, ax = plt.subplots()
     ax.plot(curves.T, linewidth=0.7, alpha=0.5, **figures.LOOKS["pre"])
-    ax.plot(curves.mean(0), label="mean of 5 seeds", **figures.LOOKS["pre"])
+    ax.plot(curves.mean(0), **figures.LOOKS["pre"])
+    figures.name(ax, "mean of 5 seeds", (13, curves.mean(0)[13]), figures.BLUE, (-12, -30), point_out=True)
     for step, height, words in (
         (24, math.log(TASK.vocabulary), "ln V"),
         (0, TASK.chance, "frequencies only"),
     ):
         ax.axhline(height, **figures.LOOKS["theory"])
         ax.text(step, height - 0.03, words, va="top")
-    ax.set(xlabel="training step", ylabel="training loss (nats)")
-    ax.legend(loc="lower left")
+    ax.set(xlabel="training step", ylabel="training loss (nats)", xticks=(0, 10, 20, 30), yticks=(3, 3.5, 4))
+    figures.title(fig, "The model beats the characters' frequencies")
     figures.show(
         fig,
         alt="Training loss of the tiny language model against the step, five seeds and their mean. All start "

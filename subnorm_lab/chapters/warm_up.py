@@ -72,9 +72,10 @@ def draw_schedules():
     fig, ax = plt.subplots(figsize=(6.4, 2.6))
     for length, arm in ((0, "post"), (50, "post_warmup")):
         rates = [learning_rate(step, 0.015, length) for step in range(100)]
-        ax.plot(rates, label="with warm-up" if length else "without", **LOOKS[arm])
-    ax.set(xlabel="step", ylabel="learning rate", ylim=(0, 0.018))
-    ax.legend(loc="lower right")
+        ax.plot(rates, **LOOKS[arm])
+    figures.name(ax, "without warm-up", (75, 0.015), LOOKS["post"]["color"], (0, 6))
+    figures.name(ax, "with warm-up", (25, rates[25]), LOOKS["post_warmup"]["color"], (10, -6))
+    ax.set(xlabel="step", ylabel="learning rate", ylim=(0, 0.018), xticks=(0, 50, 100), yticks=(0, 0.005, 0.01, 0.015))
     figures.show(
         fig,
         alt="Learning rate against the step. Without warm-up it is constant from the first step. With warm-up "
@@ -122,10 +123,12 @@ def draw_curves(curves):
     for arm, losses in curves.items():
         smooth = losses.reshape(5, -1, 10).mean(2)  # (seeds, steps / 10)
         ax.plot(steps, smooth.T, linewidth=0.7, alpha=0.5, **LOOKS[arm])
-        ax.plot(steps, smooth.mean(0), label=ARMS[arm], **LOOKS[arm])
-    ax.axhline(FOUR_BLOCKS.task.chance, label="chance", **figures.LOOKS["theory"])
-    ax.set(xlabel="training step", ylabel="training loss (nats)", ylim=(2.2, 4.2))
-    ax.legend()
+        ax.plot(steps, smooth.mean(0), **LOOKS[arm])
+        figures.name(ax, ARMS[arm].replace(", ", ",\n"), (steps[-1], smooth[:, -1].mean()), LOOKS[arm]["color"], (6, 0))
+    ax.axhline(FOUR_BLOCKS.task.chance, **figures.LOOKS["theory"])
+    figures.name(ax, "chance", (75, FOUR_BLOCKS.task.chance), shift=(0, -3))
+    figures.title(fig, "Without warm-up, Post-LN stays at chance")
+    ax.set(xlabel="training step", ylabel="training loss (nats)", ylim=(2.2, 4.2), yticks=(2.5, 3, 3.5, 4))
     figures.show(
         fig,
         alt="Training loss on real text against the step, five seeds for each of three arms. Post-LN without warm-up "
@@ -237,20 +240,21 @@ def prove_pre_band(beyond):
 
 def draw_twelve_blocks():
     runs_of = longer()["parts"]  # each (seeds, steps)
-    WARM_UPS = {
-        0: ("no warm-up", LOOKS["post"]),
-        400: ("over 400 updates", LOOKS["post_warmup"]),
-    }
+    WARM_UPS = {0: LOOKS["post"], 400: LOOKS["post_warmup"]}
     fig, axes = plt.subplots(1, 3, figsize=(7.6, 3.2), sharey=True)
     for ax, rate in zip(axes, (0.001, 0.002, 0.005), strict=True):
-        for updates, (name, look) in WARM_UPS.items():
+        for updates, look in WARM_UPS.items():
             losses, at = runs_of[f"12-post-{rate}-{updates}"], longer()["steps"]
             ax.plot(at, losses.T, linewidth=0.7, alpha=0.5, **look)
-            ax.plot(at, np.median(losses, 0), label=name, **look)
-        ax.axhline(longer()["chance"], label="chance", **figures.LOOKS["theory"])
-        ax.set(title=f"learning rate {rate:g}", xlabel="training step")
-    axes[0].set(ylabel="training loss (nats)", ylim=(1.6, 3.8))
-    axes[2].legend(title="warm-up", loc="lower left")
+            ax.plot(at, np.median(losses, 0), **look)
+        ax.axhline(longer()["chance"], **figures.LOOKS["theory"])
+        ax.set(title=f"learning rate {rate:g}", xlabel="training step", xticks=(0, 400, 800))
+    axes[0].set(ylabel="training loss (nats)", ylim=(1.6, 3.8), yticks=(2, 3))
+    for ax in axes[1:]:
+        figures.name(ax, "no warm-up", (480, longer()["chance"]), LOOKS["post"]["color"], (0, 8))
+        figures.name(ax, "warm-up over\n400 updates", (420, 1.9), LOOKS["post_warmup"]["color"], (0, 0))
+    figures.name(axes[0], "chance", (480, longer()["chance"]), shift=(0, 6))
+    figures.title(fig, "At the higher rates, Post-LN needs its warm-up")
     figures.show(
         fig,
         alt="Training loss of 12 Post-LN blocks against the step, up to 800, five seeds for each arm. Left, "

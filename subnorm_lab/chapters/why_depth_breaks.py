@@ -174,14 +174,16 @@ def draw_products():
         0.5: (figures.BLUE, ":"),
     }
     for factor, (color, line) in looks.items():
-        ax.plot(depth, factor**depth, line, color=color, label=f"{factor:g}")
-    ax.set(
-        yscale="log",
-        ylim=(1e-6, 1e6),
-        xlabel="layers",
-        ylabel="product of the factors",
-    )
-    ax.legend(title="factor of a layer", loc="center left", bbox_to_anchor=(1, 0.5))
+        ax.plot(depth, factor**depth, line, color=color)
+        end = (20, 1e-6) if factor == 0.5 else (100, factor**100)  # where its curve leaves the picture
+        near = 0.9 < factor < 1.1  # three ends close to one another
+        words = f"factor {factor:g}" if factor == 1.1 else f"{factor:g}"
+        figures.name(
+            ax, words, end, color, (6, 2 * (factor > 1) - 2 * (factor < 1)) if near else (6, 3 * (factor < 0.6))
+        )
+    figures.title(fig, "Only a factor of 1 keeps the size")
+    ax.set(yscale="log", ylim=(1e-6, 1e6), xlabel="layers", ylabel="product of the factors")
+    ax.set(xticks=(0, 20, 50, 100), yticks=10.0 ** np.arange(-6, 7, 3))
     figures.show(
         fig,
         alt="The product of equal factors against the number of layers, up to 100, on a logarithmic axis, for "
@@ -348,20 +350,22 @@ def draw_loss_by_depth():
 
 
 def draw_degradation():
-    fig, ax = plt.subplots(figsize=(5.6, 3.5))
+    fig, ax = plt.subplots(figsize=(5.6, 3.6))
     for stack, shift, blocks in (("plain", 0.96, (2, 8, 20, 50)), ("residual", 1.04, (2, 8, 50))):
         look = figures.LOOKS[stack]
         mean = [final(stack, b).mean() for b in blocks]
-        label = {"plain": "replaces: plain", "residual": "adds"}[stack]
-        ax.plot(shift * np.array(blocks), mean, label=label, **look)
+        ax.plot(shift * np.array(blocks), mean, **look)
+        label = {"plain": "replaces:\nplain", "residual": "adds"}[stack]
+        figures.name(ax, label, (50, mean[-1]), look["color"], (12, 0))
         for b in blocks:
             ends = final(stack, b)
             ax.plot(np.full(len(ends), shift * b), ends, "o", color=look["color"], ms=4)
-    ax.axhline(1, color=figures.BLACK, linewidth=0.8, label="always 0")
-    ax.set(xscale="log", xlabel="layers", ylabel="training loss", ylim=(0, 1.1))
+    ax.axhline(1, color=figures.BLACK, linewidth=0.8)
+    figures.name(ax, "always answer 0", (2, 1), shift=(2, -4))
+    figures.title(fig, "Deeper than 8 layers, plain networks get worse")
+    ax.set(xscale="log", xlabel="layers", ylabel="training loss", ylim=(0, 1.1), yticks=(0, 0.5, 1))
     ax.set_xticks([2, 8, 20, 50], ["2", "8", "20", "50"])
     ax.minorticks_off()
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     figures.show(
         fig,
         alt="Loss after training against the number of layers, with a dot for each seed. The networks that "
@@ -400,19 +404,26 @@ def prove_degradation():
 
 def draw_twenty_layers():
     fig, ax = plt.subplots(figsize=(5.6, 3.3))
-    batch_look = {"color": figures.ORANGE, "linestyle": "--"}
-    for stack, look in (
-        ("plain", figures.LOOKS["plain"]),
-        ("batch", {**batch_look, "label": "plain, with BatchNorm"}),
+    for stack, label, look in (
+        ("plain", "plain", figures.LOOKS["plain"]),
+        ("batch", "plain, with\nBatchNorm", {"color": figures.ORANGE, "linestyle": "--"}),
     ):
         smooth = np.apply_along_axis(np.convolve, 1, train(stack, 20), np.ones(20) / 20, "valid")
         low, high = smooth.min(axis=0), smooth.max(axis=0)
         step = range(20, 251)
         ax.fill_between(step, low, high, color=look["color"], alpha=0.25)
         ax.plot(step, smooth.mean(axis=0), **look)
-    ax.axhline(1, color=figures.BLACK, linewidth=0.8, label="always 0")
-    ax.set(xlabel="step (mean of the last 20)", ylabel="loss", ylim=(0, 1.6))
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+        figures.name(ax, label, (250, smooth[:, -1].mean()), look["color"], (6, 6 * (stack == "batch")))
+    ax.axhline(1, color=figures.BLACK, linewidth=0.8)
+    figures.name(ax, "always\nanswer 0", (250, 1), shift=(6, -6))
+    figures.title(fig, "Plain layers train; with BatchNorm they do not")
+    ax.set(
+        xlabel="step (mean of the last 20)",
+        ylabel="loss",
+        ylim=(0, 1.6),
+        xticks=(20, 100, 250),
+        yticks=(0, 0.5, 1, 1.5),
+    )
     figures.show(
         fig,
         alt="Loss during training of two kinds of plain networks with twenty layers, with the range over five "
@@ -552,9 +563,12 @@ def draw_size_and_likeness():
             color = figures.LOOKS[look]["color"]
             ax.fill_between(range(11), low, high, color=color, alpha=0.25)
             mean = values[name].mean(axis=0)
-            ax.plot(mean, label=name, **figures.LOOKS[look])
-        ax.set(xlabel="sublayers", title=label)
-    axes[0].legend()
+            ax.plot(mean, **figures.LOOKS[look])
+            at, shift = ((7, mean[7]), (-8, 8)) if look == "residual" else ((8.6, 0.4), (0, -4))
+            if ax is axes[1]:
+                at, shift = ((7, mean[7]), (8, 8)) if look == "residual" else ((5, mean[5]), (0, 14))
+            figures.name(ax, name, at, color, shift)
+        ax.set(xlabel="sublayers", title=label, xticks=(0, 5, 10))
     figures.show(
         fig,
         alt="Two panels against the number of sublayers, with narrow bands over twelve texts. Left, the root "
