@@ -42,6 +42,13 @@ def test_a_good_book_has_no_warning(tmp_path):
     assert " said " in html(tmp_path, "notebooks/03-norms")
 
 
+def test_a_negative_number_has_a_minus_sign(tmp_path):
+    notebook(tmp_path, display("slope = -1e-05", {"slope": "-1e-05"}))
+    page(tmp_path, "The slope is {val}`03:slope`.\n\n" + TOC)
+    assert build(tmp_path) == ""
+    assert '<span class="measured">\N{MINUS SIGN}1e-05</span>' in html(tmp_path)
+
+
 FAULTS = {
     "unknown macro": (r"Some text." + "\n\n" + r"And $\nosuch x$.", [SLOPE], r"Undefined control sequence: \nosuch"),
     "unknown macro in a display": (r"$$ \nosuch x $$", [SLOPE], r"Undefined control sequence: \nosuch"),

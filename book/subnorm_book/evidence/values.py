@@ -51,6 +51,8 @@ class Val(SphinxRole):
             log.warning("val %r: %s", self.text, error, location=self.get_location(), type="measured")
             self.env.note_reread()
             return [nodes.problematic(self.rawtext, self.rawtext)], []
+        if text.startswith("-"):  # Python's hyphen; a hyphen is too short for a minus sign, and a line may end after it
+            text = "\N{MINUS SIGN}" + text[1:]
         return [nodes.inline(self.rawtext, text, classes=["measured"])], []
 
     def look_up(self, number, name):
