@@ -11,6 +11,7 @@ from tools import paper
 from tools.checkout import chapters
 
 PAPER = {"width": 665, "height": 1009}  # A4 less its margins, in px
+SMALLEST = 7 / 0.75  # 7 pt in px, of a letter in a picture
 CHAPTERS = [f"notebooks/{path.stem}" for path in chapters() if re.match(r"\d\d-", path.name)]
 OTHERS = ["book/claims", "book/api/torch"]
 
@@ -30,6 +31,7 @@ SEEN = f"""() => {{
     return pictures.size < 2 || states.length > 3 || tops.size > 1 || !states.every(shown) ||
       shown(figure.querySelector(":scope > .live-picture"));
   }};
+  const letters = (e) => parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a;
   const folds = "details.sd-dropdown:not(.solution) p, section.second-reading > details > p:not(.waits), .foretold > p";
   const controls = "button, nav, dialog, input[type=search], .bd-header-article, .headerlink, details.hide > summary";
   return {{
@@ -41,6 +43,7 @@ SEEN = f"""() => {{
     wide: start(wide),
     stiff: start(all("figure.live").filter(stiff)),
     crowded: all(".live-states > div").flatMap(crowded),
+    small: all(".live-states text").filter((e) => letters(e) < {SMALLEST}).map((e) => e.textContent),
   }}
 }}"""
 
@@ -51,6 +54,7 @@ def faults_on_paper(page):
     faults += [f"wider than the paper: {html}" for html in seen["wide"]]
     faults += [f"not as two or three states in a row: {html}" for html in seen["stiff"]]
     faults += [f"outside the picture, or one over the other: {words}" for words in seen["crowded"]]
+    faults += [f"letters under 7 pt: {words}" for words in seen["small"]]
     if seen["folded"]:
         faults.append(f"{seen['folded']} paragraphs are folded away")
     if seen["titles"] != 1:
@@ -178,6 +182,7 @@ PLANTED = {
     "paragraphs are folded away": "document.querySelector('details.sd-dropdown:not(.solution) p').hidden = true",
     "2 titles": "article.insertAdjacentHTML('beforeend', '<h1>x</h1>')",
     "rgb(30, 42, 53) on rgb(9, 9, 9)": "document.body.style.background = 'rgb(9, 9, 9)'",
+    "letters under 7 pt: ": "article.querySelector('.live-states text').style.fontSize = '12.5px'",
     "states in a row: <figure": "article.querySelector('.live-states > div').remove()",
     "one over the other: ": "article.querySelector('.live-states text').setAttribute('x', -50)",
 }
