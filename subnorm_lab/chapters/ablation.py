@@ -217,17 +217,28 @@ def draw_from_which_depth_on():
         losses = held[arm]  # (seeds, depths)
         where = np.arange(len(depths)) + 0.07 * (k - 2)
         look = {**LOOKS[arm], "linewidth": 1.2}
-        ax.plot(where, np.median(losses, 0), label=NAMES[arm], **look)
+        ax.plot(where, np.median(losses, 0), **look)
         ax.plot(where, losses.T, **{**look, "linestyle": "", "markersize": 3})
-    ax.axhline(record["blind"], label="blind", **figures.LOOKS["theory"])
+    names = [
+        ("neither", "neither", (0.65, 2.98), (8, -6)),
+        ("residual", "residual\nonly", (2.9, 3.45), (10, 0)),
+        ("norm", "norm\nonly", (0.5, 3.0), (-8, 4)),
+        ("both", "both\n(Pre-LN)", (4.1, np.median(held["both"], 0)[-1]), (8, 3)),
+        ("scaled", "residual,\nscaled", (4.1, np.median(held["scaled"], 0)[-1]), (8, -3)),
+    ]
+    for arm, words, at, shift in names:
+        figures.name(ax, words, at, LOOKS[arm]["color"], shift)
+    ax.axhline(record["blind"], **figures.LOOKS["theory"])
+    figures.name(ax, "blind", (1.5, record["blind"]), shift=(0, 5))
+    figures.title(fig, "Without a skip path, two blocks are nearly blind")
     ax.set(
         xlabel="blocks",
         ylabel="held-out loss (nats)",
         xticks=range(len(depths)),
         xticklabels=depths,
         ylim=(2.35, 3.75),
+        yticks=(2.5, 3, 3.5),
     )
-    ax.legend(fontsize=8.5, ncols=2, loc="upper left")
     figures.show(
         fig,
         alt="Held-back loss against the number of blocks, five ways with five seeds each, and a dotted blind "

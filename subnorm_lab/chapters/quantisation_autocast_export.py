@@ -80,27 +80,25 @@ def rises_of(quantised):
 
 def draw_rises(quantised):
     fig, ax = plt.subplots()
-    looks = zip(
-        rises_of(quantised).items(),
-        [
-            (figures.GREY, ":"),
-            (figures.GREEN, "-."),
-            (figures.BLUE, "-"),
-            (figures.ORANGE, "--"),
-        ],
-        strict=True,
-    )
-    for (name, found), (color, style) in looks:
-        ax.plot(BITS, found.mean(axis=1), style, color=color, label=name)
+    looks = [
+        ("matrices,\na step a row", figures.GREY, ":", 3, (6, 4)),
+        ("gains, a step\na norm", figures.GREEN, "-.", 3, (6, 0)),
+        ("into the norms,\na step a token", figures.BLUE, "-", 3, (6, -6)),
+        ("into the norms,\none step", figures.ORANGE, "--", 4, (-10, 10)),
+    ]
+    for found, (name, color, style, bits, shift) in zip(rises_of(quantised).values(), looks, strict=True):
+        ax.plot(BITS, found.mean(axis=1), style, color=color)
+        figures.name(ax, name, (bits, found.mean(axis=1)[BITS.index(bits)]), color, shift)
         ax.fill_between(BITS, found.min(axis=1), found.max(axis=1), color=color, alpha=0.2)
     ax.set(
         xlabel="bits",
         ylabel="rise of the loss (nats)",
         ylim=(-0.1, 2),
         xticks=BITS,
+        yticks=(0, 0.5, 1, 1.5, 2),
     )
     ax.invert_xaxis()
-    ax.legend(fontsize=9)
+    figures.title(fig, "One step for all tokens costs most")
     figures.show(
         fig,
         alt="The rise of the loss against the number of bits, from 8 down to 3, for four kinds of arrays, with "
