@@ -1,7 +1,7 @@
 // The filter of a list or a table: show the rows that contain all words and are of the chosen kind. With data-nearest
 // a pasted message is compared with those of the rows instead (symptoms.js), and a single row opens. Of the words of a
 // reader who describes a trouble, some are enough if no row has all. In a table the words are marked, and a note that is
-// folded and has one opens.
+// folded and has one opens. Where nothing is found, a line says so and leads on.
 {
   const filter = document.querySelector(".row-filter");
   const [words, status] = [filter.querySelector("[type=search]"), filter.querySelector("[role=status]")];
@@ -13,6 +13,30 @@
   const folds = new Map(rows.map(({ row }) => [row, [...row.querySelectorAll("td details")]]));
   const opened = new Set(); // not by the reader
   const titles = [...document.querySelectorAll(".rubric")]; // of the lists of the ledger
+
+  const nothing = document.createElement("p");
+  nothing.className = "nothing";
+  nothing.hidden = true;
+  const again = Object.assign(document.createElement("button"), { type: "button" });
+  again.textContent = `Show all ${rows.length} ${filter.dataset.things}`;
+  again.addEventListener("click", () => {
+    clear();
+    words.focus();
+  });
+  const elsewhere = document.createElement("a"); // the search of the book
+  elsewhere.textContent = "Search the book";
+  const none = nearest
+    ? "No entry matches this. Its cause may lie outside norms and residual connections."
+    : `None of the ${filter.dataset.things} matches this.`;
+  nothing.append(none, " ", again, " ", elsewhere);
+  filter.append(nothing);
+
+  /** Forget the words and the kind. */
+  function clear() {
+    words.value = "";
+    for (const all of filter.querySelectorAll("[type=radio][value='']")) all.checked = true;
+    show();
+  }
 
   function show() {
     const pasted = nearest && PASTED.test(words.value) && nearest(words.value);
@@ -27,6 +51,9 @@
     mark(found, wanted);
     filter.classList.toggle("filtering", Boolean(wanted.length || kind)); // the contents of the page wait (subnorm.css)
     const count = found.length;
+    nothing.hidden = count > 0;
+    elsewhere.href = `${document.querySelector("form.bd-search").getAttribute("action")}?q=${encodeURIComponent(words.value.trim())}`;
+    elsewhere.hidden = !wanted.length;
     if (nearest && count === 1 && !some) rows.find(({ row }) => !row.hidden).row.querySelector(":scope > details").open = true;
     for (const title of titles) {
       const list = title.nextElementSibling;
@@ -73,10 +100,8 @@
   filter.addEventListener("input", show);
   addEventListener("hashchange", () => { // a link to a row that the filter hides
     const row = document.getElementById(location.hash.slice(1));
-    if (!row?.hidden) return;
-    words.value = "";
-    for (const all of filter.querySelectorAll("[type=radio][value='']")) all.checked = true;
-    show();
+    if (!row || getComputedStyle(row).display !== "none") return; // a group without a row is not shown either
+    clear();
     row.scrollIntoView();
   });
   if (words.value || chosen()) show(); // a reload may restore old choices

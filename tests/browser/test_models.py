@@ -33,6 +33,22 @@ def test_words_and_placements_choose_models(browser, server):
     assert faults == []
 
 
+def test_words_of_no_model_say_so_and_are_cleared(browser, server):
+    faults = []
+    with opened(browser, server, faults, viewport=PHONE) as page:
+        page.goto(server + PAGE)
+        total = rows(page).count()
+        page.get_by_label("both sides").check()
+        page.get_by_label("Find", exact=True).fill("zzzz")
+        line = page.locator(".row-filter .nothing")
+        assert "None of the models matches this" in line.inner_text()
+        line.get_by_role("button", name=f"Show all {total} models").press("Enter")
+        assert rows(page).count() == total
+        assert not line.is_visible()
+        assert page.evaluate("document.activeElement.id") == "row-words"
+    assert faults == []
+
+
 # For each row: the words that are marked, and whether its folded notes show.
 FOUND = """() => [...document.querySelectorAll("table.models tbody tr:not([hidden])")].map((row) => [
   [...CSS.highlights.get("found")].filter(({ startContainer }) => row.contains(startContainer)

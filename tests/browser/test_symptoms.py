@@ -109,6 +109,35 @@ def test_what_no_entry_has_finds_none(symptoms):
     assert symptoms.locator(SHOWN).count() == 0
 
 
+def test_a_rare_word_weighs_more_than_a_common_one(symptoms):
+    headings = found(symptoms, "my loss is nan after 200 steps")
+    assert any(heading.startswith("LayerNorm returns NaN in half precision") for heading in headings)
+    assert len(headings) < 12
+    assert [one for one in headings if "nan" not in one.lower() and "loss" not in one.lower()] == []
+
+
+@pytest.mark.parametrize(
+    "typed", ["CUDA out of memory", "git push rejected non-fast-forward", "NCCL watchdog caught collective operation"]
+)
+def test_a_word_or_two_of_many_find_none(symptoms, typed):
+    assert found(symptoms, typed) == []
+
+
+def test_where_no_entry_is_found_a_line_leads_on(symptoms):
+    message = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x8 and 16x8)"
+    line = symptoms.locator(".row-filter .nothing")
+    assert not line.is_visible()
+    assert found(symptoms, message) == []
+    assert "No entry matches this" in line.inner_text()
+    assert line.get_by_role("link").evaluate("(link) => new URL(link.href).searchParams.get('q')") == message
+    line.get_by_role("button").click()
+    assert symptoms.locator("#row-words").input_value() == ""
+    assert not line.is_visible()
+    found(symptoms, message)
+    symptoms.evaluate("location.hash = 'nan-or-inf'")  # a group, from the contents of the page
+    symptoms.locator("#nan-or-inf").wait_for(state="visible")
+
+
 @pytest.mark.parametrize("kind", ["error", "warning", "nan", "wrong", "stuck", "apart", "sharded"])
 def test_every_kind_has_entries(symptoms, kind):
     symptoms.locator(f".row-filter [value={kind}]").check()
