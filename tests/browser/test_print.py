@@ -76,15 +76,14 @@ def faults_on_sheets(page):
     sheets = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages
     faults = [f"{len(sheets)} sheets, at most {SHEETS}"] if len(sheets) > SHEETS else []
     headings = page.locator("article :is(h2, h3)").evaluate_all("all => all.map((e) => e.firstChild.textContent)")
-    last = [(sheet.extract_text().strip().splitlines() or [""])[-1].strip() for sheet in sheets]
+    last, blanks = zip(*map(ending, sheets), strict=True)
     faults += [f"sheet {n} ends with a heading: {line}" for n, line in enumerate(last, 1) if line in headings]
-    *blanks, _ = map(blank, sheets)
-    faults += [f"sheet {n} is blank by {share:.0%}" for n, share in enumerate(blanks, 1) if share > BLANK]
+    faults += [f"sheet {n} is blank by {share:.0%}" for n, share in enumerate(blanks[:-1], 1) if share > BLANK]
     return faults
 
 
-def blank(sheet):
-    """The share of a sheet below its last letter or picture."""
+def ending(sheet):
+    """The last line of a sheet, and the share of it below its last letter or picture."""
     ends = [float(sheet.mediabox.height)]
 
     def see(operator, operands, cm, tm):
@@ -93,9 +92,9 @@ def blank(sheet):
         elif operator == b"Do":
             ends.extend([cm[5], cm[3] + cm[5]])
 
-    sheet.extract_text(visitor_operand_before=see)
+    lines = sheet.extract_text(visitor_operand_before=see).strip().splitlines() or [""]
     margin = 15 / 297
-    return (min(ends) / float(sheet.mediabox.height) - margin) / (1 - 2 * margin)
+    return lines[-1].strip(), (min(ends) / float(sheet.mediabox.height) - margin) / (1 - 2 * margin)
 
 
 @pytest.fixture(scope="module")
