@@ -175,6 +175,17 @@ def test_a_table_leaves_no_row_alone(print_page, name):
     assert page.evaluate(TORN) != []
 
 
+# Links and headings too light to read without their ground, which browsers do not print.
+PALE = """() => [...document.querySelectorAll("article :is(a, h1, h2, h3, .sd-card-title)")].filter((e) => {
+  const [red, green, blue] = getComputedStyle(e).color.match(/[\\d.]+/g).map(Number);
+  return (red + green + blue) / 3 > 140 && e.checkVisibility() && e.getBoundingClientRect().height > 0;
+}).map((e) => e.textContent)"""
+
+
+def test_the_landing_page_has_no_pale_letters(print_page):
+    assert print_page("book/intro").evaluate(PALE) == []
+
+
 PLANTED = {
     "shown: <button": "article.insertAdjacentHTML('beforeend', '<button>x</button>')",
     "wider than the paper: <table": "article.querySelector('table').style.width = '900px'",
