@@ -41,6 +41,7 @@ def test_words_of_no_model_say_so_and_are_cleared(browser, server):
         page.get_by_label("both sides").check()
         page.get_by_label("Find", exact=True).fill("zzzz")
         line = page.locator(".row-filter .nothing")
+        assert line.is_visible()
         assert "None of the models matches this" in line.inner_text()
         line.get_by_role("button", name=f"Show all {total} models").press("Enter")
         assert rows(page).count() == total

@@ -128,6 +128,7 @@ def test_where_no_entry_is_found_a_line_leads_on(symptoms):
     line = symptoms.locator(".row-filter .nothing")
     assert not line.is_visible()
     assert found(symptoms, message) == []
+    assert line.is_visible()
     assert "No entry matches this" in line.inner_text()
     assert line.get_by_role("link").evaluate("(link) => new URL(link.href).searchParams.get('q')") == message
     line.get_by_role("button").click()
