@@ -41,10 +41,20 @@ class Wire:
     def __init__(self, page):
         self.page, self.urls, self.sizes = page, {}, {}
         network = page.context.new_cdp_session(page)
-        network.on("Network.requestWillBeSent", lambda e: self.urls.update({e["requestId"]: e["request"]["url"]}))
-        network.on("Network.loadingFinished", lambda e: self.sizes.update({e["requestId"]: e["encodedDataLength"]}))
+        network.on("Network.requestWillBeSent", self.sent)
+        network.on("Network.loadingFinished", self.arrived)
         network.send("Network.enable")
         network.send("Network.setCacheDisabled", {"cacheDisabled": True})
+
+    def sent(self, event):
+        if event["requestId"] == event["loaderId"]:  # a new page: nobody hears of what the last one still asked for
+            self.urls.clear()
+            self.sizes.clear()
+        self.urls[event["requestId"]] = event["request"]["url"]
+
+    def arrived(self, event):
+        if event["requestId"] in self.urls:
+            self.sizes[event["requestId"]] = event["encodedDataLength"]
 
     def received(self):
         """{URL: bytes on the wire} since the last call."""
