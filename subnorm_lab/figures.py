@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,9 +67,19 @@ def use_style() -> None:
     )
 
 
-def title(fig: "Figure", finding: str) -> None:
-    """Write above the panels, from the left edge of the figure, what it shows."""
-    fig.suptitle(finding, x=0.01, ha="left", fontsize=TITLE)
+def title(fig: "Figure", finding: str, holds: bool = True) -> None:
+    """Write above the panels, from the left edge of the figure, what it shows.
+
+    Args:
+        fig: the figure.
+        finding: no more than what was measured, under the condition that it was measured under.
+        holds: whether the plotted numbers show it; not needed if the finding is computed from them. If a reader has
+            turned a number so that it no longer holds, a warning replaces the title. No stored notebook may have one.
+    """
+    if holds:
+        fig.suptitle(finding, x=0.01, ha="left", fontsize=TITLE)
+    else:
+        warnings.warn(f"With these numbers the figure does not show its finding, {finding!r}.", stacklevel=2)
 
 
 def name(

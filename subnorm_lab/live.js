@@ -25,6 +25,7 @@ globalThis.subnormLive ??= (() => {
   const escape = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
   const superscript = (n) => String(n).replace(/./g, (c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c]));
   const minus = (text) => text.replace(/-/g, "−");
+  const unbroken = (text) => text.replace(/(\d) %/g, "$1\u00a0%"); // no line ends before a percent sign
 
   /** A readable number: three digits, with a power of ten below 0.001 and from 100 000 on. */
   function short(v) {
@@ -668,7 +669,7 @@ globalThis.subnormLive ??= (() => {
   function picture(spec, state = start(spec), w = STILL, tight = 0, from = undefined, part = 1) {
     const kind = KINDS[spec.kind];
     const numbers = kind.numbers(spec, state);
-    const say = kind.say(spec, state, numbers);
+    const say = unbroken(kind.say(spec, state, numbers));
     const shown = part === 1 ? numbers : kind.between(spec, from, numbers, part);
     const points = []; // a chart's, each with its value in words
     const svg = `<svg viewBox="0 0 ${w} ${kind.height(spec, tight)}" role="img" aria-label="${escape(seen(spec, state, say))}">` +
@@ -689,7 +690,7 @@ globalThis.subnormLive ??= (() => {
   const range = (control) => control.range ?? [0, control.values.length - 1, 1];
 
   const label = (control, value) => {
-    if (control.values) return control.values[value];
+    if (control.values) return unbroken(control.values[value]);
     if (!control.log) return short(value);
     return Number.isInteger(value) ? `10${superscript(value)}` : short(10 ** value);
   };

@@ -303,10 +303,9 @@ def pairs_move(place, order):
     q, k, score = at_place(place, order)
     ring = [at_place(p, order)[1] for p in np.linspace(0, 12, 49)]
     along = [at_place(p, order)[2] for p in PLACES_OF_KEY]
+    at, low, high = (f"{value:z.2f}".replace("-", "−") for value in (score, min(along), max(along)))
     sentence = (
-        f"Key at place {place}, query at {place + 3}: the score is "
-        f"{score:z.2f}. On the way it goes from {min(along):z.2f} to "
-        f"{max(along):z.2f}."
+        f"Key at place {place}, query at {place + 3}: the score is {at}. On the way it goes from {low} to {high}."
     )
     return sentence, [
         {"ring": np.transpose(ring), **ends(q=q, k=k)},
@@ -448,7 +447,8 @@ def draw_losses():
     for name, label in (("pre", "Pre-LN"), ("post", "Post-LN")):
         end = last[name].max() if name == "pre" else last[name].min()
         figures.name(ax, label, (end, order.index(name)), figures.LOOKS[name]["color"], (8 if name == "pre" else -8, 0))
-    figures.title(fig, f"All but two of {len(order)} end far below chance")
+    below = sum(values.max() < record["chance"] for values in last.values())
+    figures.title(fig, f"After 120 steps, {below} of {len(order)} are below chance with every seed")
     ax.set(xlabel="loss after 120 steps (nats)", yticks=range(len(order)))
     ax.set_yticklabels([name.replace("_", " ") for name in order], fontsize=8.5)
     ax.invert_yaxis()

@@ -138,7 +138,9 @@ def draw_skip_path_and_whole():
             title={"skip": "skip path alone", "whole": "whole gradient"}[part],
         )
     axes[0].set_ylabel("gradient, over that at the top")
-    figures.title(fig, "Post-LN: the skip path alone loses the gradient")
+    post = stacks()["post"]
+    lost = post["skip"][:, 0].max() < 1e-4 and post["whole"][:, 0].min() > 0.3
+    figures.title(fig, "Untrained Post-LN: the skip path alone loses the gradient", lost)
     figures.show(
         fig,
         alt="Size of the gradient against the sublayer, logarithmic, eight seeds. Left, the skip path alone: "
@@ -389,7 +391,8 @@ def draw_output_change():
     start = np.median(change()["post"][:, 0])
     ax.loglog(GROWING, start * np.array(GROWING), **figures.LOOKS["theory"])
     figures.name(ax, "like L", (GROWING[-1], start * GROWING[-1]), shift=(6, -1))
-    figures.title(fig, "DeepNorm's output changes least")
+    least = max(change()["deepnorm"].max(axis=0)) < min(change()[p].min() for p in ("post", "pre"))
+    figures.title(fig, "Before training, DeepNorm's output changes least of the three", least)
     ax.set(
         xlabel="blocks L",
         ylabel="squared change / squared step",

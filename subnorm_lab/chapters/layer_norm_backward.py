@@ -296,7 +296,7 @@ def draw_eps_is_a_ceiling():
     figures.name(ax, "σ² = eps", (np.sqrt(1e-5), 2e-3), figures.GREY)
     figures.name(ax, "eps =\n1e-5", (1e-4, strength(1e-5)[0]), figures.BLUE, (2, -6))
     figures.name(ax, "eps = 0: 1/σ", (3e-4, 1 / 3e-4), shift=(8, 4))
-    figures.title(fig, "eps puts a ceiling on the Jacobian")
+    figures.title(fig, "eps puts a ceiling on the Jacobian", strength(1e-5).max() < 1.001 / np.sqrt(1e-5))
     ax.set(xlabel="standard deviation of the row, σ", ylabel="largest singular value of J")
     ax.set(xticks=10.0 ** np.arange(-4, 4, 2), yticks=10.0 ** np.arange(-2, 5, 2))
     figures.show(

@@ -381,7 +381,7 @@ def draw_eps_outside():
     figures.name(ax, "eps inside the root\n(dots: measured)", (where, 0.7), figures.BLUE, (12, -8))
     figures.name(ax, "eps outside", (1e-4, 0.9), figures.ORANGE, (2, -8))
     figures.name(ax, "σ² = eps", (where, 0.05), figures.GREY, (6, 0))
-    figures.title(fig, "Inside the root, eps shrinks small rows")
+    figures.title(fig, "Inside the root, eps shrinks small rows far more", INSIDE[0] < 0.1 * OUTSIDE[0])
     ax.set(xlabel="standard deviation of the input, σ", ylabel="standard deviation of the output")
     ax.set(xticks=10.0 ** np.arange(-4, 2), yticks=(0, 0.5, 1))
     figures.show(

@@ -21,6 +21,7 @@ VERSIONS = {"builtin": "built in", "compile": "torch.compile", "hand": "by hand"
 
 def draw_our_gpus():
     fig, ax = plt.subplots(figsize=(6.4, 2.9))
+    compiled = []
     looks = zip(("H200", "H100"), (figures.BLUE, figures.ORANGE), ("o", "s"), strict=True)
     names = [f"{norm}, {words}" for norm in NORMS.values() for words in VERSIONS.values()]
     for side, (device, colour, mark) in zip((-0.17, 0.17), looks, strict=True):
@@ -28,11 +29,12 @@ def draw_our_gpus():
         rows = timing.rows(record, "forward", max(timing.shapes(record, "forward")))
         timed = [rows[f"{kind}_{how}"] for kind in NORMS for how in VERSIONS]
         times = [row.seconds["median"] / rows[row.copy].seconds["median"] for row in timed]
+        compiled += [time for time, name in zip(times, names, strict=True) if VERSIONS["compile"] in name]
         ax.plot(times, side + np.arange(len(names)), mark, color=colour, markersize=7)
         figures.name(ax, device, (times[2], side + 2), colour, (-50 * side, 0))
     ax.axvline(1, color=figures.BLACK, linestyle="--", linewidth=1)
     figures.name(ax, "a copy", (1, 5), shift=(20, 0), point_out=True)
-    figures.title(fig, "Compiled, both norms take as long as a copy")
+    figures.title(fig, "Compiled, both norms take as long as a copy", np.allclose(compiled, 1, atol=0.02))
     ax.set(xlabel="time, in copies of the same bytes", xlim=0)
     ax.set(yticks=range(len(names)), yticklabels=names)
     ax.invert_yaxis()

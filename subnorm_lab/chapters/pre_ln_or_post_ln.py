@@ -481,7 +481,9 @@ def draw_last_gradients():
     axes[0].set_yticks([2, 4, 6], ["2", "4", "6"])
     axes[1].set_yticks([0.1, 0.3, 0.9], ["0.1", "0.3", "0.9"])
     axes[0].set_ylabel("size of the gradient")
-    figures.title(fig, "With depth only Pre-LN's last gradient falls")
+    means = {name: np.array([last[name][loss].mean(0) for loss in LOSSES]) for name in PLACEMENTS}
+    only_pre = (np.diff(means["pre"]) < 0).all() and (means["post"][:, -1] > 0.95 * means["post"][:, 0]).all()
+    figures.title(fig, "Before training, only Pre-LN's last gradient falls with depth", only_pre)
     figures.show(
         fig,
         alt="Size of the last layer's gradient against depth, both axes logarithmic, six seeds. Left, for the "

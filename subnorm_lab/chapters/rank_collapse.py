@@ -185,7 +185,8 @@ def draw_powers(shrink, halvings):
     figures.name(ax, "attention alone: slope 3", (halvings[2], alone[2]), figures.BLACK, (-6, 10))
     figures.name(ax, "with a skip path: slope 1", (halvings[2], kept[2]), figures.GREEN, (-4, 10))
     figures.name(ax, "feed-forward: slope 1", (halvings[3], kept[3]), figures.BLUE, (4, -12))
-    figures.title(fig, "Attention alone cubes small differences")
+    cubes = np.allclose(powers(found, halvings)["attention"], 3, atol=0.1)
+    figures.title(fig, "Untrained, attention alone cubes small differences", cubes)
     ax.set(xticks=(1e-3, 1e-2), yticks=10.0 ** np.arange(-10, 0, 3))
     ax.set(xlabel="differences that go in", ylabel="differences that come out")
     figures.show(
@@ -373,7 +374,9 @@ def draw_doubly_exponential():
     ax.plot(layers, law, **figures.LOOKS["theory"])
     figures.name(ax, "the law: slope ln 3", (4, law[2]), shift=(-10, 8))
     figures.name(ax, "eight seeds", (4, fallen[:, 2].mean()), figures.GREY, (12, -8))
-    figures.title(fig, "Doubly exponential: a straight line here")
+    slopes = np.diff(fallen, axis=1)
+    approaches = (np.diff(slopes.mean(0)) < 0).all() and np.allclose(slopes[:, -1], np.log(3), rtol=0.02)
+    figures.title(fig, "The slope approaches ln 3: r falls doubly exponentially", approaches)
     ax.set(xlabel="attention layers", ylabel="ln(−ln r)")
     ax.set(xticks=layers, yticks=(2, 4, 6))
     figures.show(

@@ -729,7 +729,8 @@ def draw_path_lengths():
         ax.plot(LAYERS, paths.binomial(L, g), **figures.LOOKS["theory"])
         figures.name(ax, name, (LAYERS[mean.argmax()], mean.max()), color, shift)
     figures.name(ax, "dotted: binomial", (21, 0.04), shift=(8, 6))
-    figures.title(fig, "Divided by the root of L, only short paths count")
+    short = 100 * path_shares()["He, divided by √L"][0][:3].sum(0).mean()
+    figures.title(fig, f"Divided by √L, paths of two branches or fewer carry {short:.0f}\N{NO-BREAK SPACE}%")
     ax.set(xlabel="branches on the path", ylabel="share of the mean square", yticks=(0, 0.2, 0.4))
     figures.show(
         fig,

@@ -111,7 +111,7 @@ def draw_arrows():
     ]:
         ax.plot(*point, "o", color=figures.BLACK)
         figures.name(ax, text, point, color, shift)
-    figures.title(fig, "Two ways to the same circle")
+    figures.title(fig, "Two ways to the same circle", np.isclose(np.hypot(*rms_at), layer_at[1]))
     ax.set(
         xlabel="along the ones: the mean",
         ylabel="across: the deviations",
@@ -228,7 +228,9 @@ def draw_shares():
         ax.fill_between(at, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.25)
     ax.plot(DIMS, 1 / DIMS, **figures.LOOKS["theory"])
     figures.name(ax, "1/d", (DIMS[-2], 1 / DIMS[-2]), shift=(4, 6))
-    figures.title(fig, "The mean's share falls, but not after a ReLU")
+    after_relu, *others = (values.mean(axis=0) for _, _, values, _, _ in curves)
+    falls = all((np.diff(means) < 0).all() for means in others) and after_relu[-1] > 0.7 * after_relu[0]
+    figures.title(fig, "The mean's share falls with d, but hardly after a ReLU", falls)
     ax.set(
         xscale="log",
         yscale="log",

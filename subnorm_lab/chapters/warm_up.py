@@ -127,7 +127,8 @@ def draw_curves(curves):
         figures.name(ax, ARMS[arm].replace(", ", ",\n"), (steps[-1], smooth[:, -1].mean()), LOOKS[arm]["color"], (6, 0))
     ax.axhline(FOUR_BLOCKS.task.chance, **figures.LOOKS["theory"])
     figures.name(ax, "chance", (75, FOUR_BLOCKS.task.chance), shift=(0, -3))
-    figures.title(fig, "Without warm-up, Post-LN stays at chance")
+    stuck = np.abs(final(curves)["post"] - FOUR_BLOCKS.task.chance).max() < 0.1
+    figures.title(fig, "At this rate, Post-LN without warm-up ends at chance", stuck)
     ax.set(xlabel="training step", ylabel="training loss (nats)", ylim=(2.2, 4.2), yticks=(2.5, 3, 3.5, 4))
     figures.show(
         fig,
@@ -254,7 +255,9 @@ def draw_twelve_blocks():
         figures.name(ax, "no warm-up", (480, longer()["chance"]), LOOKS["post"]["color"], (0, 8))
         figures.name(ax, "warm-up over\n400 updates", (420, 1.9), LOOKS["post_warmup"]["color"], (0, 0))
     figures.name(axes[0], "chance", (480, longer()["chance"]), shift=(0, 6))
-    figures.title(fig, "At the higher rates, Post-LN needs its warm-up")
+    high = {n: np.stack([runs_of[f"12-post-{rate}-{n}"] for rate in (0.002, 0.005)]) for n in WARM_UPS}
+    needed = high[0].min() > longer()["chance"] - 0.1 and high[400].min(axis=-1).max() < longer()["chance"] - 0.4
+    figures.title(fig, "At the two higher rates, only warm-up takes Post-LN far below chance", needed)
     figures.show(
         fig,
         alt="Training loss of 12 Post-LN blocks against the step, up to 800, five seeds for each arm. Left, "

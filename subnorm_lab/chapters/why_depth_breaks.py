@@ -181,7 +181,7 @@ def draw_products():
         figures.name(
             ax, words, end, color, (6, 2 * (factor > 1) - 2 * (factor < 1)) if near else (6, 3 * (factor < 0.6))
         )
-    figures.title(fig, "Only a factor of 1 keeps the size")
+    figures.title(fig, "Only a factor of 1 keeps the size", [factor for factor in looks if factor**100 == 1] == [1])
     ax.set(yscale="log", ylim=(1e-6, 1e6), xlabel="layers", ylabel="product of the factors")
     ax.set(xticks=(0, 20, 50, 100), yticks=10.0 ** np.arange(-6, 7, 3))
     figures.show(
@@ -362,7 +362,8 @@ def draw_degradation():
             ax.plot(np.full(len(ends), shift * b), ends, "o", color=look["color"], ms=4)
     ax.axhline(1, color=figures.BLACK, linewidth=0.8)
     figures.name(ax, "always answer 0", (2, 1), shift=(2, -4))
-    figures.title(fig, "Deeper than 8 layers, plain networks get worse")
+    worse = (np.diff([final("plain", b).mean() for b in (8, 20, 50)]) > 0).all()
+    figures.title(fig, "From 8 to 50 layers, plain networks end worse", worse)
     ax.set(xscale="log", xlabel="layers", ylabel="training loss", ylim=(0, 1.1), yticks=(0, 0.5, 1))
     ax.set_xticks([2, 8, 20, 50], ["2", "8", "20", "50"])
     ax.minorticks_off()
@@ -416,7 +417,12 @@ def draw_twenty_layers():
         figures.name(ax, label, (250, smooth[:, -1].mean()), look["color"], (6, 6 * (stack == "batch")))
     ax.axhline(1, color=figures.BLACK, linewidth=0.8)
     figures.name(ax, "always\nanswer 0", (250, 1), shift=(6, -6))
-    figures.title(fig, "Plain layers train; with BatchNorm they do not")
+    ends = {stack: train(stack, 20)[:, -20:].mean(axis=1) for stack in ("plain", "batch")}
+    figures.title(
+        fig,
+        "In 250 steps, 20 plain layers learn; with BatchNorm they do not",
+        ends["plain"].max() < 0.5 and ends["batch"].min() > 0.9,
+    )
     ax.set(
         xlabel="step (mean of the last 20)",
         ylabel="loss",
@@ -453,6 +459,7 @@ NETS = {  # activation, variance of a weight times d
     "ReLU, 2/d (He)": ("relu", 2),
     "ReLU, 8/d": ("relu", 8),
 }
+RELU = "ReLU, 2/d (He)"
 SHARE = 1 / np.sqrt(np.pi - 1)  # mean / std of relu(z), for a standard normal z
 
 
@@ -495,22 +502,27 @@ def prove_mean_does_not_drift():
 
 def draw_drift():
     fig, axes = plt.subplots(1, 2, figsize=(7.6, 3.4))
-    looks = {
-        "linear, 4/d": (figures.ORANGE, "--"),
-        "tanh, 1/d": (figures.PINK, "-."),
-        "ReLU, 2/d (He)": (figures.BLUE, "-"),
-    }
+    looks = {"linear, 4/d": (figures.GREY, "--"), "tanh, 1/d": (figures.GREY, "-."), RELU: (figures.BLUE, "-")}
     for name, (color, line) in looks.items():
         net = follow(name)
         for ax, values in ((axes[0], net.mean / net.std), (axes[1], net.common)):
-            low, high = values.min(axis=0), values.max(axis=0)
-            ax.fill_between(range(51), low, high, color=color, alpha=0.25)
-            ax.plot(values.mean(axis=0), line, color=color, label=name)
-    theory = axes[0].axhline(SHARE, **figures.LOOKS["theory"])
-    theory.set_label("$1/\\sqrt{\\pi-1}$")
-    axes[0].set(xlabel="layer", title="mean / std", ylim=(-0.1, 1.05))
-    axes[1].set(xlabel="layer", title="share in common", ylim=(-0.1, 1.05))
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+            ax.fill_between(range(51), values.min(axis=0), values.max(axis=0), color=color, alpha=0.25)
+            ax.plot(values.mean(axis=0), line, color=color, linewidth=2 if name == RELU else 1)
+    axes[0].axhline(SHARE, **figures.LOOKS["theory"])
+    figures.name(axes[0], RELU, (25, 0.55), figures.BLUE, (0, -4))
+    figures.name(axes[0], "dotted: 1/√(π − 1)", (25, SHARE), shift=(0, 26))
+    for ax in axes:
+        figures.name(ax, "linear, 4/d, and tanh, 1/d", (25, 0.06), figures.GREY, (0, 4))
+        ax.set(xlabel="layer", xticks=(0, 10, 30, 50), ylim=(-0.1, 1.05), yticks=(0, 0.5, 1))
+    common = follow(RELU).common.mean(axis=0)
+    axes[1].plot(10, common[10], "o", color=figures.BLUE)
+    tenth = f"{100 * common[10]:.0f}\N{NO-BREAK SPACE}% after ten layers"
+    figures.name(axes[1], tenth, (10, common[10]), figures.BLUE, (12, -14))
+    axes[0].set(title="mean / std")
+    axes[1].set(title="share in common")
+    ratio = (follow(RELU).mean / follow(RELU).std).mean(axis=0)[1:]
+    stays = np.ptp(ratio) < 0.1 and common[50] > 2 * common[1]
+    figures.title(fig, "Untrained ReLU layers: the mean does not drift, but the examples grow alike", stays)
     figures.show(
         fig,
         alt="Two panels against the layer, up to 50, with the spread of eight seeds. Left, mean over standard "

@@ -174,6 +174,22 @@ def test_stored_pictures_are_what_the_script_draws_now(path):
         assert worst <= LIMIT, f"{output['data']['text/plain']} Run: python3 course.py refresh"
 
 
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_the_numbers_of_a_sentence_have_a_minus_sign(path):
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    for table in filter(None, (live.stored(output) for c in cells for output in c.get("outputs", []))):
+        found = re.findall(
+            r".*(?<![\w-])-\d.*", "\n".join(frame["say"] for frame in json.loads(table).get("frames", []))
+        )
+        assert not found, found[0]
+
+
+def test_no_line_of_a_sentence_ends_before_a_percent_sign():
+    figure = live.markup(chart().replace("It rises.", "It has come 60 % of the way."))
+    said = figure.partition('<p class="live-say">')[2]
+    assert said.startswith("It has come 60\N{NO-BREAK SPACE}% of the way.</p>")
+
+
 @pytest.mark.parametrize(
     "path", [path for path in chapters() if re.match(r"\d\d-", path.name)], ids=lambda path: path.stem
 )

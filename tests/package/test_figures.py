@@ -1,5 +1,6 @@
 """Every picture has an alt text, and visible, distinguishable lines."""
 
+import ast
 import io
 import re
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ import subnorm_lab.figures
 from subnorm_lab import _svg, diagrams
 from subnorm_lab.figures import LOOKS, as_png, name, narrow, show, title, use_style, wide, with_palette
 
+CHAPTERS = sorted(Path(subnorm_lab.__file__).parent.glob("chapters/*.py"))
 ALT = "One line that rises from 0 to 1."
 
 
@@ -243,6 +245,29 @@ def test_a_phone_breaks_the_title_above_all_panels(outputs: list[dict[str, Any]]
     assert finding in " ".join(words_in(long))
     size = [float(re.search(r' height="(\d+)"', svg)[1]) for svg in (short, long)]  # type: ignore[index]
     assert size[1] > size[0] + 10  # the second line has room of its own
+
+
+def test_a_title_that_the_numbers_do_not_show_is_left_out() -> None:
+    rising = np.arange(3)
+    fig, _ = plt.subplots()
+    title(fig, "It rises", bool((np.diff(rising) > 0).all()))
+    assert fig.get_suptitle() == "It rises"
+    fig, _ = plt.subplots()
+    with pytest.warns(UserWarning, match="With these numbers the figure does not show its finding, 'It rises'"):
+        title(fig, "It rises", bool((np.diff(-rising) > 0).all()))
+    assert fig.get_suptitle() == ""
+
+
+def titles(path: Path) -> list[ast.Call]:
+    calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+    return [call for call in calls if ast.unparse(call.func) == "figures.title"]
+
+
+@pytest.mark.parametrize("path", [path for path in CHAPTERS if titles(path)], ids=lambda path: path.stem)
+def test_a_title_has_its_condition_or_is_computed(path: Path) -> None:
+    for _, finding, *holds in (call.args for call in titles(path)):
+        computed = any(isinstance(part, ast.FormattedValue) for part in ast.walk(finding))
+        assert computed or holds, f"{path.name}: give figures.title what makes {ast.unparse(finding)} true"
 
 
 def words(fig: plt.Figure) -> list[str]:

@@ -238,9 +238,9 @@ def test_from_above_the_features_follow_each_other_against_the_clock(cloud):
 
 SAID = {
     (0, 0, 0): "50 tokens of d = 3 features",
-    (0, 40, 0): "40 % of each token's mean",
+    (0, 40, 0): "40\N{NO-BREAK SPACE}% of each token's mean",
     (0, 100, 0): "in one plane",
-    (0, 100, 60): "60 % of the way",
+    (0, 100, 60): "60\N{NO-BREAK SPACE}% of the way",
     (0, 100, 100): "one circle: LayerNorm keeps d − 2 = 1 of its 3",
     (0, 40, 100): "its mean is still there",
     (1, 100, 0): "RMSNorm has no projection",
