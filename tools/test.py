@@ -8,6 +8,8 @@ import time
 
 from tools import build, checkout
 
+PATIENCE = 1800  # seconds
+
 
 def run_tests(part: str) -> bool:
     """Run every stage of `part`, even after a failure; then print a table. The book is built before all tests."""
@@ -35,9 +37,10 @@ def stages(part: str) -> dict:
     """The commands of each stage of the tests. `part` is "package", or empty for everything."""
     # a file stays on one core, because its tests share a browser, a built page or a notebook's state; files run in the
     # order of their folders, with long ones early, so that no core waits for another at the end; three workers on two
-    # cores take 0.85 of the time of two, because a test of a page waits for its browser
+    # cores take 0.85 of the time of two, because a test of a page waits for its browser; a test that waits for ever
+    # fails after half an hour, three times what the longest takes on a busy machine, and shows the line
     workers = min(4, (os.cpu_count() or 1) * 3 // 2)
-    pytest = ["pytest", "-n", f"{workers}", "--dist=loadfile", "--no-loadscope-reorder"]
+    pytest = ["pytest", "-n", f"{workers}", "--dist=loadfile", "--no-loadscope-reorder", f"--timeout={PATIENCE}"]
     style = {"lint": ["ruff", "check", "."], "format": ["ruff", "format", "--check", "."], "types": ["mypy"]}
     if part == "package":
         return {**style, "package": [*pytest, "tests/package", "tests/checks"]}
