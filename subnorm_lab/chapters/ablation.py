@@ -100,22 +100,24 @@ def top_of_untrained(arm, num_blocks):
 
 
 def draw_before_the_first_step():
-    fig, axes = plt.subplots(2, 1, figsize=(6.4, 4.8), sharex=True)
+    fig, axes = plt.subplots(2, 1, figsize=(6.4, 5.0), sharex=True)
+    found = {}
     for place, arm in enumerate(NAMES):
         for shift, depth in zip((-0.17, 0.17), DEPTHS, strict=True):
             look = {"color": LOOKS[arm]["color"], "marker": LOOKS[arm]["marker"]}
             fill = look["color"] if depth == 12 else "none"
-            squares, cosines = top_of_untrained(arm, depth)
+            found[arm, depth] = squares, cosines = top_of_untrained(arm, depth)
             where = np.full(5, place + shift)
             for ax, values in zip(axes, (squares, cosines), strict=True):
                 ax.plot(where, values, linestyle="", mfc=fill, **look)
-    for depth, fill in zip(DEPTHS, ("none", figures.BLACK), strict=True):
-        label = f"{depth} block{'s' if depth > 1 else ''}"
-        axes[0].plot([], [], "o", color=figures.BLACK, mfc=fill, label=label)
-    axes[0].legend(loc="lower right")
-    axes[0].set(yscale="log", title="mean square of the stream")
-    axes[1].set(ylim=(0, 1.05), title="cosine between tokens")
+    figures.name(axes[0], "open:\n1 block", (1 - 0.17, found["residual", 1][0].min()), figures.GREEN, (0, -8))
+    figures.name(axes[0], "filled:\n12 blocks", (1.17, found["residual", 12][0].min()), figures.GREEN, (10, 0))
+    axes[0].set(yscale="log", title="mean square of the stream", yticks=10.0 ** np.arange(-9, 4, 3))
+    axes[1].set(ylim=(0, 1.05), yticks=(0, 0.5, 1), title="cosine between tokens")
     axes[1].set(xticks=range(5), xticklabels=NAMES.values())
+    *others, scaled = (found[arm, 12][1] for arm in NAMES)
+    apart = scaled.max() < 0.2 and np.min(others) > 0.4
+    figures.title(fig, "Before training, 12 blocks keep tokens apart only if the residual is scaled", apart)
     figures.show(
         fig,
         alt="Two panels, one above the other, five ways, five seeds each; open marks for one block, filled "
@@ -170,24 +172,32 @@ def draw_train_all_five(runs):
     }  # (seeds, steps / 10)
     judged = {key: np.array([ablation.judge(model) for model, _ in pairs]) for key, pairs in runs.items()}
 
-    fig, axes = plt.subplots(1, 2, figsize=(7.4, 3.6), sharey=True)
+    fig, axes = plt.subplots(1, 2, figsize=(7.6, 3.6), sharey=True)
     end = 10 * len(curves["both", 12][0])
     steps = np.arange(5, end, 10)
     for ax, depth in zip(axes, DEPTHS, strict=True):
         for arm in NAMES:
             losses = curves[arm, depth]
             ax.plot(steps, losses.T, lw=0.6, alpha=0.5, color=LOOKS[arm]["color"])
-            ax.plot(steps, losses.mean(0), label=NAMES[arm], **LOOKS[arm])
-        ax.axhline(TASK.chance, label="blind", **figures.LOOKS["theory"])
+            ax.plot(steps, losses.mean(0), **LOOKS[arm])
+        ax.axhline(TASK.chance, **figures.LOOKS["theory"])
         ax.set(
             xlabel="training step",
             title=f"{depth} block{'s' if depth > 1 else ''}",
-            xlim=(0, end),
+            xticks=(0, end // 2, end),
             ylim=(2.5, 5.2),
+            yticks=(3, 4, 5),
         )
+    last = {arm: curves[arm, 12].mean(0)[-1] for arm in NAMES}
+    figures.name(axes[0], "all five", (15, 3.05), shift=(14, 40), point_out=True)
+    figures.name(axes[0], "blind", (end, TASK.chance), shift=(-2, 4))
+    figures.name(axes[1], "neither,\nnorm only", (steps[-1], TASK.chance), figures.GREY, (6, 8))
+    figures.name(axes[1], "both", (steps[-1], last["both"]), LOOKS["both"]["color"], (6, 1))
+    figures.name(axes[1], "scaled", (steps[-1], last["scaled"]), LOOKS["scaled"]["color"], (6, -1))
+    figures.name(axes[1], "residual only:\nfar above", (end, 5.1), LOOKS["residual"]["color"], (-2, -4))
     axes[0].set_ylabel("training loss (nats)")
-    axes[0].legend(fontsize=8.5)
-    axes[1].text(14, 4.9, "residual only: far above", color=LOOKS["residual"]["color"])
+    learn = [arm for arm in NAMES if (curves[arm, 12].mean(0)[-1] < TASK.chance - 0.1)]
+    figures.title(fig, "With 12 blocks, only both and the scaled residual learn", learn == ["both", "scaled"])
     figures.show(
         fig,
         alt="Training loss against the step for five ways, five seeds each. With one block all five curves fall "

@@ -120,25 +120,29 @@ def norm_shares(models):
 
 def draw_shares(MODELS):
     parts, total = count(MODELS)
-    fig, ax = plt.subplots(figsize=(6.4, 4.2))
+    fig, ax = plt.subplots(figsize=(6.4, 4.4))
+    shares = {part: np.array([100 * parts[m][part] / total[m] for m in MODELS]) for part in COLOURS}
     left = np.zeros(len(MODELS))
     for part, colour in COLOURS.items():
-        share = np.array([100 * parts[m][part] / total[m] for m in MODELS])
         ax.barh(
             list(MODELS),
-            share,
+            shares[part],
             left=left,
-            label=part,
             color=colour,
             hatch=HATCHES.get(part),
             edgecolor="white",
             linewidth=0,
         )
-        left += share
-    ax.invert_yaxis()
-    ax.set(xlabel="share of the parameters (%)", xlim=(0, 100))
+        left += shares[part]
+    last = len(MODELS) - 1
+    figures.name(ax, "embeddings", (0, -0.4), figures.GREY, (0.1, 3))
+    figures.name(ax, "feed-forward", (100, -0.4), figures.GREEN, (-0.1, 3))
+    figures.name(ax, "attention", (shares["embeddings"][last], last + 0.4), figures.BLUE, (0.1, -3))
+    figures.name(ax, "pooler", (99, int(shares["pooler"].argmax())), shift=(-4, 0))
+    ax.set(xlabel="share of the parameters (%)", xlim=(0, 100), xticks=(0, 50, 100), ylim=(last + 1, -1))
     ax.grid(axis="y", visible=False)
-    ax.legend(ncols=5, loc="lower center", bbox_to_anchor=(0.4, 1), fontsize=9)
+    most = f"{shares['norms'].max():.2f}\N{NO-BREAK SPACE}%"
+    figures.title(fig, f"The norms, too thin to see, have {most} of the parameters at most")
     figures.show(
         fig,
         alt="Nine stacked bars, one for each model, cut into embeddings, attention, feed-forward, pooler and norms. "

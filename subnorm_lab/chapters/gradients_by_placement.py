@@ -194,6 +194,9 @@ def top_over_bottom(found):
 LOOKS = figures.LOOKS | {"deepnorm": {"color": figures.GREEN, "linestyle": "-."}}
 
 
+LOSSES = {"one_token": "one token", "average": "average"}
+
+
 def draw_gradient_by_layer():
     block = np.arange(1, 17)
     fig, axes = plt.subplots(2, 3, figsize=(7.6, 5.0), sharex=True, sharey="row", squeeze=False)
@@ -204,17 +207,19 @@ def draw_gradient_by_layer():
                     continue
                 sizes = by_layer()[p, init][loss]  # (seeds, blocks)
                 ax.semilogy(block, sizes.T, linewidth=0.6, alpha=0.4, **LOOKS[p])
-                ax.semilogy(block, sizes.mean(0), label=NAMES[p], **LOOKS[p])
-            if row == 0:
-                ax.set_title(init)
-            else:
-                ax.set_xlabel("block")
-        axes[row, 0].set_ylabel({"one_token": "gradient, one token", "average": "gradient, averaged"}[loss])
-    fig.legend(
-        *axes[0, 0].get_legend_handles_labels(),
-        loc="outside upper center",
-        ncols=3,
-    )
+                ax.semilogy(block, sizes.mean(0), **LOOKS[p])
+            ax.set(title=f"{init}, {LOSSES[loss]}", xticks=(1, 8, 16))
+            ax.minorticks_off()
+    for p, at, shift in (("post", 8, (0, 14)), ("pre", 4, (0, -10)), ("deepnorm", 11, (0, 7))):
+        for ax, loss in zip(axes[:, 0], LOSSES, strict=True):
+            figures.name(ax, NAMES[p], (at, by_layer()[p, "xavier"][loss].mean(0)[at - 1]), LOOKS[p]["color"], shift)
+    for ax in axes[1]:
+        ax.set_xlabel("block")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("size of the gradient")
+    means = [by_layer()["pre", init][loss].mean(0) for init in INITS for loss in LOSSES]
+    falls = all(mean[0] > 1.3 * mean[-1] for mean in means)
+    figures.title(fig, "Before training, Pre-LN's gradient falls from the bottom to the top", falls)
     figures.show(
         fig,
         alt="Six panels: size of the gradient against the block, logarithmic, five seeds. In every panel "

@@ -5,6 +5,7 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from matplotlib.ticker import MaxNLocator
 
 import subnorm.numpy as sn
 from subnorm_lab import figures, stories
@@ -31,8 +32,8 @@ def draw_eight_pairs(losses):
     difference = losses["rms"] - losses["layer"]
     both = np.concatenate(list(losses.values()))
     lowest, width = both.min(), np.ptp(both)
-    fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.2))
-    axes[0].plot([0, 1], [losses["layer"], losses["rms"]], color=figures.GREY)
+    fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.4))
+    axes[0].plot([0, 1], [losses["layer"], losses["rms"]], color=figures.GREY, linewidth=1)
     for at, norm in enumerate(NORMS):
         colour = figures.LOOKS[norm]["color"]
         axes[0].plot([at] * len(SEEDS), losses[norm], "o", color=colour)
@@ -44,7 +45,7 @@ def draw_eight_pairs(losses):
         ylabel="held-out loss (nats)",
     )
     axes[1].axhline(0, color=figures.BLACK, linewidth=1)
-    axes[1].plot(np.zeros(len(SEEDS)), difference, "o", color=figures.GREY)
+    axes[1].plot(np.zeros(len(SEEDS)), difference, "o", color=figures.GREY, alpha=0.6)
     axes[1].errorbar(0.5, mean, half, fmt="s", color=figures.BLACK, capsize=6)
     axes[1].set(
         xticks=[0, 0.5],
@@ -53,6 +54,11 @@ def draw_eight_pairs(losses):
         ylim=(-0.55 * width, 0.55 * width),
         ylabel="RMSNorm − LayerNorm (nats)",
     )
+    for ax in axes:
+        ax.yaxis.set_major_locator(MaxNLocator(3))
+        ax.grid(axis="x", visible=False)
+    less = np.abs(difference).max() < np.ptp(losses["layer"]) / 5
+    figures.title(fig, "The norm changes the loss less than the seed does", less)
     figures.show(
         fig,
         alt="Left: held-out loss of eight pairs of models, LayerNorm and RMSNorm, joined by nearly level "
@@ -132,13 +138,13 @@ def growth(before, after):
 
 def draw_share_of_the_mean(models):
     before, after = tops(models)
-    fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.2), sharey=True)
+    fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.4), sharey=True)
     for ax, (norm, name) in zip(axes, NORMS.items(), strict=True):
         colour = figures.LOOKS[norm]["color"]
         ends = [before[norm][2], after[norm][2]]
         ax.semilogy([0, 1], ends, "o-", color=colour, linewidth=1)
         ax.axhline(1 / 32, **figures.LOOKS["theory"])
-        ax.text(1.45, 1 / 32, "$1/d$", va="bottom", ha="right")
+        figures.name(ax, "1/d", (1.4, 1 / 32), shift=(0, 4))
         ax.minorticks_off()
         ax.set(
             yticks=[1 / n for n in (256, 128, 64, 32, 16, 8)],
@@ -149,7 +155,11 @@ def draw_share_of_the_mean(models):
             xticklabels=["untrained", "trained"],
             xlim=(-0.3, 1.5),
         )
+        ax.grid(axis="x", visible=False)
     axes[0].set_ylabel("share of the mean")
+    layer, rms = (after[norm][2] for norm in ("layer", "rms"))
+    scatters = layer.max() < 1 / 32 and rms.min() < 1 / 32 < rms.max()
+    figures.title(fig, "Trained with LayerNorm, all shares are below 1/d; with RMSNorm they scatter", scatters)
     figures.show(
         fig,
         alt="Share of the energy that the mean carries at the top of the stream, before and after training, "
@@ -266,21 +276,25 @@ def partial_errors(partial_over_full):
 
 def draw_partial_rmsnorm(partial_over_full):
     error, theory, spoilt = partial_errors(partial_over_full)
-    fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.2))
-    axes[0].plot(KS, error.mean(0), "o", color=figures.BLUE, label="measured")
+    fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.4))
+    axes[0].plot(KS, theory, **figures.LOOKS["theory"])
+    axes[0].plot(KS, error.mean(0), "o", color=figures.BLUE)
     axes[0].fill_between(KS, error.min(0), error.max(0), color=figures.BLUE, alpha=0.25)
-    axes[0].plot(KS, theory, **figures.LOOKS["theory"], label="formula")
-    axes[0].legend()
-    axes[0].set(ylabel="std of partial / full", title="equal features")
+    figures.name(axes[0], "measured,\nand the formula", (32, error.mean(0)[list(KS).index(32)]), figures.BLUE, (8, 8))
+    axes[0].set(ylabel="std of partial / full", title="equal features", ylim=(-0.01, 0.27), yticks=(0, 0.1, 0.2))
     low, middle, high = np.quantile(spoilt, [0.05, 0.5, 0.95], axis=(0, 2))
     axes[1].plot(KS, middle, "o-", color=figures.ORANGE)
     axes[1].fill_between(KS, low, high, color=figures.ORANGE, alpha=0.25)
     axes[1].axhline(1, color=figures.BLACK, linewidth=1)
-    axes[1].set(ylabel="partial / full", title="one large feature", ylim=(0, None))
+    figures.name(axes[1], "median", (32, middle[list(KS).index(32)]), figures.ORANGE, (0, 7))
+    figures.name(axes[1], "5 to 95\N{NO-BREAK SPACE}%", (32, low[list(KS).index(32)]), figures.ORANGE, (0, 7))
+    axes[1].set(ylabel="partial / full", title="one large feature", ylim=(0, 1.2), yticks=(0, 0.5, 1))
     for ax in axes:
-        ax.set(xscale="log", xlabel="features looked at, $k$")
+        ax.set(xscale="log", xlabel="features looked at, k")
         ax.set_xticks(KS, KS)
         ax.minorticks_off()
+    misses = np.allclose(middle[:-1], 0.55, atol=0.06)
+    figures.title(fig, "With one large feature, the median is near one half until k = d", misses)
     figures.show(
         fig,
         alt="Left: error of the estimate against the number of features looked at, falling along the dotted "
@@ -327,24 +341,23 @@ def streams():
 
 def draw_llama_share():
     share = 64 * mean_share(streams()).mean(axis=-1)  # in units of 1/d, (texts, depths)
-    fig, ax = plt.subplots(figsize=(6.4, 3.0))
+    fig, ax = plt.subplots(figsize=(6.4, 3.2))
     depth = np.arange(11)
     colour = figures.LOOKS["rms"]["color"]
     ax.plot(depth, share.mean(axis=0), "o-", color=colour)
-    ax.fill_between(
-        depth,
-        share.min(axis=0),
-        share.max(axis=0),
-        color=colour,
-        alpha=0.25,
-    )
+    ax.fill_between(depth, share.min(axis=0), share.max(axis=0), color=colour, alpha=0.25)
     ax.axhline(1, **figures.LOOKS["theory"])
+    figures.name(ax, "1/d, as with independent features", (5, 1), shift=(0, 5))
+    figures.name(ax, "mean of the texts", (5, share.min(axis=0)[5]), colour, (0, -4))
     ax.set(
         ylim=(0, 1.5),
-        xticks=depth,
+        yticks=(0, 0.5, 1),
+        xticks=range(0, 11, 2),
         xlabel="sublayers passed",
-        ylabel="share of the mean, in $1/d$",
+        ylabel="share of the mean, in 1/d",
     )
+    stays = (share.mean(axis=0) < 1).all()
+    figures.title(fig, "In the trained stream, the mean's share is below 1/d on average", stays)
     figures.show(
         fig,
         alt="Share of the energy that the mean carries in the trained stream, in units of one over d, after 0 "

@@ -115,23 +115,16 @@ def judged_machines(fleet):
 
 
 def draw_three_fleets():
-    fig, axes = plt.subplots(1, 3, figsize=(7.4, 2.5), sharey=True)
+    fig, axes = plt.subplots(1, 3, figsize=(7.4, 2.6), sharey=True)
     for ax, fleet in zip(axes, FLEETS, strict=True):
         x, y = (part[2] for part in judged_machines(fleet))
         ax.plot(np.arange(1, T + 1), x[:, 0], color=figures.GREY, marker=".", lw=0.8)
         ax.axhline(-y, **figures.LOOKS["theory"])
         at = {"last": T - 1, "flagged": int(x[:, 1].argmax())}.get(fleet)
         if at is not None:
-            ax.plot(
-                at + 1,
-                x[at, 0],
-                "o",
-                ms=11,
-                mfc="none",
-                mec=figures.ORANGE,
-                mew=2,
-            )
-        ax.set(title=fleet, xlabel="step")
+            ax.plot(at + 1, x[at, 0], "o", ms=11, mfc="none", mec=figures.ORANGE, mew=2)
+        ax.set(title=fleet, xlabel="step", xticks=(1, 10, 20, 30), yticks=(-2, 0, 2, 4), ylim=(None, 5.8))
+        figures.name(ax, "dotted: the wear", (1, 5.8), shift=(1, -2))
     axes[0].set_ylabel("reading (scaled)")
     figures.show(
         fig,
@@ -189,16 +182,20 @@ def prove_linear_first():
 
 
 def draw_errors(errors):
-    fig, axes = plt.subplots(3, 1, figsize=(6.4, 4.4), sharex=True)
+    fig, axes = plt.subplots(3, 1, figsize=(6.4, 4.6), sharex=True)
     for k, (ax, fleet) in enumerate(zip(axes, FLEETS, strict=True)):
         for place, head in enumerate(HEADS):
             shift = place + np.linspace(-0.2, 0.2, len(SEEDS))
             ax.plot(errors[fleet, head], shift, linestyle="", **LOOKS[head])
-        ax.axvline(know_nothing(fleet), label="knowing nothing", **figures.LOOKS["theory"])
-        ax.axvline(lines().mean(0)[k], label="linear regression", color=figures.GREY, ls="--", lw=1.2)
+        ax.axvline(know_nothing(fleet), **figures.LOOKS["theory"])
+        ax.axvline(lines().mean(0)[k], color=figures.GREY, ls="--", lw=1.2)
         ax.set(title=fleet, yticks=range(3), yticklabels=HEADS.values(), ylim=(2.5, -0.5))
-    axes[-1].set(xlabel="error in cycles (RMSE)", xlim=(-1, 32))
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+        ax.grid(axis="y", visible=False)
+    figures.name(axes[0], "linear regression", (lines().mean(0)[0], 2), figures.GREY, (12, 0))
+    figures.name(axes[0], "knowing\nnothing", (know_nothing(FLEETS[0]), 0.7), shift=(4, 0))
+    axes[-1].set(xlabel="error in cycles (RMSE)", xlim=(-1, 34), xticks=(0, 10, 20, 30))
+    good = [head for head in HEADS if all(errors[f, head].max() < know_nothing(f) / 2 for f in FLEETS)]
+    figures.title(fig, "Only attention halves the error of knowing nothing in each fleet", good == ["attention"])
     figures.show(
         fig,
         alt="Test error in cycles after 150 steps for three fleets, one below the other, and three heads, five marks "

@@ -153,14 +153,19 @@ LANES = {
 
 
 def draw_timeline():
-    fig, ax = plt.subplots(figsize=(7.2, 4.9))
+    fig, ax = plt.subplots(figsize=(7.2, 5.1))
     for lane, (label, color, marker) in LANES.items():
         events = [(year, row) for row, (year, _, its) in enumerate(TIMELINE) if its == lane]
-        ax.plot(*zip(*events, strict=True), marker, color=color, markersize=8, label=label)
+        ax.plot(*zip(*events, strict=True), marker, color=color, markersize=8)
+        for at in dict.fromkeys((events[0], events[-1])):
+            figures.name(ax, label, at, color, (10, 0) if at[0] < 2022 else (-10, 0))
     ax.set(xlim=(2017, 2025.4), xticks=range(2018, 2026, 3), xlabel="year", yticks=range(len(TIMELINE)))
     ax.set_yticklabels([who for _, who, _ in TIMELINE], fontsize=10)
+    ax.grid(axis="y", visible=False)
     ax.invert_yaxis()
-    ax.legend()
+    late = [who for year, who, its in TIMELINE if year > 2019 and its == "post"]
+    only = late == ["PyTorch: norm_first=False"]
+    figures.title(fig, "Of these, only PyTorch's default is Post-LN after 2018", only)
     figures.show(
         fig,
         alt="A timeline from 2017 to 2025, one row for each event. Orange squares for Post-LN: the transformer "

@@ -835,26 +835,19 @@ def prove_share_is_not_need(shares):
 
 def draw_who_wrote_which_word(shares):
     _wrote, lily, she = contributions(shares)
-    fig, ax = plt.subplots(figsize=(4.6, 3.6))
+    fig, ax = plt.subplots(figsize=(6.4, 3.8))
     rows = np.arange(11)
-    for values, label, shift, color, hatch in (
-        (lily, "Lily", -0.2, figures.BLUE, ""),
-        (she, "She", 0.2, figures.ORANGE, "//"),
-    ):
-        ax.barh(
-            rows + shift,
-            values,
-            height=0.38,
-            color=color,
-            hatch=hatch,
-            edgecolor="white",
-            label=label,
-        )
+    for values, shift, color, hatch in ((lily, -0.2, figures.BLUE, ""), (she, 0.2, figures.ORANGE, "//")):
+        ax.barh(rows + shift, values, height=0.38, color=color, hatch=hatch, edgecolor="white")
     ax.axvline(0, color=figures.BLACK, linewidth=0.8)
-    ax.set(xlabel="share in the logit")
+    figures.name(ax, "Lily", (lily[10], 9.8), figures.BLUE)
+    figures.name(ax, "She", (she[1], 1.2), figures.ORANGE)
+    part = f"{100 * lily[10] / lily.sum():.0f}\N{NO-BREAK SPACE}%"
+    figures.title(fig, f"Feed-forward 5 gives Lily {part} of its logit, and takes from She's", she[10] < 0)
+    ax.set(xlabel="share in the logit", xticks=(0, 5, 10), xlim=(None, 11))
     ax.set_yticks(rows, ["embedding", *SUBLAYERS])
+    ax.grid(axis="y", visible=False)
     ax.invert_yaxis()
-    ax.legend(loc="upper right")
     figures.show(
         fig,
         alt="Shares in two logits, a row for the embedding and each of ten sublayers. Lily is written mostly "

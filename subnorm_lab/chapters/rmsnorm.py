@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 import torch.nn.functional as F
+from matplotlib.ticker import MaxNLocator
 
 import subnorm.numpy as sn
 import subnorm.torch as st
@@ -503,26 +504,33 @@ def in_copies(record, shape):
 
 
 def draw_times():
-    colour = [figures.BLUE, figures.ORANGE, figures.BLUE, figures.ORANGE]
-    marker = ["o", "o", "s", "s"]
+    looks = [(figures.BLUE, "o"), (figures.ORANGE, "o"), (figures.BLUE, "s"), (figures.ORANGE, "s")]
     for record in timing.read_records():
         small, *_, large = timing.shapes(record, "forward")
-        fig, axes = plt.subplots(1, 2, figsize=(7.6, 2.7), sharey=True)
+        fig, axes = plt.subplots(1, 2, figsize=(7.6, 2.9), sharey=True)
         for ax, shape in zip(axes, (large, small), strict=True):
-            for y, (q1, median, q3) in enumerate(in_copies(record, shape)):
-                ax.plot([q1, q3], [y, y], color=colour[y], linewidth=5)
-                ax.plot(median, y, marker[y], color=colour[y], markersize=8)
+            times = in_copies(record, shape)
+            for y, ((q1, median, q3), (color, mark)) in enumerate(zip(times, looks, strict=True)):
+                ax.plot([q1, q3], [y, y], color=color, linewidth=5)
+                ax.plot(median, y, mark, color=color, markersize=8)
+                figures.name(ax, f"{median:.1f}", (q3, y), color, (9, 0))
             ax.axvline(1, color=figures.BLACK, linewidth=1, linestyle="--")
+            figures.name(ax, "a copy", (1, 0), shift=(4, 0))
             ax.set(
                 ylim=(3.5, -0.5),
                 title=f"{shape[0]} × {shape[1]}",
                 xlabel="time, in copies of the same bytes",
                 yticks=range(4),
                 yticklabels=NAMES,
-                xlim=(0, None),
+                xlim=(0, 1.2 * np.max(times)),
             )
+            ax.xaxis.set_major_locator(MaxNLocator(3, integer=True))
+            ax.grid(axis="y", visible=False)
+        layer, rms = (in_copies(record, large)[row][1] for row in (2, 3))
         on_gpu = record["device"]["kind"] == "cuda"
         device = f"a GPU, {record['device']['name']}" if on_gpu else "one thread of a CPU"
+        named = record["device"]["name"] if on_gpu else "One CPU thread"
+        figures.title(fig, f"{named}, large array: built in, RMSNorm takes {rms / layer:.2f} × LayerNorm's time")
         figures.show(
             fig,
             alt=f"Times of four norms on {device}, as multiples of the time of a copy of the same bytes, with "
