@@ -188,7 +188,7 @@ def agree(spec, figure):
     assert label == (spec["alt"] if first else f"{spec['title']}. {say}")
     if spec["kind"] == "chart":
         assert numbers == row(spec, state)["panels"]
-        assert say == row(spec, state)["say"]
+        assert say == row(spec, state)["say"].replace(" %", "\N{NO-BREAK SPACE}%")
         return
     if spec["kind"] == "sketch":
         assert numbers["truth"] == spec["truth"]
