@@ -138,7 +138,7 @@ def draw_shares(MODELS):
     figures.name(ax, "embeddings", (0, -0.4), figures.GREY, (0.1, 3))
     figures.name(ax, "feed-forward", (100, -0.4), figures.GREEN, (-0.1, 3))
     figures.name(ax, "attention", (shares["embeddings"][last], last + 0.4), figures.BLUE, (0.1, -3))
-    figures.name(ax, "pooler", (99, int(shares["pooler"].argmax())), shift=(-4, 0))
+    figures.name(ax, "pooler", (100, int(shares["pooler"].argmax())), figures.PINK, (4, 0))
     ax.set(xlabel="share of the parameters (%)", xlim=(0, 100), xticks=(0, 50, 100), ylim=(last + 1, -1))
     ax.grid(axis="y", visible=False)
     most = f"{shares['norms'].max():.2f}\N{NO-BREAK SPACE}%"
