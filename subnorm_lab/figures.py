@@ -3,7 +3,7 @@
 import gzip
 import io
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ LOOKS: dict[str, dict[str, str]] = {
 
 
 TITLE = 12  # points; a page makes letters of this size semibold
+LINE = 13  # points from one line of words to the next
 SHARP = 2  # image pixels of a PNG for each CSS pixel, in both directions
 STILL = 1.5  # the same, of a PNG that is shown where an SVG or a live figure is not
 PHONE = 4.3  # inches; a figure at most so wide has letters that are large enough on a phone
@@ -112,6 +113,29 @@ def name(
         va=("top", "center", "bottom")[1 + (shift[1] > 0) - (shift[1] < 0)],
         arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.8, "shrinkB": 5} if point_out else None,
     )
+
+
+def name_ends(ax: "Axes", ends: Sequence[tuple[str, tuple[float, float], str]]) -> None:
+    """Write names to the right of the ends of curves, so far apart that none covers another.
+
+    Args:
+        ax: the panel, with its scales and limits.
+        ends: for each curve its name, the point where it ends, in the units of the panel, and its colour.
+    """
+    import numpy as np
+
+    ax.figure.draw_without_rendering()  # type: ignore[union-attr]  # only then a panel has its size
+    low_to_high = sorted(ends, key=lambda end: end[1][1])
+    points = np.array([ax.transData.transform(xy)[1] * 72 / ax.figure.dpi for _, xy, _ in low_to_high])
+    lines = np.array([1 + words.count("\n") for words, _, _ in low_to_high])
+    gaps = LINE * (lines[1:] + lines[:-1]) / 2
+    at = points.copy()
+    for _ in range(100):  # a name that is too close to the next moves half of the way, and so does that one
+        over = np.maximum(gaps - np.diff(at), 0) / 2
+        at += np.append(0, over) - np.append(over, 0)
+    for (words, xy, color), up in zip(low_to_high, at - points, strict=True):
+        name(ax, words, xy, color, (6, up))
+        ax.texts[-1].set_verticalalignment("center")
 
 
 def show(fig: "Figure", alt: str, dpi: int = 120, narrow: "Figure | None" = None) -> None:

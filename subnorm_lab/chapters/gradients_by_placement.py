@@ -390,12 +390,8 @@ def draw_output_change():
     for p, sizes in change().items():
         ax.loglog(AT_DEPTHS[p], sizes.T, linewidth=0.7, alpha=0.5, **LOOKS[p])
         ax.loglog(AT_DEPTHS[p], np.median(sizes, 0), **LOOKS[p])
-        figures.name(
-            ax, NAMES[p], (AT_DEPTHS[p][-1], np.median(sizes, 0)[-1]), LOOKS[p]["color"], (6, 2 * (p == "post"))
-        )
     start = np.median(change()["post"][:, 0])
     ax.loglog(GROWING, start * np.array(GROWING), **figures.LOOKS["theory"])
-    figures.name(ax, "like L", (GROWING[-1], start * GROWING[-1]), shift=(6, -1))
     least = max(change()["deepnorm"].max(axis=0)) < min(change()[p].min() for p in ("post", "pre"))
     figures.title(fig, "Before training, DeepNorm's output changes least of the three", least)
     ax.set(
@@ -405,6 +401,8 @@ def draw_output_change():
         xticklabels=GROWING,
     )
     ax.minorticks_off()
+    ends = [(NAMES[p], (AT_DEPTHS[p][-1], np.median(sizes, 0)[-1]), LOOKS[p]["color"]) for p, sizes in change().items()]
+    figures.name_ends(ax, [*ends, ("like L", (GROWING[-1], start * GROWING[-1]), figures.BLACK)])
     figures.show(
         fig,
         alt="Squared change of the output after a random one per cent change of all weights, against depth, both axes "

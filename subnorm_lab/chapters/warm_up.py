@@ -118,18 +118,19 @@ def final(curves):
 
 
 def draw_curves(curves):
-    steps = np.arange(0, FOUR_BLOCKS.steps, 10) + 5
+    steps, ends = np.arange(0, FOUR_BLOCKS.steps, 10) + 5, []
     fig, ax = plt.subplots()
     for arm, losses in curves.items():
         smooth = losses.reshape(5, -1, 10).mean(2)  # (seeds, steps / 10)
         ax.plot(steps, smooth.T, linewidth=0.7, alpha=0.5, **LOOKS[arm])
         ax.plot(steps, smooth.mean(0), **LOOKS[arm])
-        figures.name(ax, ARMS[arm].replace(", ", ",\n"), (steps[-1], smooth[:, -1].mean()), LOOKS[arm]["color"], (6, 0))
+        ends.append((ARMS[arm].replace(", ", ",\n"), (steps[-1], smooth[:, -1].mean()), LOOKS[arm]["color"]))
     ax.axhline(FOUR_BLOCKS.task.chance, **figures.LOOKS["theory"])
     figures.name(ax, "chance", (75, FOUR_BLOCKS.task.chance), shift=(0, -3))
     stuck = np.abs(final(curves)["post"] - FOUR_BLOCKS.task.chance).max() < 0.1
     figures.title(fig, "At this rate, Post-LN without warm-up ends at chance", stuck)
     ax.set(xlabel="training step", ylabel="training loss (nats)", ylim=(2.2, 4.2), yticks=(2.5, 3, 3.5, 4))
+    figures.name_ends(ax, ends)
     figures.show(
         fig,
         alt="Training loss on real text against the step, five seeds for each of three arms. Post-LN without warm-up "

@@ -175,15 +175,12 @@ def draw_products():
     }
     for factor, (color, line) in looks.items():
         ax.plot(depth, factor**depth, line, color=color)
-        end = (20, 1e-6) if factor == 0.5 else (100, factor**100)  # where its curve leaves the picture
-        near = 0.9 < factor < 1.1  # three ends close to one another
-        words = f"factor {factor:g}" if factor == 1.1 else f"{factor:g}"
-        figures.name(
-            ax, words, end, color, (6, 2 * (factor > 1) - 2 * (factor < 1)) if near else (6, 3 * (factor < 0.6))
-        )
     figures.title(fig, "Only a factor of 1 keeps the size", [factor for factor in looks if factor**100 == 1] == [1])
     ax.set(yscale="log", ylim=(1e-6, 1e6), xlabel="layers", ylabel="product of the factors")
     ax.set(xticks=(0, 20, 50, 100), yticks=10.0 ** np.arange(-6, 7, 3))
+    inside = {factor: color for factor, (color, _) in looks.items() if factor != 0.5}
+    figures.name_ends(ax, [(f"{factor:g}", (100, factor**100), color) for factor, color in inside.items()])
+    figures.name(ax, "factor 0.5", (20, 1e-6), figures.BLUE, (6, 3))
     figures.show(
         fig,
         alt="The product of equal factors against the number of layers, up to 100, on a logarithmic axis, for "

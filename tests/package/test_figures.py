@@ -2,6 +2,7 @@
 
 import ast
 import io
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from matplotlib.patches import Rectangle
 
 import subnorm_lab.figures
 from subnorm_lab import _svg, diagrams
-from subnorm_lab.figures import LOOKS, as_png, name, narrow, show, title, use_style, wide, with_palette
+from subnorm_lab.figures import LOOKS, as_png, name, name_ends, narrow, show, title, use_style, wide, with_palette
 
 CHAPTERS = sorted(Path(subnorm_lab.__file__).parent.glob("chapters/*.py"))
 ALT = "One line that rises from 0 to 1."
@@ -228,6 +229,22 @@ def test_a_name_is_on_the_side_of_its_point_where_it_was_shifted() -> None:
     assert below.y1 < y < above.y0
     assert left.y0 < y < left.y1
     assert above.x0 < x < above.x1
+
+
+def test_names_at_the_ends_of_curves_do_not_cover_one_another() -> None:
+    use_style()
+    fig, ax = plt.subplots()
+    ax.set(yscale="log", xlim=(0, 1), ylim=(1e-6, 1e6))
+    values = {"far below": 1e-5, "two\nlines": 0.3, "near": 0.5, "nearer": 0.6, "far above": 1e5}
+    name_ends(ax, [(words, (1, value), subnorm_lab.figures.BLUE) for words, value in values.items()])
+    fig.draw_without_rendering()
+    boxes = {text.get_text(): text.get_window_extent() for text in ax.texts}
+    assert list(boxes) == list(values)
+    ordered = list(boxes.values())
+    assert all(lower.y1 <= upper.y0 for lower, upper in itertools.pairwise(ordered))
+    for words in ("far below", "far above"):  # these have room, and are at the height of their curve
+        middle = (boxes[words].y0 + boxes[words].y1) / 2
+        assert abs(middle - ax.transData.transform((1, values[words]))[1]) < 3
 
 
 def test_a_phone_breaks_the_title_above_all_panels(outputs: list[dict[str, Any]]) -> None:
