@@ -104,7 +104,7 @@ def draw_rises():
     ax.set(
         xlabel="rise of the loss (nats), a mark for each of 12 texts",
         yticks=range(len(rises)),
-        yticklabels=rises,
+        yticklabels=[bug.replace(" - ", " − ") for bug in rises],
     )
     ax.invert_yaxis()
     figures.show(
