@@ -182,6 +182,26 @@ def test_a_quotation_has_most_of_the_words_and_marks_each(browser, server):
     assert sum({"nan", "loss"} <= {*marks} for marks in quotes) >= len(quotes) - 2
 
 
+@pytest.mark.parametrize("kind", ["server", "file"])
+def test_a_word_with_a_hyphen_is_one_word(browser, server, kind):
+    """Every page found has it, its quotation too, and there it is marked in one piece."""
+    base = server if kind == "server" else checkout.PAGES.as_uri() + "/"
+    with opened(browser, base, [], viewport=DESK) as page:
+        page.goto(base + "search.html?q=warm-up")
+        page.locator("#search-results .search-summary", has_text=" pages have ").wait_for()
+        page.locator("#search-results p.context .highlighted").first.wait_for()
+        page.wait_for_load_state("networkidle")
+        marks = page.locator("#search-results .highlighted").all_inner_texts()
+        assert len(marks) > 3
+        assert {mark.lower() for mark in marks} == {"warm-up"}
+        quoted = page.locator("#search-results li:has(p.context)").all_inner_texts()
+        assert [text for text in quoted if "warm" not in text.lower()] == []
+        found = page.locator("#search-results li > a").evaluate_all("(all) => all.map((e) => e.href.split('#')[0])")
+        pages = {path: (checkout.PAGES / path).read_text("utf-8") for path in (at.removeprefix(base) for at in found)}
+        assert len(pages) > 5
+        assert [path for path, html in pages.items() if "warm" not in html.lower()] == []
+
+
 @pytest.mark.parametrize("query", ["warmup", "rezero", "layer norm"])
 def test_python_objects_come_last(browser, server, query):
     with opened(browser, server, [], viewport=DESK) as page:
@@ -285,6 +305,8 @@ def test_sections_appear_while_one_types(browser, server, kind, window):
         assert links.first.get_attribute("href").endswith("notebooks/02-residual-connections.html")
         assert sum("#" in link.get_attribute("href") for link in links.all()) > 3
         assert links.first.locator("mark").first.inner_text().lower() == "residual connections"
+        colour = "e => [e, e.parentElement].map((one) => getComputedStyle(one).color)"
+        assert len({*links.first.locator("b mark").first.evaluate(colour)}) == 1  # a link's, as the rest of the title
         assert box.locator("small").count() > 3
         has_focus = "link => link === document.activeElement"
         for key, at in [("ArrowDown", 0), ("ArrowDown", 1), ("ArrowUp", 0)]:

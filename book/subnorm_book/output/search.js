@@ -48,7 +48,8 @@
   }
 
   const MARKED = "sphinx_highlight_terms"; // where Sphinx finds the words to mark on a page
-  const asked = {}; // the stems to quote, and the words to mark
+  const HYPHENED = /[\p{L}\p{N}]+(?:-[\p{L}\p{N}]+)+/gu; // "warm-up" is one word to quote and to mark
+  const asked = {}; // the stems to quote, the same with hyphened words in parts, and the words to mark
   const parse = Search._parseQuery;
   Search._parseQuery = (query) => {
     const meant = spelt(query);
@@ -58,10 +59,27 @@
       Search.status.before(note);
     }
     const parsed = parse(meant);
-    [, asked.words, , asked.marked] = parsed;
+    const [, stems, , typed] = parsed;
+    const name = subnormTerms.respelt(meant).toLowerCase();
+    const joined = [...new Set(name.match(HYPHENED))];
+    const [, others, , left] = joined.length ? parse(name.replace(HYPHENED, " ")) : parsed;
+    asked.parts = [...stems];
+    asked.words = [...joined.map((word) => word.replaceAll("-", "[\\s-]*")), ...others];
+    asked.marked = joined.length ? [...joined, ...left] : [...typed];
+    parsed[3] = new Set(asked.marked); // which Sphinx marks in the names of objects
     try { localStorage.removeItem(MARKED); } catch { /* no store */ }
     return parsed;
   };
+
+  /** Which results have all words. With "warm" and "up" Sphinx finds each page that has "up": it counts only long words. */
+  function complete(stems) {
+    const { docnames, terms, titleterms } = Search._index;
+    if ([...stems].every((word) => word.length > 2)) return () => true;
+    const pagesOf = (word) => new Set([terms, titleterms].flatMap((index) => Object.keys(index)
+      .filter((term) => (word.length > 2 ? term.includes(word) : term === word)).flatMap((term) => index[term])));
+    const each = [...stems].map(pagesOf);
+    return ([doc, , anchor, kind]) => anchor || kind || each.every((some) => some.has(docnames.indexOf(doc)));
+  }
 
   const perform = Search._performSearch;
   Search._performSearch = (query, ...terms) => {
@@ -83,7 +101,8 @@
     if (!pages.has(plain(words(query)))) // a term alone is no question
       for (const [title, anchor, common, own, typed] of headings(query, QUESTIONS))
         if (typed > 1 && common >= ALIKE * typed) add(questions, anchor, 2 * FIRST + common + common / own, title);
-    const others = perform(query, ...terms).filter(([doc, , anchor]) => !found.has(doc + anchor));
+    const fits = complete(terms[0]);
+    const others = perform(query, ...terms).filter((result) => !found.has(result[0] + result[2]) && fits(result));
     for (const result of others) {
       result[4] += KINDS.find(([kind]) => kind.test(result[0]))?.[1] ?? 0;
       if (result[3] && !CODE.test(query)) result[4] -= FIRST; // what says "Python function" has no sentence to quote
@@ -98,23 +117,30 @@
   const seen = new IntersectionObserver((entries) => entries.filter(({ isIntersecting }) => isIntersecting).forEach(async ({ target }) => {
     seen.unobserve(target);
     const [address, anchor] = target.querySelector("a").href.split("#");
-    if (location.protocol === "file:") target.append(...(await firstSentences(address, anchor)));
-    else {
+    if (location.protocol === "file:") {
+      const found = await firstSentences(address, anchor);
+      target.classList.toggle("quoted", found.length > 0);
+      target.append(...found);
+    } else {
       if (!pagesRead.has(address)) pagesRead.set(address, fetch(address).then((answer) => answer.text()));
       const html = await pagesRead.get(address);
       target.append(Search.makeSearchSummary(html, asked.words, anchor && `#${decodeURIComponent(anchor)}`));
     }
     for (const word of asked.marked) _highlightText(target, word, "highlighted");
   }));
-  /** The quotation without the page: none if no section of it has a sentence. */
+  /** The quotation without the page: the sentences with most of the words, or below the heading with them, or none. */
   async function firstSentences(address, anchor) {
-    const common = ({ title, text }) => [...asked.words].filter((word) => `${title} ${text}`.toLowerCase().includes(word)).length;
+    const count = (text, wanted) => new Set(begins(text, wanted).map(([word]) => word)).size;
     const own = (await subnormSections()).filter(({ page, text }) => {
       const [file, id] = page.split("#");
       return text && address.endsWith(`/${file}`) && (!anchor || id === anchor);
     });
-    const best = own.reduce((one, other) => (one && common(one) >= common(other) ? one : other), null);
-    return best ? [quotation(best.text)] : [];
+    for (const wanted of [asked.words, asked.parts]) {
+      const common = ({ title, text }) => count(text, wanted) + count(title, wanted) / 100;
+      const best = own.reduce((one, other) => (one && common(one) >= common(other) ? one : other), null);
+      if (best && common(best)) return [quotation(count(best.text, wanted) ? best.text : `${best.title}: ${best.text}`)];
+    }
+    return [];
   }
 
   function quotation(text) {
@@ -149,7 +175,8 @@
     const part = (at?.matches("dt") ? at.nextElementSibling : at) ?? page.querySelector("article");
     const texts = [part, ...part.querySelectorAll("p, li, dd")].filter((e) => e.matches("p, li, dd") && !e.querySelector("p"))
       .map((e) => e.textContent.trim().replace(/\s+/g, " "));
-    const wanted = [...keywords];
+    if (at?.matches("dt") && texts.length) texts[0] = `${at.firstChild.textContent.trim()}: ${texts[0]}`; // a term
+    const wanted = richest(texts, [...keywords], LONG) ? [...keywords] : asked.parts;
     const whole = richest(texts, wanted, LONG);
     if (!whole) return quotation(excerpt(texts[0] ?? "", 0, LONG));
     const one = whole.words.length < wanted.length && richest(texts, wanted, LONG / 2);
@@ -158,7 +185,7 @@
     return quotation(two ? `${one.quote} … ${other.quote}`.replace(/( …)+ … (… )?/, " … ") : whole.quote);
   };
 
-  /** Where the words begin in a text: [word, place] of each. They are of letters, digits and "_" alone. */
+  /** Where the words begin in a text: [word, place] of each. They are patterns. */
   const begins = (text, wanted) => wanted.flatMap((word) =>
     [...text.toLowerCase().matchAll(new RegExp(`(?<![\\p{L}\\p{N}_])${word}`, "gu"))].map(({ index }) => [word, index]));
 
