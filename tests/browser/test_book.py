@@ -53,10 +53,24 @@ def test_the_colour_button_changes_the_colours_and_is_remembered(browser, server
 def test_a_wide_formula_or_listing_can_be_scrolled_by_keyboard(browser, server):
     with opened(browser, server, [], viewport={"width": 260, "height": 700}) as page:
         page.goto(server + "notebooks/03a-layer-norm-backward.html")
-        for wide in (page.locator(".eqn").filter(has=page.locator(".mtable")), page.locator(".cell_input pre:visible")):
+        formula = page.locator(".eqn").filter(has=page.locator(".mtable"))
+        for wide, width in ((formula, 260), (page.locator(".cell_input pre:visible"), 620)):
+            page.set_viewport_size({"width": width, "height": 700})
             wide.first.evaluate("box => location.replace('#' + box.closest('section').id)")
             assert wide.first.evaluate("box => box.scrollWidth > box.clientWidth")
             page.wait_for_function("box => box.tabIndex === 0", arg=wide.first.element_handle())
+
+
+def test_a_listing_is_not_cut_on_a_phone(browser, server):
+    """A long line goes on below, further to the right, as in the editor that takes the place of the listing."""
+    cut = "(all) => all.filter((box) => box.scrollWidth > box.clientWidth).map((box) => box.textContent)"
+    with opened(browser, server, [], viewport=PHONE) as page:
+        page.goto(server + "notebooks/02-residual-connections.html")
+        listings = page.locator(".cell_input pre:visible")
+        assert listings.count() > 2
+        assert listings.evaluate_all(cut) == []
+        page.add_style_tag(content=".bd-article .cell_input pre { white-space: pre !important }")
+        assert listings.evaluate_all(cut) != []
 
 
 def test_a_phone_lays_out_the_page_when_the_reader_begins(browser, server):
