@@ -338,7 +338,8 @@ globalThis.subnormLive ??= (() => {
 
   const PANELS = { lines: linesPanel, heat: heatPanel, bars: barsPanel, block: blockPanel, grid: gridPanel, columns: columnsPanel };
 
-  const PHONE = 1, LOW = 2, PAPER = 3; // how `tight` a picture is: panels are stacked, lower, and lower still
+  const PHONE = 1, LOW = 2, PAPER = 3; // how `tight` a picture is: panels are stacked, lower, and as paper has them
+  const PLOT = 120; // px of a plot's height on paper: 22 mm
 
   /** A panel's height where `n` are stacked: on a phone all have to fit above the controls. */
   const HEIGHTS = {
@@ -351,7 +352,7 @@ globalThis.subnormLive ??= (() => {
   };
 
   const chart = {
-    height: (spec, tight) => chart.places(spec, 0, tight).reduce((most, { y, h }) => Math.max(most, y + h), 0),
+    height: (spec, tight, w = 0) => chart.places(spec, w, tight).reduce((most, { y, h }) => Math.max(most, y + h), 0),
 
     /** The box of each panel. `below` it a panel may have the same horizontal axis, which is then labelled only there. */
     places({ panels, side }, w, tight) {
@@ -363,13 +364,17 @@ globalThis.subnormLive ??= (() => {
       const rowOf = (k) => (beside ? Math.max(k - 1, 0) : Math.floor(k / across));
       const below = (k) => tight > 0 && across === 1 && k + 1 < panels.length && panels[k].x !== undefined && panels[k + 1].x?.label === panels[k].x.label;
       const block = HEIGHTS.block(panels[0], rest, LOW);
+      const wide = (w - gap * (columns - 1)) / columns;
+      // room for the longest legend, and a plot of 22 mm
+      const names = (panel) => panel.curves?.map(({ label }) => label).join();
+      const onPaper = (k) => SIDE.top + PLOT + SIDE.bottom - 8 + ROW * (k > 0 && names(panels[k]) === names(panels[k - 1]) ? 0
+        : curveLegend(panels[k], Object.fromEntries(panels[k].curves.map(({ name }) => [name, true])), { x: 0, y: 0, w: wide }).rows);
       const tall = (panel, k) => {
         if (!tight) return panel.height;
         const part = beside ? (block + ROW * (rest - 1)) / rest : Math.min(panel.height, HEIGHTS[panel.kind](panel, rest, tight));
-        return part - (below(k) ? ROW : 0);
+        return (tight === PAPER && panel.curves ? onPaper(k) : part) - (below(k) ? ROW : 0);
       };
       const heights = panels.map((_, r) => Math.max(0, ...panels.filter((_, k) => (!tight || rowOf(k) === r) && !(beside && k === 0)).map((panel) => tall(panel, panels.indexOf(panel)))));
-      const wide = (w - gap * (columns - 1)) / columns;
       return panels.map((_, k) => ({
         x: (beside ? Math.min(k, 1) : k % across) * (wide + gap),
         y: heights.slice(0, rowOf(k)).reduce((sum, h) => sum + h, key),
@@ -672,7 +677,7 @@ globalThis.subnormLive ??= (() => {
     const say = unbroken(kind.say(spec, state, numbers));
     const shown = part === 1 ? numbers : kind.between(spec, from, numbers, part);
     const points = []; // a chart's, each with its value in words
-    const svg = `<svg viewBox="0 0 ${w} ${kind.height(spec, tight)}" role="img" aria-label="${escape(seen(spec, state, say))}">` +
+    const svg = `<svg viewBox="0 0 ${w} ${kind.height(spec, tight, w)}" role="img" aria-label="${escape(seen(spec, state, say))}">` +
       `${kind.draw(spec, state, shown, w, tight, points)}</svg>`;
     return { svg, say, numbers, shown, points };
   }

@@ -48,7 +48,9 @@ READY = """async (places) => {
     document.body.append(link);
   }
   for (const image of document.images) image.loading = "eager";
-  await Promise.all([...document.images].filter((image) => image.checkVisibility()).map((image) => image.decode()));
+  // Where a picture has another drawing for paper, the one for the screen may be cancelled: wait for the other.
+  const shown = [...document.images].filter((image) => image.checkVisibility());
+  await Promise.all(shown.map((image) => image.decode().catch(() => image.decode())));
   await document.fonts.ready;
 }"""
 

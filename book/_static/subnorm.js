@@ -97,8 +97,8 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   });
 }
 
-// Print in the light theme, whatever the screen shows, and with the answers last: those of the quick checks, and the
-// solutions, which go back to their places afterwards.
+// Print in the light theme, whatever the screen shows, with each picture in one box with its text, and with the answers
+// last: those of the quick checks, and the solutions. All go back to their places afterwards.
 {
   const root = document.documentElement.dataset;
   const last = document.createElement("section");
@@ -141,10 +141,61 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
     last.remove();
   };
 
+  // A picture is beside the text that follows it and, where that is too short, beside the paragraphs before it. In one
+  // box they stay on one sheet. How the paper breaks lines is not known yet, so lines are counted by their letters.
+  const TEXT = "p, ul, ol, dl, div.math, .admonition";
+  const [WIDE, LINE, LETTERS] = [85, 4.6, 50]; // mm of a picture, mm of a line beside it, and letters in that
+  let beside = [];
+  const following = (part) => part.nextElementSibling ?? (part.parentElement.matches(".foretold") ? part.parentElement.nextElementSibling : null);
+  const hidden = (part) => getComputedStyle(part).display === "none";
+  const linesOf = (part) => (part.matches("div.math") ? 3 : Math.ceil(part.innerText.length / LETTERS) + 0.3);
+  const linesBeside = (cell) => {
+    const drawn = cell.querySelector("source") ?? cell.querySelector("img");
+    return (WIDE * drawn.getAttribute("height")) / drawn.getAttribute("width") / LINE;
+  };
+  const picturesToText = () => {
+    for (const cell of document.querySelectorAll(".bd-article div.cell:has(> .cell_output img)")) {
+      const wide = cell.querySelector(".tall"); // then only the paragraph before stays with it
+      let left = wide ? 0 : linesBeside(cell);
+      const [before, after] = [[], []];
+      for (let next = following(cell); left > 2 && next && (hidden(next) || next.matches(TEXT)); next = following(next)) {
+        if (hidden(next)) continue;
+        after.push(next);
+        left -= linesOf(next);
+      }
+      if (wide) left = 5;
+      for (let last = cell.previousElementSibling; left > 4 && last && (hidden(last) || last.matches("p, ul")); last = last.previousElementSibling) {
+        if (hidden(last)) continue;
+        before.unshift(last);
+        left -= linesOf(last);
+      }
+      const box = document.createElement("div");
+      box.className = "beside";
+      (before[0] ?? cell).before(box);
+      for (const node of wide ? [...before, cell] : [cell, ...before, ...after]) {
+        const place = document.createComment("");
+        node.replaceWith(place);
+        box.append(node);
+        beside.push({ node, place });
+      }
+    }
+  };
+  const picturesBack = () => {
+    for (const { node, place } of beside) place.replaceWith(node);
+    for (const box of document.querySelectorAll(".beside")) box.remove();
+    beside = [];
+  };
+
   const print = ({ matches: printing }) => {
     if (printing) shown = root.theme;
     root.theme = printing ? "light" : shown;
-    (printing ? answersLast : answersBack)();
+    if (printing) {
+      answersLast();
+      picturesToText();
+    } else {
+      picturesBack();
+      answersBack();
+    }
   };
   const paper = matchMedia("print");
   paper.addEventListener("change", print);

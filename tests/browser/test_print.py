@@ -97,6 +97,15 @@ def ending(sheet):
     return lines[-1].strip(), (min(ends) / float(sheet.mediabox.height) - margin) / (1 - 2 * margin)
 
 
+def empty_sheets(page):
+    """The numbers of the sheets that have nothing but their foot."""
+    page.evaluate(paper.READY, [])
+    page.evaluate("document.documentElement.classList.remove('print-all')")
+    sheets = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages
+    foot = r"\s*\d*\s*Subnorm · CC BY 4\.0\s*\d*\s*"
+    return [n for n, sheet in enumerate(sheets, 1) if re.fullmatch(foot, sheet.extract_text())]
+
+
 @pytest.fixture(scope="module")
 def print_page(browser, server):
     """Opens a page of the book, and then prints it; one window for all."""
@@ -119,6 +128,7 @@ def print_page(browser, server):
 def test_a_first_reading_fills_a_few_sheets(print_page, name):
     page = print_page(name)
     assert faults_on_paper(page) == []
+    assert empty_sheets(page) == []
     assert faults_on_sheets(page) == []
 
 
@@ -210,21 +220,63 @@ def test_a_planted_fault_is_found(print_page):
     assert any("is blank" in fault for fault in others)
 
 
-# Of each plot in a live figure, the mm from its title to its horizontal axis.
+# Of each plot in a live figure, the mm from its title or legend to its horizontal axis.
 HIGH = """() => [...document.querySelectorAll(".live-states svg")].flatMap((svg) => {
-  const middle = (e) => { const box = e.getBoundingClientRect(); return (box.top + box.bottom) / 2; };
-  const titles = [...svg.querySelectorAll(".title")].map(middle);
-  const lines = [...svg.querySelectorAll("line.axis")].filter((line) => line.getBoundingClientRect().width > 40);
-  return lines.map(middle).map((y) => (y - Math.max(...titles.filter((top) => top < y))) * 25.4 / 96);
+  const above = [...svg.querySelectorAll(".title, g[transform] text")].map((e) => e.getBoundingClientRect().bottom);
+  const lines = [...svg.querySelectorAll("line.axis")].map((line) => line.getBoundingClientRect());
+  return lines.filter(({ width }) => width > 40)
+    .map(({ top }) => (top - Math.max(...above.filter((y) => y < top))) * 25.4 / 96);
 })"""
+PLOTTED = ["01-why-depth-breaks", "02-residual-connections", "05-pre-ln-or-post-ln", "08-how-fast-can-a-norm-be"]
 
 
-@pytest.mark.parametrize("name", ["notebooks/05-pre-ln-or-post-ln", "notebooks/08-how-fast-can-a-norm-be"])
+@pytest.mark.parametrize("name", PLOTTED)
 def test_paper_has_plots_of_some_height(print_page, name):
-    page = print_page(name)
+    page = print_page(f"notebooks/{name}")
     heights = page.evaluate(HIGH)
     assert len(heights) > 3
-    assert min(heights) >= 22
+    assert min(heights) >= 20
+
+
+# Name each picture and the text after it, or before it if that ends a section, in letters of their own.
+NAMES = """() => [...document.querySelectorAll("article div.cell:has(> .cell_output img)")].filter((cell) => {
+  const text = (e) => e?.matches("p, ul, ol") && e.checkVisibility() && e;
+  const beside = text(cell.nextElementSibling) || text(cell.previousElementSibling);
+  if (!cell.checkVisibility() || !beside) return false;
+  const n = document.querySelectorAll(".named").length / 2;
+  const name = (place, e, words) => e.insertAdjacentHTML(place, `<small class="named">${words}${n}end</small>`);
+  name("beforeend", cell, "picture");
+  name("afterbegin", beside.matches("p") ? beside : beside.firstElementChild, "text");
+  return true;
+}).length"""
+
+
+def apart(page):
+    """Which pictures are not on the sheet of their text."""
+    page.evaluate(paper.READY, [])
+    sheets = [sheet.extract_text() for sheet in PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages]
+    names = r"(?:picture|text)\d+(?=end)"
+    places = {name: n for n, text in enumerate(sheets) for name in re.findall(names, text)}
+    numbers = {re.sub(r"\D", "", name) for name in places}
+    return [n for n in sorted(numbers) if places[f"picture{n}"] != places[f"text{n}"]]
+
+
+@pytest.mark.parametrize("name", ["01-why-depth-breaks", "05b-warm-up", "08-how-fast-can-a-norm-be"])
+def test_a_picture_is_on_the_sheet_of_its_text(print_page, name):
+    page, theme = print_page(f"notebooks/{name}"), "theme => document.documentElement.dataset.theme === theme"
+    page.emulate_media(media="screen")  # where nothing has moved yet
+    page.wait_for_function(theme, arg="dark")
+    page.evaluate("document.querySelectorAll('.foretold').forEach((e) => { e.hidden = false })")
+    order = "() => [...document.querySelectorAll('article *')].map((e) => e.className).join()"
+    count, before = page.evaluate(NAMES), page.evaluate(order)
+    assert count > 1
+    page.emulate_media(media="print")
+    page.wait_for_function(theme, arg="light")
+    assert page.locator(".beside").count() > 1
+    assert apart(page) == []
+    page.emulate_media(media="screen")
+    page.wait_for_function(theme, arg="dark")
+    assert page.evaluate(order) == before
 
 
 def test_paper_shows_the_states_that_the_text_names(print_page):

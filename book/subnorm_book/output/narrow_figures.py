@@ -1,4 +1,4 @@
-"""Give a phone, and paper, a drawing of a figure of its own, with the panels below one another.
+"""Give a phone a drawing of a figure of its own, with the panels below one another; and paper, unless it is tall.
 
 `subnorm_lab.figures` stores it in the metadata of the output. A `<picture>` names both files, and the browser loads one
 of them. A narrow drawing that no page shows is a warning in every build.
@@ -19,8 +19,8 @@ from subnorm_lab import figures
 
 log = logging.getLogger(__name__)
 
-NARROW = "print, (max-width: 40rem)"  # as in subnorm.css
-TALL = 1.45  # times as high as wide; paper gives such a figure more room
+NARROW = "(max-width: 40rem)"  # as in subnorm.css
+TALL = 1.45  # times as high as wide; paper has room for such panels in a row
 
 
 class picture(nodes.General, nodes.Element):
@@ -69,8 +69,8 @@ def visit(translator, node):
     builder = translator.builder
     width, height = image_size(Path(builder.srcdir, node["uri"]))
     address = posixpath.join(builder.imgpath, builder.images[node["uri"]])
-    tall = ' class="tall"' if height > TALL * width else ""
-    translator.body.append(f'<source media="{NARROW}" srcset="{address}" width="{width}" height="{height}"{tall}>')
+    media, name = (f"screen and {NARROW}", ' class="tall"') if height > TALL * width else (f"print, {NARROW}", "")
+    translator.body.append(f'<source media="{media}" srcset="{address}" width="{width}" height="{height}"{name}>')
     raise nodes.SkipNode
 
 
