@@ -279,6 +279,19 @@ def test_a_picture_is_on_the_sheet_of_its_text(print_page, name):
     assert page.evaluate(order) == before
 
 
+def test_the_table_of_models_has_its_headings_on_each_sheet_and_files_on_one_line(print_page):
+    page = print_page("book/models")
+    sheets = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages
+    assert len(sheets) < 11
+    assert all("placement" in sheet.extract_text() for sheet in sheets[:7])  # in the headings, which each sheet has
+    names = page.locator("table.models td:last-child a").evaluate_all(
+        "(all) => all.map((e) => [e.textContent, e.getClientRects().length])"
+    )
+    short = {name: lines for name, lines in names if re.fullmatch(r"\w{1,18}\.\w+", name)}
+    assert len(short) > 30
+    assert {name: lines for name, lines in short.items() if lines > 1} == {}
+
+
 def test_paper_shows_the_states_that_the_text_names(print_page):
     """Without any, those of a choice, or the ends of a slider and its start, or if that is an end, a value between."""
     page = print_page("notebooks/01-why-depth-breaks")
