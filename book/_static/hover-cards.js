@@ -1,5 +1,5 @@
 // Hover cards: what a link to a term, a source, an equation or the proof of a claim leads to, beside the link, for
-// pointer and keyboard. A tap opens only the card of a proof. Without this script the titles of links are tooltips.
+// pointer, keyboard and touch. Without this script the titles of links are tooltips.
 {
   const card = document.createElement("div");
   card.className = "hover-card";
@@ -72,15 +72,17 @@
   });
   document.addEventListener("focusout", () => soon(hide, 0));
   document.addEventListener("keydown", ({ key }) => { if (key === "Escape") hide(); });
+  const ONWARD = { "claims.html": "In the ledger of claims", "glossary.html": "In the glossary", "references.html": "In the references" };
   document.addEventListener("click", (event) => { // the second tap follows the link, and so does the one in the card
-    const link = event.pointerType === "touch" && event.target.closest(CLAIM);
+    const link = event.pointerType === "touch" && event.target.closest(LINKS);
     if (!link || link === from) return;
+    show(link);
+    if (link !== from) return; // it has no card
     event.preventDefault();
     clearTimeout(timer);
-    show(link);
     const onward = document.createElement("a");
     onward.href = link.href;
-    onward.textContent = "In the ledger of claims";
+    onward.textContent = ONWARD[link.pathname.split("/").at(-1)] ?? "To the equation";
     card.firstChild.after(document.createElement("br"), onward);
   });
 }

@@ -253,11 +253,26 @@ def test_the_words_that_fold_code_are_where_those_were_that_unfold_it(browser, s
         assert folded.evaluate(left) == before
 
 
+def test_the_sidebar_shows_its_search_and_where_the_page_is(browser, server):
+    shown = """selector => {
+      const [e] = [...document.querySelectorAll(`.bd-sidebar-primary ${selector}`)].slice(-1);
+      const { left, top, bottom, height } = e.getBoundingClientRect();
+      return top >= 0 && bottom <= innerHeight && e.contains(document.elementFromPoint(left + 20, top + height / 2));
+    }"""
+    with opened(browser, server, [], viewport={"width": 1280, "height": 800}) as page:
+        for name in ("notebooks/10b-fine-tuning", "notebooks/01-why-depth-breaks", "book/models"):
+            page.goto(f"{server}{name}.html")
+            page.wait_for_load_state()
+            for selector in (".search-button-field", "li.active > a"):
+                page.wait_for_function(shown, arg=selector)
+
+
 def test_code_can_be_copied_where_nothing_hovers(browser, server):
     with opened(browser, server, [], viewport=PHONE, has_touch=True, is_mobile=True) as page:
         page.goto(server + "notebooks/03-layer-normalization.html")
         page.keyboard.press("Shift")
         assert page.locator("button.copybtn").first.evaluate("b => getComputedStyle(b).opacity") == "1"
+        assert page.locator(".cell_output button.copybtn:visible").count() == 0  # it would cover the end of a number
 
 
 @pytest.mark.parametrize("width", [320, 390])

@@ -100,7 +100,7 @@ def test_without_a_script_a_card_is_a_tooltip_and_its_link_leads_on(browser, ser
         link = page.locator(LINKS[kind]).locator("visible=true").first
         place = link.get_attribute("href").partition("#")[2]
         link.click()
-        assert page.locator(f"[id='{place}']").is_visible()
+        page.locator(f"[id='{place}']").wait_for()
 
 
 def test_the_mark_of_a_claim_shows_its_proof(browser, server):
@@ -120,6 +120,17 @@ def test_the_mark_of_a_claim_shows_its_proof(browser, server):
         page.keyboard.press("Enter")
         page.wait_for_url("**/book/claims.html#row-03a-by-hand")
     assert faults == []
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_a_tap_opens_the_card_and_stays_on_the_page(browser, server, kind):
+    with opened(browser, server, [], viewport=PHONE, has_touch=True) as page:
+        page.goto(server + PAGE)
+        link, card = page.locator(LINKS[kind]).locator("visible=true").first, page.locator(".hover-card")
+        link.tap()
+        card.wait_for(state="visible")
+        assert page.url == server + PAGE
+        assert card.locator("a").last.get_attribute("href") == link.evaluate("link => link.href")
 
 
 def test_a_tap_shows_the_proof_and_a_second_one_the_ledger(browser, server):
