@@ -34,7 +34,6 @@ LOOKS: dict[str, dict[str, str]] = {
 
 
 TITLE = 12  # points; a page makes letters of this size semibold
-LINE = 13  # points from one line of words to the next
 SHARP = 2  # image pixels of a PNG for each CSS pixel, in both directions
 STILL = 1.5  # the same, of a PNG that is shown where an SVG or a live figure is not
 PHONE = 4.3  # inches; a figure at most so wide has letters that are large enough on a phone
@@ -128,7 +127,8 @@ def name_ends(ax: "Axes", ends: Sequence[tuple[str, tuple[float, float], str]]) 
     low_to_high = sorted(ends, key=lambda end: end[1][1])
     points = np.array([ax.transData.transform(xy)[1] * 72 / ax.figure.dpi for _, xy, _ in low_to_high])
     lines = np.array([1 + words.count("\n") for words, _, _ in low_to_high])
-    gaps = LINE * (lines[1:] + lines[:-1]) / 2
+    line = 13  # points from one line of words to the next
+    gaps = line * (lines[1:] + lines[:-1]) / 2
     at = points.copy()
     for _ in range(100):  # a name that is too close to the next moves half of the way, and so does that one
         over = np.maximum(gaps - np.diff(at), 0) / 2
