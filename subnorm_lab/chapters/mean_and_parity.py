@@ -294,7 +294,7 @@ def draw_partial_rmsnorm(partial_over_full):
         ax.set_xticks(KS, KS)
         ax.minorticks_off()
     misses = np.allclose(middle[:-1], 0.55, atol=0.06)
-    figures.title(fig, "With one large feature, the median is near one half until k = d", misses)
+    figures.title(fig, "With one large feature, the median is near 1/2 until k = d", misses)
     figures.show(
         fig,
         alt="Left: error of the estimate against the number of features looked at, falling along the dotted "

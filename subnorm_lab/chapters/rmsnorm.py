@@ -530,7 +530,7 @@ def draw_times():
         on_gpu = record["device"]["kind"] == "cuda"
         device = f"a GPU, {record['device']['name']}" if on_gpu else "one thread of a CPU"
         named = record["device"]["name"] if on_gpu else "One CPU thread"
-        figures.title(fig, f"{named}, large array: built in, RMSNorm takes {rms / layer:.2f} × LayerNorm's time")
+        figures.title(fig, f"{named}, large array: F.rms_norm / F.layer_norm = {rms / layer:.2f}")
         figures.show(
             fig,
             alt=f"Times of four norms on {device}, as multiples of the time of a copy of the same bytes, with "

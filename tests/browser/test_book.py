@@ -253,6 +253,24 @@ def test_the_words_that_fold_code_are_where_those_were_that_unfold_it(browser, s
         assert folded.evaluate(left) == before
 
 
+def test_every_word_of_a_figure_is_within_the_picture(browser, pages):
+    outside = """() => {
+      const svg = document.querySelector("svg"), box = (e) => e.getBoundingClientRect(), view = box(svg);
+      return [...svg.querySelectorAll("text")].filter((text) => text.textContent.trim() && box(text).width &&
+        (box(text).right > view.right + 1 || box(text).left < view.left - 1)).map((text) => text.textContent);
+    }"""
+    page = browser.new_page()
+    pictures = sorted((checkout.PAGES / "_images").glob("*.svg"))
+    assert pictures
+    found = {}
+    for path in pictures:
+        page.set_content(path.read_text("utf-8"))
+        if cut := page.evaluate(outside):
+            found[path.name] = cut
+    page.close()
+    assert found == {}
+
+
 def test_the_sidebar_shows_its_search_and_where_the_page_is(browser, server):
     shown = """selector => {
       const [e] = [...document.querySelectorAll(`.bd-sidebar-primary ${selector}`)].slice(-1);
