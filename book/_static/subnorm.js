@@ -29,12 +29,11 @@ const subnormStore = (use) => { try { return use(localStorage); } catch { return
 for (const [sign, capture] of [["scroll", false], ["pointerdown", true], ["keydown", true], ["click", true]])
   addEventListener(sign, () => document.documentElement.classList.remove("fresh"), { once: true, capture });
 
-// The theme keeps how far its sidebar was scrolled, on the next page too: show where that page is in it.
+// Show where the page is in the list of the sidebar.
 addEventListener("load", () => {
-  const bar = document.querySelector(".bd-sidebar-primary"), here = [...(bar?.querySelectorAll("li.active > a") ?? [])].at(-1);
-  if (!here?.checkVisibility()) return;
-  const [within, at] = [bar.getBoundingClientRect(), here.getBoundingClientRect()];
-  if (at.top < within.top + 60 || at.bottom > Math.min(within.bottom, innerHeight)) bar.scrollTop += at.top - within.top - bar.clientHeight / 2;
+  const list = document.querySelector(".sidebar-primary-item:has(> nav)");
+  const here = [...(list?.querySelectorAll("li.active > a") ?? [])].at(-1);
+  if (here?.checkVisibility()) list.scrollTop += here.getBoundingClientRect().top - list.getBoundingClientRect().top - list.clientHeight / 2;
 });
 
 // Escape takes away the marks of a search. Sphinx does that with its shortcuts, which are off: one of them is "/".
