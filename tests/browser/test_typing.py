@@ -129,5 +129,6 @@ def test_escape_takes_away_the_marks_of_a_search(page, server):
     page.goto(server + "search.html?q=layer+norm")
     page.locator("#search-results li a").first.click()
     page.locator("article .highlighted").first.wait_for()
+    page.wait_for_load_state()  # Sphinx may mark before our script listens
     page.keyboard.press("Escape")
     assert page.locator(".highlighted").count() == 0
