@@ -147,6 +147,31 @@ RIGHT = {
     "removable_block": [influence_by_loop, influence_in_torch],
 }
 
+# Named mistakes, written in another way
+
+
+def sums_of_pieces_of_the_batch(x, width):
+    """Cut the entries of the whole batch every `width`, then give each row its part of a piece."""
+    entries, features = x.ravel(), x.shape[1]
+    cuts = sorted({*range(0, x.size, width), *range(0, x.size, features), x.size})
+    sums = [[] for _ in x]
+    for start, end in itertools.pairwise(cuts):
+        sums[start // features].append(sum(entries[start:end]))
+    return np.array([sum(row) for row in sums])
+
+
+def sums_by_halving(x, width):
+    """A tree that is split where the largest power of two ends."""
+
+    def added(sums):
+        half = 1 << (len(sums) - 1).bit_length() >> 1
+        return added(sums[:half]) + added(sums[half:]) if half else sums[0]
+
+    return added([sum(x.T[at : at + width]) for at in range(0, x.shape[1], width)])
+
+
+NAMED = {"row_sums": {"cut_from_the_start": sums_of_pieces_of_the_batch, "in_pairs": sums_by_halving}}
+
 # Answers that are right on equal pieces alone, for some gains, or in some batches
 
 

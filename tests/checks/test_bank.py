@@ -51,6 +51,7 @@ BANKS = [importlib.import_module(f"checks.{path.stem}") for path in sorted(HERE.
 RIGHT = {name: answers for bank in BANKS for name, answers in bank.RIGHT.items()}
 COMBINED = {name: answers for bank in BANKS for name, answers in bank.COMBINED.items()}
 UNDESERVED = {name: answers for bank in BANKS for name, answers in getattr(bank, "UNDESERVED", {}).items()}
+NAMED = {name: answers for bank in BANKS for name, answers in getattr(bank, "NAMED", {}).items()}
 
 each_exercise = pytest.mark.parametrize("name", EXERCISES)
 each_mistake = pytest.mark.parametrize(
@@ -129,6 +130,11 @@ def test_two_mistakes_at_once_get_no_wrong_advice(name):
     for k, answer in enumerate(answers):
         found = {seed: judged(name, answer, seed) for seed in SEEDS}
         assert {seed: str(r) for seed, r in found.items() if r.tag not in SEEN - {"right", "not_done"}} == {}, k
+
+
+@pytest.mark.parametrize(("name", "tag"), [(name, tag) for name, answers in NAMED.items() for tag in answers])
+def test_a_mistake_written_in_another_way_is_named(name, tag):
+    assert {judged(name, NAMED[name][tag], seed).tag for seed in SEEDS} == {tag}
 
 
 @pytest.mark.parametrize("name", UNDESERVED)
@@ -259,7 +265,7 @@ def test_there_are_exercises_of_every_level():
 
 
 def test_a_bank_holds_answers_of_exercises_only():
-    assert not {*RIGHT, *COMBINED, *UNDESERVED} - set(EXERCISES)
+    assert not {*RIGHT, *COMBINED, *UNDESERVED, *NAMED} - set(EXERCISES)
 
 
 def parts_of(value):
