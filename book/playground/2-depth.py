@@ -1,6 +1,6 @@
 """Sixty-four blocks
 
-Every sublayer keeps the size of its input. How large is the stream after 64 of them? Guess all three before you run it.
+Every sublayer keeps the size of its input. How large is each of three streams after 64 of them? Guess, then run it.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """A nearly constant token
 
-LayerNorm gives every token standard deviation 1. Every token? The features of these lie closer and closer together.
+Does LayerNorm give every token standard deviation 1? The features of these tokens lie closer and closer together.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """A thousand times larger
 
-The norm takes the size of its input away, so the output stays. What about the gradient?
+The norm removes the size of its input, so the output stays the same. What about the gradient?
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """A model tells a story
 
-A trained language model on this package's RMSNorm, attention and Pre-LN. Give it another beginning.
+This trained language model runs on the package's RMSNorm, attention and Pre-LN. Give it another beginning.
 """
 
 from textwrap import fill

@@ -1,6 +1,6 @@
 """Change its norms
 
-The model was trained with RMSNorm and its gains. Which change can you hear? Write a norm of your own, and listen.
+The model was trained with RMSNorm and its gains. Which change shows in the story? Write a norm of your own, too.
 """
 
 from subnorm.numpy import layer_norm, rms_norm
