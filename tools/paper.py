@@ -36,8 +36,9 @@ from tools import browser
 # Where the printed pages say they come from. Nothing goes there: the files of the book answer, on any machine the same.
 SITE = "https://book.invalid/"
 A4_WITHIN_MARGINS: ViewportSize = {"width": 643, "height": 971}  # px
-# The foot of each sheet stays empty: `bind` numbers the sheets of the whole book.
-NO_FOOT = "@page { @bottom-left { content: none } @bottom-right { content: none } }"
+# `bind` numbers the sheets of the whole book.
+NO_NUMBER = "@page { @bottom-right { content: none } }"
+MARGIN = 17 / 25.4 * 72  # points, at both sides of a sheet
 # Chromium keeps a place in a page as a destination only if the same page links to it.
 READY = """async (places) => {
   document.documentElement.classList.add("print-all"); // with the second readings
@@ -115,7 +116,7 @@ def print_pages(folder: Path, names: list[str], out: Path) -> dict[str, Path]:
             page.goto(f"{SITE}{name}.html")
             page.emulate_media(media="print")
             page.evaluate(READY, wanted.get(name, []))
-            page.add_style_tag(content=NO_FOOT)
+            page.add_style_tag(content=NO_NUMBER)
             page.pdf(path=file, prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
         chromium.close()
     return found
@@ -271,13 +272,15 @@ def as_list(value: Any) -> list[Any]:
 
 
 def number_sheets(writer: PdfWriter) -> None:
-    """Write the number of each sheet at its foot, where Chromium leaves the margin empty."""
+    """Write the number of each sheet at its foot, in line with the page's title there."""
     font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
     helvetica = writer._add_object(DictionaryObject({NameObject(key): NameObject(name) for key, name in font.items()}))
     before = writer._add_object(content_stream("q"))  # Chromium leaves its scale behind
     for n, sheet in enumerate(writer.pages, 1):
-        left = float(sheet.mediabox.width) / 2 - 2.25 * len(str(n))  # a digit of 8 points is 4.5 wide
-        mark = f"Q /Artifact BMC BT /Number 8 Tf 0.35 g {left:.2f} 28 Td ({n}) Tj ET EMC"
+        width, height = float(sheet.mediabox.width), float(sheet.mediabox.height)
+        margin = MARGIN if width < height else MARGIN / 2  # the cheat sheet's are smaller
+        left = width - margin - 4.17 * len(str(n))  # a digit of 7.5 points is 4.17 wide
+        mark = f"Q /Artifact BMC BT /Number 7.5 Tf 0.35 g {left:.2f} {0.39 * margin:.2f} Td ({n}) Tj ET EMC"
         after = writer._add_object(content_stream(mark))
         sheet[NameObject("/Contents")] = ArrayObject([before, sheet.raw_get("/Contents"), after])
         resources: Any = sheet["/Resources"]

@@ -104,48 +104,69 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   });
 }
 
-// Print in the light theme, whatever the screen shows, with each picture in one box with its text, and with the answers
-// last: those of the quick checks, and the solutions. All go back to their places afterwards.
+// Print in the light theme, whatever the screen shows, with the page's title at the foot of each sheet, with each picture
+// in one box with its text, and last the hints and the answers: those of the quick checks, and the solutions. All go
+// back to their places afterwards.
 {
   const root = document.documentElement.dataset;
-  const last = document.createElement("section");
-  last.className = "printed-answers";
   let shown, moved = [];
 
-  const answer = (check) => {
-    const right = check.querySelector(".why.right");
-    const part = document.createElement("div");
-    part.append(`${parseInt(check.textContent)}. `, ...right.closest(".option").querySelector("label").cloneNode(true).childNodes);
-    part.append(right.cloneNode(true));
-    return part;
+  const made = (tag, className, ...nodes) => {
+    const element = Object.assign(document.createElement(tag), { className });
+    element.append(...nodes);
+    return element;
   };
-  const nameOf = (solution) => {
-    const name = document.createElement("p");
-    name.className = "rubric";
-    name.append(...solution.closest("section").querySelector("h1, h2, h3, h4").cloneNode(true).childNodes);
-    const task = solution.closest("li"); // of a numbered list of exercises
-    if (task) name.append(` ${[...task.parentElement.children].indexOf(task) + 1}`);
-    return name;
+  const copies = (element) => {
+    const copy = element.cloneNode(true);
+    for (const named of copy.querySelectorAll("[id]")) named.removeAttribute("id");
+    return copy.childNodes;
+  };
+  const parts = { Hints: made("section", "printed-hints"), Answers: made("section", "printed-answers") };
+  // A question again, so that nobody has to turn back for it, and its answer.
+  const answer = (check) => {
+    const why = check.querySelector(".why.right").cloneNode(true);
+    why.querySelector("strong").replaceWith(made("strong", "", ...copies(check.querySelector(".option:has(.right) label"))));
+    return made("div", "", made("p", "asked", ...copies(check.querySelector("legend"))), why);
+  };
+  // The place of a task's hints or answers: an item of a chapter's exercises, or a section of a sheet.
+  const placeFor = (task, title) => {
+    const item = task.matches("li") ? [...task.parentElement.children].indexOf(task) + 1 : 0;
+    if (item && title === "Answers") return made("div", "", made("p", "asked", `${item}. `, ...copies(task.querySelector("p"))));
+    return made("div", "", made("p", "rubric", ...(item ? [`Exercise ${item}`] : copies(task.querySelector("h1, h2, h3, h4")))));
+  };
+  const BOXES = {
+    Hints: [...document.querySelectorAll(".bd-article :is(details.dropdown, details.sd-dropdown)")]
+      .filter((box) => box.querySelector("summary").textContent.trim() === "Hint"),
+    // in a sheet all that follows a solution is about it
+    Answers: document.querySelectorAll(".bd-article .solution, .in-page-head ~ section > .solution ~ :not(.tag_check)"),
   };
   const answersLast = () => {
-    const checks = [...document.querySelectorAll(".quick-check")];
-    moved = [...document.querySelectorAll(".bd-article .solution")].map((box) => ({ box, place: document.createComment("") }));
-    if (!checks.length && !moved.length) return;
-    last.innerHTML = "<h2>Answers</h2>";
-    last.append(...checks.map(answer));
-    let title;
-    for (const { box, place } of moved) {
-      const name = nameOf(box);
-      if (name.textContent !== title) last.append(name);
-      title = name.textContent;
-      box.replaceWith(place);
-      last.append(box);
+    const checks = [...document.querySelectorAll(".quick-check")].map(answer);
+    for (const [title, boxes] of Object.entries(BOXES)) {
+      const part = parts[title];
+      part.replaceChildren(made("h2", "", title));
+      if (title === "Answers" && checks.length) part.append(made("h3", "", "Quick checks"), ...checks);
+      let [heading, task, place] = [];
+      for (const box of boxes) {
+        const own = box.closest("li, section");
+        if (own !== task) {
+          const above = own.matches("li") && title === "Answers" && own.closest("section").querySelector("h2, h3, h4");
+          if (above && above !== heading) part.append(made("h3", "", ...copies(above)));
+          [heading, task, place] = [above, own, placeFor(own, title)];
+          part.append(place);
+        }
+        const empty = document.createComment("");
+        box.replaceWith(empty);
+        moved.push({ box, place: empty });
+        place.append(box);
+      }
+      if (part.children.length > 1) document.querySelector(".bd-article").append(part);
     }
-    document.querySelector(".bd-article").append(last);
   };
   const answersBack = () => {
     for (const { box, place } of moved) place.replaceWith(box);
-    last.remove();
+    moved = [];
+    for (const part of Object.values(parts)) part.remove();
   };
 
   // A picture is beside the text that follows it and, where that is too short, beside the paragraphs before it. In one
@@ -197,6 +218,7 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
     if (printing) shown = root.theme;
     root.theme = printing ? "light" : shown;
     if (printing) {
+      document.documentElement.style.setProperty("--foot", JSON.stringify(`${document.title.split(" — ")[0]} · Subnorm · CC BY 4.0`));
       answersLast();
       picturesToText();
     } else {

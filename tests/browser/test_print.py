@@ -8,12 +8,19 @@ from helpers.visit import CROWDED, opened
 from pypdf import PdfReader
 
 from tools import paper
-from tools.checkout import chapters
+from tools.checkout import ROOT, chapters
 
 PAPER = {"width": 665, "height": 1009}  # A4 less its margins, in px
 SMALLEST = 7 / 0.75  # 7 pt in px, of a letter in a picture
 CHAPTERS = [f"notebooks/{path.stem}" for path in chapters() if re.match(r"\d\d-", path.name)]
-OTHERS = ["book/claims", "book/api/torch"]
+EXERCISES = sorted(path.stem for path in (ROOT / "notebooks/exercises").glob("ex*.ipynb"))
+OTHERS = [
+    "book/claims",
+    "book/api/torch",
+    "book/models",
+    "book/questions",
+    "notebooks/exercises/ex02-layer-norm",
+]
 
 SEEN = f"""() => {{
   const crowded = {CROWDED};
@@ -33,7 +40,8 @@ SEEN = f"""() => {{
   }};
   const letters = (e) => parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a;
   const folds = "details.sd-dropdown:not(.solution) p, section.second-reading > details > p:not(.waits), .foretold > p";
-  const controls = "button, nav, dialog, input[type=search], .bd-header-article, .headerlink, details.hide > summary";
+  const controls = "button, nav, dialog, textarea, input:not(.quick-check input), .bd-header-article, .headerlink, " +
+    "details.hide:not(.solution *) > summary, .on-screen, .elsewhere, .tag_check, .promise a[href*='/01-']";
   return {{
     controls: start(all(controls).filter(shown)),
     folded: all(folds).filter((e) => !shown(e)).length,
@@ -64,7 +72,8 @@ def faults_on_paper(page):
     return faults
 
 
-APART = "section.second-reading, .printed-answers, section#exercises, section#further-reading"
+NO_FOOT = "@page { @bottom-left { content: none } @bottom-right { content: none } }"
+APART = "section.second-reading, .printed-hints, .printed-answers, section#exercises, section#further-reading"
 SHEETS = 6  # at most, of a first reading
 BLANK = 0.4  # at most, of each sheet but the last
 
@@ -72,7 +81,7 @@ BLANK = 0.4  # at most, of each sheet but the last
 def faults_on_sheets(page):
     """What a first reading has too much of, printed alone."""
     page.evaluate(paper.READY, [])
-    page.add_style_tag(content=f":is({APART}) {{ display: none !important }} {paper.NO_FOOT}")
+    page.add_style_tag(content=f":is({APART}) {{ display: none !important }} {NO_FOOT}")
     sheets = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages
     faults = [f"{len(sheets)} sheets, at most {SHEETS}"] if len(sheets) > SHEETS else []
     headings = page.locator("article :is(h2, h3)").evaluate_all("all => all.map((e) => e.firstChild.textContent)")
@@ -102,7 +111,7 @@ def empty_sheets(page):
     page.evaluate(paper.READY, [])
     page.evaluate("document.documentElement.classList.remove('print-all')")
     sheets = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages
-    foot = r"\s*\d*\s*Subnorm · CC BY 4\.0\s*\d*\s*"
+    foot = r"\s*\d*\s*.* · Subnorm · CC BY 4\.0\s*\d*\s*"
     return [n for n, sheet in enumerate(sheets, 1) if re.fullmatch(foot, sheet.extract_text())]
 
 
@@ -153,6 +162,8 @@ def test_paper_has_the_first_reading_and_what_is_open_or_all(print_page):
     assert page.evaluate(READ) == [[True, True]] * folds
     page.evaluate("document.documentElement.classList.remove('print-all')")
     assert page.evaluate(READ) == [[True, False]] * folds
+    noted = "all => all.map((e) => getComputedStyle(e, '::before').content)"
+    assert set(page.locator("summary .gist").evaluate_all(noted)) == {'", not on paper. "'}
     page.locator("section.second-reading > details").first.evaluate("fold => { fold.open = true }")
     assert page.evaluate(READ) == [[True, True], *[[True, False]] * (folds - 1)]
     page.emulate_media(media="screen")
@@ -171,6 +182,7 @@ TORN = """() => [...document.querySelectorAll("article table")].flatMap((table) 
   const styles = [...table.tHead?.rows ?? [], ...rows].map((row) => getComputedStyle(row).breakAfter);
   const heads = styles.length - rows.length;
   const kept = (k) => styles[heads + k] === "avoid";
+  if (kept(last)) return [`${table.textContent.slice(0, 40)}: kept with what follows`];
   if (rows.length <= 10) return getComputedStyle(table).breakInside === "avoid" ? [] : [table.textContent.slice(0, 40)];
   const held = styles.slice(0, heads).every((style) => style === "avoid") && [0, 1, last - 2, last - 1].every(kept);
   return held ? [] : [table.textContent.slice(0, 40)];
@@ -181,6 +193,8 @@ TORN = """() => [...document.querySelectorAll("article table")].flatMap((table) 
 def test_a_table_leaves_no_row_alone(print_page, name):
     page = print_page(name)
     assert page.evaluate(TORN) == []
+    page.add_style_tag(content="tbody > tr:last-child { break-after: avoid }")
+    assert any("kept" in table for table in page.evaluate(TORN))
     page.add_style_tag(content="table { break-inside: auto !important } tr { break-after: auto !important }")
     assert page.evaluate(TORN) != []
 
@@ -193,7 +207,9 @@ PALE = """() => [...document.querySelectorAll("article :is(a, h1, h2, h3, .sd-ca
 
 
 def test_the_landing_page_has_no_pale_letters(print_page):
-    assert print_page("book/intro").evaluate(PALE) == []
+    page = print_page("book/intro")
+    assert page.evaluate(PALE) == []
+    assert page.evaluate(SEEN)["controls"] == []
 
 
 PLANTED = {
@@ -287,9 +303,32 @@ def test_the_table_of_models_has_its_headings_on_each_sheet_and_files_on_one_lin
     names = page.locator("table.models td:last-child a").evaluate_all(
         "(all) => all.map((e) => [e.textContent, e.getClientRects().length])"
     )
-    short = {name: lines for name, lines in names if re.fullmatch(r"\w{1,18}\.\w+", name)}
+    short = {name: lines for name, lines in names if re.fullmatch(r"\w{1,22}\.\w+", name)}
     assert len(short) > 30
     assert {name: lines for name, lines in short.items() if lines > 1} == {}
+
+
+# The height in mm of the room below each task of a sheet, where its answer goes.
+ROOM = """() => [...document.querySelectorAll("section:has(> h2)")]
+  .map((e) => parseFloat(getComputedStyle(e, "::after").height) * 25.4 / 96).filter((height) => height > 0)"""
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_a_sheet_has_room_for_each_answer_and_keeps_hints_and_solutions_for_the_end(print_page, name):
+    page = print_page(f"notebooks/exercises/{name}")
+    tasks = page.locator("section:has(> .predict, > .workbench [data-check], > .elsewhere)").count()
+    room = page.evaluate(ROOM)
+    assert len(room) == tasks == page.locator(".printed-answers .rubric").count()
+    assert min(room) > 35
+    hints = page.locator(".printed-hints p:not(.rubric)").evaluate_all(
+        "all => all.map((e) => e.innerText.slice(0, 20))"
+    )
+    page.evaluate(paper.READY, [])
+    texts = [sheet.extract_text() for sheet in PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages]
+    first = {title: [f"CC BY 4.0\n{title}\n" in text for text in texts].index(True) for title in ("Hints", "Answers")}
+    assert 0 < first["Hints"] < first["Answers"]
+    given = " ".join(texts[: first["Hints"]])
+    assert [words for words in [*hints, "checks.", "To check", "PyTorch, which does not run"] if words in given] == []
 
 
 def test_paper_shows_the_states_that_the_text_names(print_page):

@@ -52,24 +52,41 @@ def test_on_paper_the_solutions_come_last(browser, server, name):
         last = page.locator(".printed-answers .solution")
         last.first.wait_for(state="attached")
         assert last.count() == solutions.count() == len(before) >= 2
-        assert page.locator(".bd-article > :last-child").get_attribute("class") == "printed-answers"
+        ends = page.locator(".bd-article > :nth-last-child(-n + 2)").evaluate_all("all => all.map((e) => e.className)")
+        assert ends == ["printed-hints", "printed-answers"]
         assert all(last.locator("p:not(.admonition-title), pre").evaluate_all(SHOWN))
         assert not any(last.locator("summary").evaluate_all(SHOWN))
         hints = page.locator(".admonition.dropdown:not(.solution) p, details.sd-dropdown:not(.solution) p")
         assert hints.count()
         assert all(hints.evaluate_all(SHOWN))
+        assert all(hints.evaluate_all("list => list.map((e) => !!e.closest('.printed-hints'))"))
         page.emulate_media(media="screen")
         page.locator(".printed-answers").wait_for(state="detached")
         assert solutions.evaluate_all(places) == before
 
 
-def test_each_solution_on_paper_names_its_task(browser, server):
+def test_each_answer_on_paper_follows_its_question(browser, server):
     with opened(browser, server, [], viewport=DESK) as page:
         page.goto(server + "notebooks/03-layer-normalization.html")
+        tasks = page.locator("#exercises > ol > li")
+        solved = [n for n, task in enumerate(tasks.all(), 1) if task.locator(".solution").count()]
+        questions = page.locator(".quick-check legend").all_text_contents()
+        questions += [f"{n}. {tasks.nth(n - 1).locator('p').first.text_content()}" for n in solved]
+        assert len(questions) > len(solved) > 1
         page.emulate_media(media="print")
-        names = page.locator(".printed-answers .rubric")
-        names.first.wait_for(state="attached")
-        assert [name.replace("#", "") for name in names.all_text_contents()] == ["Exercises 1", "Exercises 3"]
+        asked = page.locator(".printed-answers .asked")
+        asked.first.wait_for(state="attached")
+        assert asked.all_text_contents() == questions
+        headings = [heading.rstrip("#") for heading in page.locator(".printed-answers h3").all_text_contents()]
+        assert headings == ["Quick checks", "Exercises"]
+
+        page.emulate_media(media="screen")
+        page.goto(server + "notebooks/exercises/ex02-layer-norm.html")
+        names = page.locator("section:has(> .solution) > h2").all_text_contents()
+        page.emulate_media(media="print")
+        for part in (".printed-hints", ".printed-answers"):
+            page.locator(part).wait_for(state="attached")
+            assert page.locator(f"{part} .rubric").all_text_contents() == names
 
 
 @pytest.mark.parametrize("asked", [False, True])
@@ -85,5 +102,4 @@ def test_on_paper_the_answers_of_quick_checks_come_last(browser, server, asked):
         assert all(last.evaluate_all(SHOWN))
         assert not any(page.locator(".quick-check .why").evaluate_all(SHOWN))
         assert page.locator(".quick-check label").evaluate_all(SHOWN)[0]
-        first = page.locator(".printed-answers > div").first.inner_text()
-        assert first.startswith("1. It should be the last axis alone")
+        assert last.first.inner_text().startswith("It should be the last axis alone")
