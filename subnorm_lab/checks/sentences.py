@@ -17,7 +17,7 @@ DIFFERENCES = {
     "in_place": f"the values are right, but {CHANGED}",
     "calls": "the values are right, but a function among the inputs is called too often or too seldom",
     "no_error": "an error was expected, and none was raised",
-    "message": "the error is right, but its message does not name what came",
+    "message": "the error is right, but its message does not name the value that is wrong",
 }
 
 SENTENCES = DIFFERENCES | {

@@ -44,9 +44,11 @@ LENS = (OWN_RSTD, "in edits -> in np.cumsum(edits, 0)")
         ("no_rstd", "* rstd ->",
          "the edits are centred, but not scaled; the final norm multiplies by the rstd of the sum."),
         ("no_centre", "- edit.mean(-1, keepdims=True) ->",
-         "the edits are scaled, but not centred; the final norm subtracts the mean, and each edit has its own."),
+         "the edits are scaled, but not centred; the final norm subtracts the mean, so subtract its own mean "
+         "from each edit."),
         ("mean_of_sum", "edit.mean -> end.mean",
-         "the mean of the whole stream is subtracted from every edit, so it is counted too often; each has its own."),
+         "the mean of the whole stream is subtracted from every edit, so it is counted too often; subtract "
+         "each edit's own mean."),
         ("mean_split_evenly", "edit.mean -> 1 / len(edits) * end.mean",
          "the mean of the whole stream is split evenly; the shares add up, but each edit has its own mean."),
         ("rstd_of_input", "end.var -> x.var",

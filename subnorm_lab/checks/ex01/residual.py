@@ -36,7 +36,7 @@ def inputs(rng, shape, kind="tanh", zeros=False):
         ("overwritten", lambda x, sublayer: (h := sublayer(x)) + sublayer(h),
          "x was replaced by F(x) before the sum, which gives F(x) + F(F(x)); keep x for the skip path."),
         ("skip_normed", lambda x, sublayer: (h := sn.layer_norm(x)) + sublayer(h),
-         "x is normalised before the fork, so the skip path carries norm(x); here it carries x.",
+         "x is normalised before it goes to the branch and the skip path, which then carries norm(x); it must carry x.",
          "lbcb-sci/RiNALMo/issues/9"),
         ("branch_normed", lambda x, sublayer: sn.pre_ln(x, sublayer, sn.layer_norm),
          "the branch reads norm(x), which is Pre-LN; this residual connection has no norm."),

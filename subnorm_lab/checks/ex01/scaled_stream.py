@@ -47,7 +47,7 @@ def cases(rng):
          "sublayers; use {scale}."),
         ("by_position", ("for sublayer in sublayers -> for n, sublayer in enumerate(sublayers, 1)",
                          "factor * -> (scale * n) ** -0.5 *"),
-         "the factor of the k-th branch comes from k; multiply all by the same, {scale}."),
+         "the factor changes from branch to branch; multiply all branches by the same one, {scale}."),
         ("by_width", "n = len(sublayers) -> n = x.shape[-1]",
          "your N is the number of features; use the number of sublayers."),
         ("skip_scaled", "x + factor * -> factor * x +",

@@ -39,7 +39,7 @@ def last_normed(x, sublayers):
          "the list lacks its first entry: the stream starts with x, before any sublayer.",
          "huggingface/transformers/pull/3602"),
         ("no_last", "return states -> return states[:-1]",
-         "the list stops before the last sublayer: its edit belongs to the stream too.",
+         "the list stops before the last sublayer; append the stream after that sublayer, too.",
          "meta-pytorch/torchtune/pull/2461"),
         ("only_last", "return states -> return states[-1]",
          "only the end of the stream is returned; the list holds its state before and after every sublayer."),

@@ -9,7 +9,7 @@ from subnorm_lab.checks.shared import FIXED_EPS, NO_GAMMA, exercise
     objective="write RMSNorm from its formula, in NumPy",
     cases=ex03.norm_cases(arrays=1),
     facts=[
-        ("y / gamma has mean square s / (s + eps) in every row, with s that of x", ex03.has_its_size),
+        ("y / gamma has mean square s / (s + eps) in every row, where s is the mean square of x", ex03.has_its_size),
         ("each row of y / gamma is the row of x times one number",
          lambda y, x, gamma, eps: np.ptp(y / gamma / x, axis=-1).max() < 1e-6 * np.abs(y / gamma / x).max()),
     ],
@@ -19,7 +19,7 @@ from subnorm_lab.checks.shared import FIXED_EPS, NO_GAMMA, exercise
         ex03.SUM,
         ("d_upside_down", "np.sqrt(mean + eps) -> (np.sqrt(mean) * x.shape[-1])",
          "x divided by its length is then divided by sqrt(d); the length is sqrt(d) times the root mean square, so "
-         "the factor is sqrt(d).", "kyegomez/zeta/issues/180"),
+         "multiply by sqrt(d).", "kyegomez/zeta/issues/180"),
         ("sizes", "(x * x).mean(-1, keepdims=True) -> np.abs(x).mean(-1, keepdims=True) ** 2",
          "you take the mean of |x|; RMSNorm takes the mean of x², then the root."),
         ex03.AXIS_0,

@@ -33,7 +33,7 @@ def has_dgamma(y, dy, x, gamma, eps):
         ONE_TOKEN,
     ),
     facts=[
-        ("dx is at right angles to x, but for eps", is_at_right_angles),
+        ("dx is orthogonal to x, up to eps", is_at_right_angles),
         ("dx is right", has_dx),
         ("dgamma is right", has_dgamma),
     ],

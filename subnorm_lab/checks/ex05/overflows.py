@@ -46,8 +46,8 @@ WIDE = "(x * x).sum(-1, dtype=np.float16) -> np.square(x, dtype=np.float32).sum(
     facts=[("there is one answer for each row", lambda r, x: np.shape(r) == x.shape[:-1])],
     mistakes=[
         ("entries", "sum(-1, dtype=np.float16) -> max(-1)",
-         "a row is found only if one of its squares overflows; squares that fit can have a sum that does not, "
-         "because the sum is taken in float16 too."),
+         "a row is found only if one of its squares overflows; but squares that fit can have a sum that "
+         "overflows, because the sum is in float16 too."),
         ("no_overflow_seen", WIDE,
          "no row is found: take the sum of the squares in float16, where an overflow is inf, not NaN, or compare it "
          "with the largest float16."),

@@ -13,7 +13,9 @@ def cases(rng):
     number=1, level=1, minutes=8, chapter="04-rmsnorm",
     objective="write RMSNorm with its gain, and hear what a model says without it",
     cases=cases, speaks=speech,
-    facts=[("y / gamma has mean square s / (s + eps) in every row, with s that of x", ex03.has_its_size)],
+    facts=[
+        ("y / gamma has mean square s / (s + eps) in every row, where s is the mean square of x", ex03.has_its_size),
+    ],
     mistakes=[
         NO_GAMMA, ex03.ONE_PLUS_GAMMA, (*ex03.EPS_OUTSIDE, "allenai/OLMo/issues/281"), ex03.NO_EPS, FIXED_EPS,
         (*ex03.CENTRED, "ggml-org/llama.cpp/issues/173"),

@@ -141,15 +141,18 @@ def are_right(*layers):
         ("two_axes", grouped(lambda name, layer, shape: len(shape) == 2),
          "tensors with two axes decay, and no others; convolutions and stacked matrices have more. Go by the layer."),
         ("by_name_of_bert", grouped(lambda name, layer, shape: not has(name, "bias", "LayerNorm.weight")),
-         "the names of BERT are spared, and other models call their norms ln_1 or norm; go by the layer.",
+         "only norms with the names of BERT are spared, but other models call their norms ln_1 or norm; go by "
+         "the layer.",
          "huggingface/transformers/issues/16908"),
         ("by_name", grouped(lambda name, layer, shape: not has(name.lower(), "norm", "ln_", "bias", "bn")),
-         "what has norm or bias in its name is spared, a linear layer called norm_predictor as well; go by the layer."),
+         "every tensor with norm or bias in its name is spared, even that of a linear layer called "
+         "norm_predictor; go by the layer."),
         ("whole_name", grouped(lambda name, layer, shape: name not in ("bias", "LayerNorm.bias", "LayerNorm.weight")),
-         "whole names are compared, and a name begins with its block, as in h.0.ln_1.bias; go by the layer.",
+         "whole names are compared, but a tensor's name begins with that of its block, as in h.0.ln_1.bias; go "
+         "by the layer.",
          "namisan/mt-dnn/pull/37"),
         ("layer_norm_alone", grouped(lambda name, layer, shape: layer != "LayerNorm" and not name.endswith("bias")),
-         "LayerNorm is spared, and other norms decay; list the layers that decay, not those that are spared.",
+         "LayerNorm is spared, but other norms decay; list the layers that decay, not those that are spared.",
          "huggingface/transformers/pull/35927"),
         ("norms_alone", grouped(lambda name, layer, shape: "Norm" not in layer and not name.endswith("bias")),
          "norms and biases are spared, and layers that you do not know decay; list the layers that decay."),

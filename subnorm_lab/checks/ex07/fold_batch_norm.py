@@ -60,7 +60,8 @@ def is_right(k):
         ("weight_alone", "return weight * scale[:, None, None, None] -> return weight * 1",
          "the weight is unchanged; each output channel is multiplied by its scale."),
         ("input_channels", "scale[:, None, None, None] -> scale[:, None, None]",
-         "the scale multiplies the input channels; BatchNorm comes after, so it belongs to the outputs, axis 0."),
+         "the scale multiplies the input channels; BatchNorm comes after the convolution, so multiply the "
+         "output channels, axis 0."),
     ],
 )
 def fold_batch_norm(weight, bias, gamma, beta, mean, var, eps):

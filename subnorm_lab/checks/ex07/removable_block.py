@@ -45,7 +45,7 @@ def expected(streams):
         ("largest", "np.argmin -> np.argmax",
          "you take the block that turns the stream most; take the smallest influence."),
         ("counted_from_one", "argmin(influence) -> argmin(influence) + 1",
-         "the block is counted from 1, or its output is taken for it; block 0 leads from streams[0] to streams[1].",
+         "the number of the block is too large by 1; block 0 leads from streams[0] to streams[1].",
          "arcee-ai/PruneMe/issues/4"),
         ("flattened", ("streams[:-1], streams[1:] -> streams[:-1].reshape(len(streams) - 1, 1, -1), "
                        "streams[1:].reshape(len(streams) - 1, 1, -1)"),

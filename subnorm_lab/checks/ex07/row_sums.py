@@ -75,10 +75,11 @@ def in_pairs(x, width, *, order=1):
         ("library", "[sum(piece.T) for piece in pieces] -> [x.sum(-1)]",
          "the library adds up the row, in an order of its own; add in the order of the task."),
         ("library_in_pieces", "sum(piece.T) for -> piece.sum(-1) for",
-         "the library adds up a piece, from 8 features on in an order of its own; add from left to right."),
+         "the library adds up each piece, and for 8 features and more it chooses the order; add from left to right."),
         ("interleaved", "x[:, at : at + width] for at in range(0, x.shape[1], width) -> "
                         "x[:, at :: -(-x.shape[1] // width)] for at in range(-(-x.shape[1] // width))",
-         "each piece takes every n-th feature, as the threads of a kernel do; here its features are neighbours."),
+         "each piece takes every n-th feature, as the threads of a kernel do; a piece must have neighbouring "
+         "features."),
         ("rest_lost", "range(0, x.shape[1], width) -> range(0, x.shape[1] - width + 1, width)",
          "the features that fill no whole piece are lost; the last piece may be shorter."),
         ("other_end", "sums[::order] -> sums[::-order]", "the pieces are added from the other end; here {order}."),

@@ -31,7 +31,7 @@ OWN = "(g * xhat).sum(-1, keepdims=True)"
     objective="derive what processes must send in the backward pass of a norm that is split by features",
     cases=drawn(inputs, *ex07.SPLITS),
     facts=[
-        ("dx is orthogonal to x, but for eps", is_nearly_orthogonal),
+        ("dx is orthogonal to x, up to eps", is_nearly_orthogonal),
         ("dx is right", is_right),
     ],
     mistakes=[
@@ -42,7 +42,7 @@ OWN = "(g * xhat).sum(-1, keepdims=True)"
         ("mean_of_means", "(g * xhat).sum( -> (g * xhat).mean(",
          "the shares are means over a piece, divided once more by d; send sums."),
         ("averaged", "message / d -> message / d / len(pieces)",
-         "the message is averaged over the processes; its shares are parts of one sum, so add them up."),
+         "the message is averaged over the processes; the processes send the shares of one sum, so add them up."),
         ("undivided", "message / d -> message", "the message is not divided by d; the term is a mean over features."),
         ("own_width", "message / d -> message / xhat.shape[-1]",
          "the sum over all features is divided by the width of one piece; divide it by d."),
@@ -56,9 +56,9 @@ OWN = "(g * xhat).sum(-1, keepdims=True)"
          "rstd is treated as a constant; it depends on x, which adds a second term."),
         ("plus", "g - xhat -> g + xhat", "the second term is added; a larger x makes rstd smaller, so subtract."),
         ("message_alone", "xhat * message / d) -> message / d)",
-         "the message itself is subtracted, as from a mean; in RMSNorm it is multiplied by xhat."),
+         "the message itself is subtracted, as LayerNorm subtracts a mean; multiply it by xhat first."),
         ("x_for_xhat", "[x * rstd for -> [x for", "x is used for xhat; both factors of the second term are xhat."),
-        ("no_rstd", "[rstd * ( -> [(", "the result is not multiplied by rstd, the slope of xhat along itself."),
+        ("no_rstd", "[rstd * ( -> [(", "the result is not multiplied by rstd, although xhat is x times rstd."),
         ("no_gain", "gain * dy -> dy", "the gains are not used: the gradient at xhat is gamma * dy."),
         ("gain_last", ("gain * dy -> dy",
                        "(g - xhat * message / d) for g, xhat in zip(dxhats, xhats, strict=True)] -> "
