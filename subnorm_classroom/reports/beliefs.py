@@ -4,7 +4,7 @@ An entry is a belief in quotes, a section of a chapter that answers it, and the 
 
     **"Masked means zero."**
     : A score of 0 is a score like any other. Read "[](../notebooks/01a-….ipynb#a-mask-is-a-guarantee)".
-      It returns as `no_mask` in ex07. Caught by `head`: `zero_mask`, `mask_after_softmax`.
+      The belief returns as `no_mask` in ex07. Caught by `head`: `zero_mask`, `mask_after_softmax`.
 """
 
 import json
@@ -20,7 +20,7 @@ PAGE = "book/teaching.md"
 ENTRY = re.compile(r"^\*\*(\".*\")\*\*.*\n: ((?:.*\n)(?:  .*\n)*)", re.MULTILINE)
 SECTION = re.compile(r'Read\s+"\[\]\(\.\./(notebooks/[\w/-]+)\.ipynb#([^)\s]+)\)"')
 RETURNS = re.compile(
-    r"It\s+returns\s+as\s+((?:`\w+`(?:,\s+|\s+and\s+)?)+)\s+in\s+(ex\d\d(?:(?:,\s+|\s+and\s+)ex\d\d)*)"
+    r"The\s+belief\s+returns\s+as\s+((?:`\w+`(?:,\s+|\s+and\s+)?)+)\s+in\s+(ex\d\d(?:(?:,\s+|\s+and\s+)ex\d\d)*)"
 )
 CAUGHT = re.compile(r"Caught\s+by\s+([^.]+)\.\s*\Z")
 

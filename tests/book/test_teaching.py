@@ -87,7 +87,7 @@ ROW = re.compile(r"^\| (\d+) \| (.+) \|$", flags=re.MULTILINE)
 BELIEF = re.compile(r"^(\*\*\".*)\n: ((?:.*\n)(?:  .*\n)*)", flags=re.MULTILINE)
 CAUGHT = re.compile(r"Caught\s+by\s+((?:`\w+`:\s+`\w+`(?:,\s+`\w+`)*;?\s*)+)\.$")
 SECTION = re.compile(r'Read\s+"\[\]\(\.\./notebooks/[\w/-]+\.ipynb#[\w-]+\)"\.')
-RETURNS = re.compile(r"It\s+returns\s+as\s+(.+?)\s+in\s+(ex\d\d[^.]*)\.")
+RETURNS = re.compile(r"The\s+belief\s+returns\s+as\s+(.+?)\s+in\s+(ex\d\d[^.]*)\.")
 QUESTION = re.compile(r"^\d\. (.*?)(?=^\d\. |\Z)", flags=re.MULTILINE | re.DOTALL)
 ANSWER = re.compile(r"^   :::\{dropdown\} Answer\n   \S.*?^   :::$", flags=re.MULTILINE | re.DOTALL)
 
@@ -184,7 +184,10 @@ def test_a_number_in_an_answer_is_computed(text):
         ("`layer_norm`: `ddof1`;", "`rms_norm`: `layer_norm`;"),
         ("Caught by `stream`: `not_updated`, `skips_from_first`.", "So it is."),
         ('Read "[](../notebooks/02-residual-connections.ipynb#how-the-stream-grows)".', "Read chapter 02."),
-        ("It returns as `eps_outside` and `no_eps` in ex03", "It returns as `eps_outside` and `no_esp` in ex03"),
+        (
+            "The belief returns as `eps_outside` and `no_eps` in ex03",
+            "The belief returns as `eps_outside` and `no_esp` in ex03",
+        ),
         ("in ex03, ex04 and ex06.", "in ex03, ex05 and ex06."),
         ("(https://github.com/oracle/tribuo/pull/215)", "(http://github.com/oracle/tribuo/pull/215)"),
         ("[This kernel](https://github.com/nntrainer/nntrainer/issues/3935)", "A kernel"),

@@ -11,7 +11,7 @@ from subnorm_lab.checks import SETS
 PAGE = """## ex01 · One
 
 **"Masked means zero."** (Or so.)
-: A score of 0 is a score. Read "[](../notebooks/03-x.ipynb#d--or-d-1)". It returns as
+: A score of 0 is a score. Read "[](../notebooks/03-x.ipynb#d--or-d-1)". The belief returns as
   `no_mask` and `late_mask` in ex02, ex03 and ex06. Caught by `head`: `zero_mask`,
   `mask_after`; `tail`: `zero_mask`.
 
