@@ -9,7 +9,7 @@ from matplotlib.gridspec import GridSpec
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 
-from subnorm_lab import _svg
+from subnorm_lab import _labels, _svg
 
 DPI = 90  # CSS pixels to an inch; then a figure is nearly as wide as a phone of 390
 SMALLEST = 9.0  # points, 11.25 CSS pixels
@@ -51,7 +51,7 @@ def relaid(fig: Figure, width: float) -> Figure:
         below(fig, legend)
     room = sum(legend.get_window_extent().height for legend in fig.legends) / fig.dpi
     fig.set_size_inches(width, fig.get_figheight() + room)
-    fig.draw_without_rendering()
+    _labels.place(fig)
     fit(fig, [text for panel in panels for text in (panel._left_title, panel.title, panel.xaxis.label)])  # type: ignore[attr-defined]
     return fig
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.display import publish_display_data
 
 if TYPE_CHECKING:  # the build of the book draws nothing, and needs neither matplotlib nor Pillow
+    import numpy.typing as npt
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -20,6 +21,7 @@ GREEN = "#009E73"
 PINK = "#CC79A7"
 GREY = "#666666"
 BLACK = "#222222"
+PALE = "#d5dce2"  # lines of a grid, as in live.css; what is drawn in it carries no meaning of its own
 
 #: One colour and one line style for each thing that appears in several figures.
 LOOKS: dict[str, dict[str, str]] = {
@@ -53,12 +55,20 @@ def use_style() -> None:
             "font.size": 11,
             "axes.titlesize": TITLE,
             "axes.titlelocation": "left",
+            "axes.titlepad": 9,
             "axes.spines.top": False,
             "axes.spines.right": False,
+            "axes.spines.left": False,  # as in a live figure: one line at the bottom, and pale ones across
+            "axes.edgecolor": BLACK,
             "axes.grid": True,
-            "grid.color": "#dddddd",
-            "grid.linewidth": 0.6,
+            "axes.grid.axis": "y",
+            "grid.color": PALE,
+            "grid.linewidth": 0.8,
             "axes.axisbelow": True,
+            "xtick.major.size": 3,
+            "ytick.major.size": 0,
+            "xtick.minor.size": 0,
+            "ytick.minor.size": 0,
             "lines.linewidth": 2.0,
             "lines.markersize": 5,
             "legend.frameon": False,
@@ -77,9 +87,16 @@ def title(fig: "Figure", finding: str, holds: bool = True) -> None:
             turned a number so that it no longer holds, a warning replaces the title. No stored notebook may have one.
     """
     if holds:
-        fig.suptitle(finding, x=0.01, ha="left", fontsize=TITLE)
+        fig.suptitle(finding, x=3 / 72 / fig.get_figwidth(), ha="left", fontsize=TITLE)  # as far in as the panels
     else:
         warnings.warn(f"With these numbers the figure does not show its finding, {finding!r}.", stacklevel=2)
+
+
+def ink(color: str) -> tuple[float, ...]:
+    """The colour of words about what has this colour: darker, because letters need more contrast than a line."""
+    from matplotlib import colors
+
+    return tuple(0.8 * part for part in colors.to_rgb(color))
 
 
 def name(
@@ -96,46 +113,70 @@ def name(
         ax: the panel.
         words: the name, or a remark about the point; it may have several lines.
         xy: the point, in the units of the panel.
-        color: that of the curve. The words are darker, because letters need more contrast than a line.
+        color: that of the curve.
         shift: from the point to the words, right and up, in typographic points: the same in both sizes of a figure.
         point_out: draw a thin line from the words to the point.
     """
-    from matplotlib import colors
-
     ax.annotate(
         words,
         xy,
         shift,
         textcoords="offset points",
-        color=[0.8 * part for part in colors.to_rgb(color)],
+        color=ink(color),
         ha=("right", "center", "left")[1 + (shift[0] > 0) - (shift[0] < 0)],
         va=("top", "center", "bottom")[1 + (shift[1] > 0) - (shift[1] < 0)],
         arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.8, "shrinkB": 5} if point_out else None,
     )
 
 
+def name_curve(ax: "Axes", words: str, x: "npt.ArrayLike", y: "npt.ArrayLike", color: str = BLACK) -> None:
+    """Write a name above or below its curve, where the panel has most room, on a page and on a phone.
+
+    Args:
+        ax: the panel.
+        words: the name; it may have several lines.
+        x: where the curve is, in the units of the panel.
+        y: its heights there.
+        color: that of the curve.
+    """
+    import numpy as np
+
+    from subnorm_lab import _labels
+
+    _labels.add(ax, words, np.column_stack([x, y]), color, _labels.beside)
+
+
 def name_ends(ax: "Axes", ends: Sequence[tuple[str, tuple[float, float], str]]) -> None:
     """Write names to the right of the ends of curves, so far apart that none covers another.
 
     Args:
-        ax: the panel, with its scales and limits.
+        ax: the panel.
         ends: for each curve its name, the point where it ends, in the units of the panel, and its colour.
     """
     import numpy as np
 
-    ax.figure.draw_without_rendering()  # type: ignore[union-attr]  # only then a panel has its size
-    low_to_high = sorted(ends, key=lambda end: end[1][1])
-    points = np.array([ax.transData.transform(xy)[1] * 72 / ax.figure.dpi for _, xy, _ in low_to_high])
-    lines = np.array([1 + words.count("\n") for words, _, _ in low_to_high])
-    line = 13  # points from one line of words to the next
-    gaps = line * (lines[1:] + lines[:-1]) / 2
-    at = points.copy()
-    for _ in range(100):  # a name that is too close to the next moves half of the way, and so does that one
-        over = np.maximum(gaps - np.diff(at), 0) / 2
-        at += np.append(0, over) - np.append(over, 0)
-    for (words, xy, color), up in zip(low_to_high, at - points, strict=True):
-        name(ax, words, xy, color, (6, up))
-        ax.texts[-1].set_verticalalignment("center")
+    from subnorm_lab import _labels
+
+    for words, xy, color in ends:
+        _labels.add(ax, words, np.array([xy]), color, _labels.at_the_ends)
+
+
+def rows(ax: "Axes", names: Sequence[str], ends: "npt.ArrayLike | None" = None, size: float | None = None) -> None:
+    """Give a panel, whose limits are set, a named row for each number 0, 1, …, from the top down.
+
+    Args:
+        ax: the panel.
+        names: of the rows.
+        ends: where the pale line ends that leads from each name to its marks. Without them there are no lines.
+        size: of the letters, in points.
+    """
+    ax.grid(visible=False)
+    ax.set_yticks(range(len(names)), names, fontsize=size)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    if ends is not None:
+        low, high = ax.get_xlim()
+        ax.hlines(range(len(names)), low, ends, color=PALE, linewidth=0.8, zorder=0.5)
+        ax.set_xlim(low, high)
 
 
 def show(fig: "Figure", alt: str, dpi: int = 120, narrow: "Figure | None" = None) -> None:
@@ -158,9 +199,11 @@ def show(fig: "Figure", alt: str, dpi: int = 120, narrow: "Figure | None" = None
     """
     import matplotlib.pyplot as plt
 
-    from subnorm_lab import _narrow, _svg
+    from subnorm_lab import _labels, _narrow, _svg
 
     check_text("alt", alt)
+    _labels.lift(fig)
+    _labels.place(fig)
     width = round(dpi * fig.get_figwidth())  # no height, so that it scales with the width on a narrow page
     metadata: dict[str, Any] = {"image/png": {"width": width}}
     svg = _svg.as_svg(fig, dpi)

@@ -104,15 +104,20 @@ def draw_before_the_first_step():
     found = {}
     for place, arm in enumerate(NAMES):
         for shift, depth in zip((-0.17, 0.17), DEPTHS, strict=True):
-            look = {"color": LOOKS[arm]["color"], "marker": LOOKS[arm]["marker"]}
-            fill = look["color"] if depth == 12 else "none"
+            color = LOOKS[arm]["color"]
+            fill = color if depth == 12 else "white"
             found[arm, depth] = squares, cosines = top_of_untrained(arm, depth)
             where = np.full(5, place + shift)
             for ax, values in zip(axes, (squares, cosines), strict=True):
-                ax.plot(where, values, linestyle="", mfc=fill, **look)
-    figures.name(axes[0], "open:\n1 block", (1 - 0.17, found["residual", 1][0].min()), figures.GREEN, (0, -8))
-    figures.name(axes[0], "filled:\n12 blocks", (1.17, found["residual", 12][0].min()), figures.GREEN, (10, 0))
+                if depth == 12:  # from the median of one block to that of twelve
+                    ends = np.median(found[arm, 1][int(ax is axes[1])]), np.median(values)
+                    ax.plot([place - 0.17, place + 0.17], ends, color=color, linewidth=1.2)
+                ax.plot(where, values, "o", color=color, markerfacecolor=fill)
+    both = [(3 + side, np.median(found["both", depth][1])) for side, depth in zip((-0.17, 0.17), DEPTHS, strict=True)]
+    figures.name(axes[1], "1 block", both[0], figures.BLUE, (-8, 0))
+    figures.name(axes[1], "12 blocks", both[1], figures.BLUE, (8, 0))
     axes[0].set(yscale="log", title="mean square of the stream", yticks=10.0 ** np.arange(-9, 4, 3))
+    axes[0].minorticks_off()
     axes[1].set(ylim=(0, 1.05), yticks=(0, 0.5, 1), title="cosine between tokens")
     axes[1].set(xticks=range(5), xticklabels=NAMES.values())
     *others, scaled = (found[arm, 12][1] for arm in NAMES)
@@ -120,8 +125,8 @@ def draw_before_the_first_step():
     figures.title(fig, "Before training, 12 blocks keep tokens apart only if the residual is scaled", apart)
     figures.show(
         fig,
-        alt="Two panels, one above the other, five ways, five seeds each; open marks for one block, filled "
-        "marks for twelve. Mean square: with one block all are "
+        alt="Two panels, one above the other, five ways, five seeds each; open marks for one block, and a line "
+        "to filled marks for twelve. Mean square: with one block all are "
         "near one; with twelve, neither has fallen to about a billionth, residual only has risen to "
         "thousands, the others stay "
         "between a tenth and ten. Cosine: with twelve blocks neither and norm only are at one, residual "
@@ -185,15 +190,15 @@ def draw_train_all_five(runs):
             xlabel="training step",
             title=f"{depth} block{'s' if depth > 1 else ''}",
             xticks=(0, end // 2, end),
+            xlim=(0, end),
             ylim=(2.5, 5.2),
             yticks=(3, 4, 5),
         )
     last = {arm: curves[arm, 12].mean(0)[-1] for arm in NAMES}
     figures.name(axes[0], "all five", (15, 3.05), shift=(14, 40), point_out=True)
     figures.name(axes[0], "blind", (end, TASK.chance), shift=(-2, 4))
-    figures.name(axes[1], "neither,\nnorm only", (steps[-1], TASK.chance), figures.GREY, (6, 8))
-    figures.name(axes[1], "both", (steps[-1], last["both"]), LOOKS["both"]["color"], (6, 1))
-    figures.name(axes[1], "scaled", (steps[-1], last["scaled"]), LOOKS["scaled"]["color"], (6, -1))
+    ends = [(arm, (end, last[arm]), LOOKS[arm]["color"]) for arm in ("both", "scaled")]
+    figures.name_ends(axes[1], [("neither,\nnorm only", (end, TASK.chance), figures.GREY), *ends])
     figures.name(axes[1], "residual only:\nfar above", (end, 5.1), LOOKS["residual"]["color"], (-2, -4))
     axes[0].set_ylabel("training loss (nats)")
     learn = [arm for arm in NAMES if (curves[arm, 12].mean(0)[-1] < TASK.chance - 0.1)]
@@ -219,27 +224,25 @@ def recorded():
     return record, record["held_back"], {depth: k for k, depth in enumerate(record["depths"])}
 
 
+EDGE = 4.25  # of the plot, in places of depths
+
+
 def draw_from_which_depth_on():
     record, held, _ = recorded()
     depths = np.array(record["depths"])
     fig, ax = plt.subplots(figsize=(6.4, 3.8))
+    ends = []
     for k, arm in enumerate(NAMES):
         losses = held[arm]  # (seeds, depths)
         where = np.arange(len(depths)) + 0.07 * (k - 2)
-        look = {**LOOKS[arm], "linewidth": 1.2}
+        look = {"color": LOOKS[arm]["color"], "linestyle": LOOKS[arm]["linestyle"]}
+        ax.plot(where, losses.T, "o", color=look["color"], markersize=3, alpha=0.5)
         ax.plot(where, np.median(losses, 0), **look)
-        ax.plot(where, losses.T, **{**look, "linestyle": "", "markersize": 3})
-    names = [
-        ("neither", "neither", (0.65, 2.98), (8, -6)),
-        ("residual", "residual\nonly", (2.9, 3.45), (10, 0)),
-        ("norm", "norm\nonly", (0.5, 3.0), (-8, 4)),
-        ("both", "both\n(Pre-LN)", (4.1, np.median(held["both"], 0)[-1]), (8, 3)),
-        ("scaled", "residual,\nscaled", (4.1, np.median(held["scaled"], 0)[-1]), (8, -3)),
-    ]
-    for arm, words, at, shift in names:
-        figures.name(ax, words, at, LOOKS[arm]["color"], shift)
+        if arm != "residual":
+            ends.append((NAMES[arm].replace(" (", "\n("), (EDGE, np.median(losses, 0)[-1]), look["color"]))
+    figures.name(ax, "residual only", (2.75, 3.6), LOOKS["residual"]["color"], (-4, 0))
     ax.axhline(record["blind"], **figures.LOOKS["theory"])
-    figures.name(ax, "blind", (1.5, record["blind"]), shift=(0, 5))
+    figures.name_ends(ax, [*ends, ("blind", (EDGE, record["blind"]), figures.BLACK)])
     without = np.stack([held[arm][:, depths >= 4] for arm in ("neither", "norm")])
     figures.title(
         fig,
@@ -251,6 +254,7 @@ def draw_from_which_depth_on():
         ylabel="held-out loss (nats)",
         xticks=range(len(depths)),
         xticklabels=depths,
+        xlim=(-0.3, EDGE),
         ylim=(2.35, 3.75),
         yticks=(2.5, 3, 3.5),
     )

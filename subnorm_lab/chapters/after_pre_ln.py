@@ -429,29 +429,32 @@ def trained():
     return record, last, [name for name in last if np.median(last[name]) > record["chance"] - 0.1]
 
 
+def scheme_names():
+    """The names of the placements in the literature."""
+    schemes = [name for _, names, _ in TREE for name in names.split(", ")]
+    written = {"".join(filter(str.isalnum, name.lower())): name for name in schemes}
+    written |= {"pre": "Pre-LN", "post": "Post-LN", "parallel": "parallel blocks"}
+    written |= {"droppath": "stochastic depth", "afterbranch": "after the branch"}
+    return {name: written[name.replace("_", "")] for name in trained()[1]}
+
+
 def draw_losses():
     record, last, _ = trained()
     order = list(last)
     fig, ax = plt.subplots(figsize=(7.2, 5.6))
     for row, name in enumerate(order):
         values = last[name]
-        ax.plot([values.min(), values.max()], [row, row], color=figures.GREY, lw=1.2)
-        ax.plot(
-            np.median(values),
-            row,
-            "o",
-            color=figures.LOOKS[name]["color"] if name in ("pre", "post") else figures.GREY,
-        )
+        color = figures.LOOKS[name]["color"] if name in ("pre", "post") else figures.GREY
+        ax.plot([values.min(), values.max()], [row, row], color=color, lw=1.5)
+        ax.plot(np.median(values), row, "o", color=color)
     ax.axvline(record["chance"], **figures.LOOKS["theory"])
     figures.name(ax, "chance", (record["chance"], 1), shift=(-6, 0))
-    for name, label in (("pre", "Pre-LN"), ("post", "Post-LN")):
-        end = last[name].max() if name == "pre" else last[name].min()
-        figures.name(ax, label, (end, order.index(name)), figures.LOOKS[name]["color"], (8 if name == "pre" else -8, 0))
     below = sum(values.max() < record["chance"] for values in last.values())
     figures.title(fig, f"After 120 steps, {below} of {len(order)} are below chance with every seed")
-    ax.set(xlabel="loss after 120 steps (nats)", yticks=range(len(order)))
-    ax.set_yticklabels([name.replace("_", " ") for name in order], fontsize=8.5)
-    ax.invert_yaxis()
+    ax.set(xlabel="loss after 120 steps (nats)", xticks=(2.5, 2.75, 3, 3.25))
+    figures.rows(ax, [scheme_names()[name] for name in order], [last[name].min() for name in order], size=9)
+    for name in ("pre", "post"):
+        ax.get_yticklabels()[order.index(name)].set_color(figures.ink(figures.LOOKS[name]["color"]))
     figures.show(
         fig,
         alt=f"The loss of {len(order)} placements after 120 steps, each with the range of three seeds, sorted. "
@@ -540,13 +543,15 @@ def draw_family_tree():
     fig, ax = plt.subplots(figsize=(figures.PHONE, 7.2))
     names = []
     for key, (family, color) in FAMILIES.items():
-        ax.text(2015.6, len(names), family, weight="bold", color=color, va="center")
+        ax.text(2015.6, len(names), family, weight="bold", color=figures.ink(color), va="center")
         schemes = [(year, name) for year, name, its in TREE if its == key]
         ax.plot([year for year, _ in schemes], range(len(names) + 1, len(names) + 1 + len(schemes)), "o", color=color)
         names += ["", *(name for _, name in schemes)]
-    ax.set_yticks(range(len(names)), names, fontsize=9.5)
-    ax.set(xlim=(2015.5, 2026.5), ylim=(len(names) - 0.5, -0.7), xticks=range(2016, 2027, 3))
-    ax.tick_params(axis="y", length=0)
+    ax.set(xlim=(2015.5, 2026.5), xticks=range(2016, 2027, 3))
+    year_of = {name: year for year, name, _ in TREE}
+    figures.rows(ax, names, [year_of.get(name, np.nan) for name in names], size=9.5)
+    streams = [year for year, _, family in TREE if family == "streams"]
+    figures.title(fig, f"No scheme with more streams before {min(streams)}")
     figures.show(
         fig,
         alt="A chart with the years from 2016 to 2026 from left to right, and a row for each scheme, in six families: "

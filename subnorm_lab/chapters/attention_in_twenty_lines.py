@@ -73,7 +73,7 @@ def prove_twenty_lines(lines, multi_head, x, w_in, w_out, causal):
 def draw_weights(attention, x, w_in, causal):
     T, d = x.shape[1:]
     q, k, _v = (part[0, :, : d // HEADS] for part in np.split(x @ w_in.T, 3, axis=-1))  # of the first head
-    fig, axes = plt.subplots(1, 2, figsize=(6.4, 3.0))
+    fig, axes = plt.subplots(1, 2, figsize=(6.4, 3.2), sharey=True)
     for ax, title, mask in zip(
         axes,
         ("no mask", "causal mask"),
@@ -82,10 +82,10 @@ def draw_weights(attention, x, w_in, causal):
     ):
         w = attention(q, k, np.eye(T), mask)  # (T, T): values that give the weights themselves
         seen = np.where(mask, w, np.nan)  # what is masked stays white
-        ax.imshow(seen, cmap="cividis", vmin=0, vmax=1)
+        ax.imshow(seen, cmap="Blues", vmin=0, vmax=1)
         for (i, j), weight in np.ndenumerate(w):
             if mask[i, j]:
-                colour = "black" if weight > 0.5 else "white"
+                colour = "white" if weight > 0.5 else figures.BLACK
                 ax.text(
                     j,
                     i,
@@ -95,9 +95,12 @@ def draw_weights(attention, x, w_in, causal):
                     color=colour,
                     fontsize=11,
                 )
-        ax.set(title=title, xlabel="is looked at", ylabel="looks")
-        ax.set(xticks=range(T), yticks=range(T))
+        ax.set(title=title, xlabel="is looked at", xticks=range(T), yticks=range(T))
+        ax.spines["bottom"].set_visible(False)
         ax.grid(visible=False)
+    axes[0].set_ylabel("looks")
+    later = np.triu(np.ones((T, T), dtype=bool), 1)
+    figures.title(fig, "The causal mask lets no token look at a later one", not causal[later].any())
     figures.show(
         fig,
         alt="Two squares of six by six weights. Without a mask every cell holds a weight. With the causal mask "

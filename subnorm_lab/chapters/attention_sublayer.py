@@ -149,8 +149,7 @@ def draw_the_root_under_the_scores(T):
     for column, look, name in zip((0, 1), looks, names, strict=True):
         values = entropy[..., column]
         ax.semilogx(WIDTHS, values.mean(0), marker="o", **look)
-        at, shift = (64, (0, -10)) if column == 0 else (16, (10, 8))
-        figures.name(ax, name, (at, values.mean(0)[WIDTHS.index(at)]), look["color"], shift)
+        figures.name_curve(ax, name, WIDTHS, values.mean(0), look["color"])
         ax.fill_between(
             WIDTHS,
             values.min(0),

@@ -124,15 +124,9 @@ def draw_skip_path_and_whole():
             ax.semilogy(layer, sizes.T, linewidth=0.7, alpha=0.5, **look)
             mean = np.exp(np.log(sizes).mean(0))
             ax.semilogy(layer, mean, **look)
-            figures.name(
-                ax,
-                NAMES[p],
-                (12, mean[12]),
-                look["color"],
-                (0, 10) if p == "pre" else (0, -12) if part == "whole" else (-8, 6),
-            )
+            figures.name_curve(ax, NAMES[p], layer, mean, look["color"])
         ax.semilogy(layer, 0.5 ** ((DEPTH - layer) / 2), **figures.LOOKS["theory"])
-        figures.name(ax, "1/√2 a sublayer", (16, 0.5 ** ((DEPTH - 16) / 2)), shift=(10, -6))
+        figures.name_curve(ax, "1/√2 a sublayer", layer, 0.5 ** ((DEPTH - layer) / 2))
         ax.set(
             xlabel="sublayer (0 is the bottom)",
             title={"skip": "skip path alone", "whole": "whole gradient"}[part],
@@ -210,9 +204,9 @@ def draw_gradient_by_layer():
                 ax.semilogy(block, sizes.mean(0), **LOOKS[p])
             ax.set(title=f"{init}, {LOSSES[loss]}", xticks=(1, 8, 16))
             ax.minorticks_off()
-    for p, at, shift in (("post", 8, (0, 14)), ("pre", 4, (0, -10)), ("deepnorm", 11, (0, 7))):
+    for p in ("post", "pre", "deepnorm"):
         for ax, loss in zip(axes[:, 0], LOSSES, strict=True):
-            figures.name(ax, NAMES[p], (at, by_layer()[p, "xavier"][loss].mean(0)[at - 1]), LOOKS[p]["color"], shift)
+            figures.name_curve(ax, NAMES[p], block, by_layer()[p, "xavier"][loss].mean(0), LOOKS[p]["color"])
     for ax in axes[1]:
         ax.set_xlabel("block")
     for ax in axes[:, 0]:

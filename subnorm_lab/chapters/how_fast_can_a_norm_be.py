@@ -271,9 +271,9 @@ def draw_bytes_and_seconds(layer_norm):
     worst = f"{worst_prediction(layer_norm):.1f}"
     figures.title(fig, f"On this CPU, bytes predict the time to a factor of {worst}")
     ax.set(xlabel="time, in copies")
-    ax.set(xlim=(0, 6.6), xticks=(0, 1, 2, 4, 6), yticks=range(len(rows)))
-    ax.set_yticklabels([f"{NORM[kind]}, {NAMES[how]}" for kind, how in rows])
-    ax.invert_yaxis()
+    ax.set(xlim=(0, 6.6), xticks=(0, 1, 2, 4, 6))
+    medians = [quartiles(copies(f"{kind}_{how}"))[1] for kind, how in rows]
+    figures.rows(ax, [f"{NORM[kind]}, {NAMES[how]}" for kind, how in rows], medians)
     figures.show(
         fig,
         alt="Eight versions of two norms, one below the other, with the time of each in copies, and a stroke where its "
@@ -468,14 +468,13 @@ def draw_without_the_mean():
         color = figures.ORANGE if how in ONE_LOOP else figures.GREY
         ax.plot([q1, q3], [y, y], color=color, linewidth=4, alpha=0.5)
         ax.plot(q2, y, "o", color=color, markersize=8)
-        if how in (*ONE_LOOP, "builtin"):
-            figures.name(ax, f"{q2:.2f}", (q2, y), color, (16, 0) if q2 < 1 else (-14, 0))
-    figures.name(ax, "as long as LayerNorm", (1, 0), shift=(30, 0), point_out=True)
+        figures.name(ax, f"{q2:.2f}", (3.2, y), color)  # in one column, where no mark is
+    figures.name(ax, "LayerNorm's", (1, -0.5), shift=(4, -1))
     nearly = min(rms_over_layer()[how][1] for how in ONE_LOOP) > 0.9
     figures.title(fig, "On this CPU, in one loop, RMSNorm takes nearly as long", nearly)
     ax.set(xlabel="time of RMSNorm, over LayerNorm's")
-    ax.set(xlim=(0, 3.4), xticks=(0, 1, 2, 3), yticks=range(len(WAYS)), yticklabels=WAYS.values())
-    ax.invert_yaxis()
+    ax.set(xlim=(0, 3.2), xticks=(0, 1, 2, 3))
+    figures.rows(ax, list(WAYS.values()), [median for _, median, _ in rms_over_layer().values()])
     figures.show(
         fig,
         alt="The time of RMSNorm over that of LayerNorm for six versions, with a dashed line at 1. In plain "
@@ -604,7 +603,9 @@ def draw_orders_of_sums():
     figures.name(ax, "median", (in_order, -0.35), shift=(0, 2))
     figures.title(fig, f"One after the other: {in_order / lanes:.0f} times the median error of 32 lanes")
     ax.set(xscale="log")
-    ax.set(xlabel="relative error of a sum", yticks=range(len(errors)), yticklabels=errors, ylim=(2.5, -0.85))
+    ax.set(xlabel="relative error of a sum")
+    figures.rows(ax, list(errors))
+    ax.set_ylim(2.5, -0.85)
     figures.show(
         fig,
         alt="The errors of 200 sums in each of three orders, on a logarithmic axis. The cloud of the sums one "

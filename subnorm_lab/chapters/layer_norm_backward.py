@@ -23,12 +23,14 @@ def four_numbers_backwards(arrives=(1.0, 0.0, 0.0, 0.0)):
 
 
 def term_by_term(gradients, limits):
-    fig, axes = plt.subplots(1, 4, figsize=(7.6, 2.8))
+    fig, axes = plt.subplots(1, 4, figsize=(7.6, 2.8), sharey=True)
     for ax, (title, values) in zip(axes, gradients.items(), strict=True):
         ax.bar(range(1, 5), values, color=figures.BLUE, width=0.6)
         ax.axhline(0, color=figures.BLACK, linewidth=0.8)
         ax.set(title=title, xticks=range(1, 5), xlabel="feature", ylim=limits)
     axes[0].set_ylabel("gradient")
+    sums = [np.isclose(sum(values), 0, rtol=0, atol=1e-12) for values in gradients.values()]
+    figures.title(fig, "From the second step on, the gradient sums to zero", sums == [False, True, True, True])
     return fig
 
 

@@ -115,7 +115,8 @@ def judged_machines(fleet):
 
 
 def draw_three_fleets():
-    fig, axes = plt.subplots(1, 3, figsize=(7.4, 2.6), sharey=True)
+    fig, axes = plt.subplots(1, 3, figsize=(7.4, 2.9), sharey=True)
+    single = []
     for ax, fleet in zip(axes, FLEETS, strict=True):
         x, y = (part[2] for part in judged_machines(fleet))
         ax.plot(np.arange(1, T + 1), x[:, 0], color=figures.GREY, marker=".", lw=0.8)
@@ -123,9 +124,12 @@ def draw_three_fleets():
         at = {"last": T - 1, "flagged": int(x[:, 1].argmax())}.get(fleet)
         if at is not None:
             ax.plot(at + 1, x[at, 0], "o", ms=11, mfc="none", mec=figures.ORANGE, mew=2)
-        ax.set(title=fleet, xlabel="step", xticks=(1, 10, 20, 30), yticks=(-2, 0, 2, 4), ylim=(None, 5.8))
-        figures.name(ax, "dotted: the wear", (1, 5.8), shift=(1, -2))
+            single.append(abs(x[at, 0] + y) < 0.1)
+        ax.set(title=fleet, xlabel="step", xticks=(1, 10, 20, 30), yticks=(-2, 0, 2, 4), ylim=(-2.5, 4.5))
+        ax.set_xlim(0, T + 1)
+    figures.name_ends(axes[-1], [("the wear", (T + 1, -y), figures.BLACK)])
     axes[0].set_ylabel("reading (scaled)")
+    figures.title(fig, "In two fleets, one reading alone tells the wear", single == [True, True])
     figures.show(
         fig,
         alt="Three windows of 30 noisy readings, each with a dotted line at the machine's wear. In the first "
@@ -189,11 +193,11 @@ def draw_errors(errors):
             ax.plot(errors[fleet, head], shift, linestyle="", **LOOKS[head])
         ax.axvline(know_nothing(fleet), **figures.LOOKS["theory"])
         ax.axvline(lines().mean(0)[k], color=figures.GREY, ls="--", lw=1.2)
-        ax.set(title=fleet, yticks=range(3), yticklabels=HEADS.values(), ylim=(2.5, -0.5))
-        ax.grid(axis="y", visible=False)
+        ax.set(title=fleet, xlim=(-1, 34), xticks=(0, 10, 20, 30))
+        figures.rows(ax, list(HEADS.values()), [max(errors[fleet, head]) for head in HEADS])
     figures.name(axes[0], "linear regression", (lines().mean(0)[0], 2), figures.GREY, (12, 0))
     figures.name(axes[0], "knowing\nnothing", (know_nothing(FLEETS[0]), 0.7), shift=(4, 0))
-    axes[-1].set(xlabel="error in cycles (RMSE)", xlim=(-1, 34), xticks=(0, 10, 20, 30))
+    axes[-1].set_xlabel("error in cycles (RMSE)")
     good = [head for head in HEADS if all(errors[f, head].max() < know_nothing(f) / 2 for f in FLEETS)]
     figures.title(fig, "Only attention halves the error of knowing nothing in each fleet", good == ["attention"])
     figures.show(
@@ -308,13 +312,16 @@ def pool_weights(models, fleet, seed):
 
 
 def draw_pool_weights(models):
-    fig, axes = plt.subplots(1, 3, figsize=(7.4, 2.6), sharey=True)
+    fig, axes = plt.subplots(1, 3, figsize=(7.4, 2.9), sharey=True)
+    right = []
     for ax, fleet in zip(axes, FLEETS, strict=True):
-        image = ax.imshow(pool_weights(models, fleet, 0)[:6], cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        weights = pool_weights(models, fleet, 0)[:6]
+        image = ax.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
         if fleet != "spread":
             flags = judged_machines(fleet)[0][:6, :, 1].argmax(1)
             at = flags if fleet == "flagged" else np.full(6, T - 1)
-            ax.plot(at, range(6), "o", ms=9, mfc="none", mec=figures.ORANGE, mew=1.5)
+            ax.plot(at, range(6), "o", ms=9, mfc="none", mec=figures.ORANGE, mew=1.5, clip_on=False)
+            right.append((weights.argmax(1) == at).all())
         ax.set(
             title=fleet,
             xlabel="step",
@@ -323,7 +330,9 @@ def draw_pool_weights(models):
         )
         ax.grid(visible=False)
     axes[0].set(ylabel="machine", yticks=range(6), yticklabels=range(1, 7))
-    fig.colorbar(image, ax=axes, label="weight")
+    bar = fig.colorbar(image, ax=axes, label="weight", ticks=(0, 0.5, 1))
+    bar.outline.set_visible(False)
+    figures.title(fig, "Where one reading tells the wear, the largest weight is on it", all(right))
     figures.show(
         fig,
         alt="Three heat maps of pooling weights, six machines by thirty steps. Spread: pale everywhere. Last: "

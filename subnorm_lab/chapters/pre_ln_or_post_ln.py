@@ -158,11 +158,9 @@ def draw_timeline():
         events = [(year, row) for row, (year, _, its) in enumerate(TIMELINE) if its == lane]
         ax.plot(*zip(*events, strict=True), marker, color=color, markersize=8)
         for at in dict.fromkeys((events[0], events[-1])):
-            figures.name(ax, label, at, color, (10, 0) if at[0] < 2022 else (-10, 0))
-    ax.set(xlim=(2017, 2025.4), xticks=range(2018, 2026, 3), xlabel="year", yticks=range(len(TIMELINE)))
-    ax.set_yticklabels([who for _, who, _ in TIMELINE], fontsize=10)
-    ax.grid(axis="y", visible=False)
-    ax.invert_yaxis()
+            figures.name(ax, label, at, color, (10, 0))
+    ax.set(xlim=(2017, 2026.4), xticks=(2018, 2024), xlabel="year")
+    figures.rows(ax, [who for _, who, _ in TIMELINE], [year for year, _, _ in TIMELINE], size=9.5)
     late = [who for year, who, its in TIMELINE if year > 2019 and its == "post"]
     only = late == ["PyTorch: norm_first=False"]
     figures.title(fig, "Of these, only PyTorch's default is Post-LN after 2018", only)
@@ -477,10 +475,9 @@ def draw_last_gradients():
             ax.loglog(DEPTHS, last[name][loss].mean(0), **look)
         start = last["pre"][loss][:, 0].mean()
         ax.loglog(DEPTHS, start * guide / guide[0], **figures.LOOKS["theory"])
-        post, pre = (last[name][loss].mean(0) for name in ("post", "pre"))
-        figures.name(ax, PLACEMENTS["post"], (8, post[1]), figures.ORANGE, (0, -10 if ax is axes[0] else 18))
-        figures.name(ax, PLACEMENTS["pre"], (16, pre[2]), figures.BLUE, (6, 8))
-        figures.name(ax, "1/√L", (12, start * (12 / 4) ** -0.5), shift=(-8, -4))
+        for name, words in PLACEMENTS.items():
+            figures.name_curve(ax, words, DEPTHS, last[name][loss].mean(0), figures.LOOKS[name]["color"])
+        figures.name_curve(ax, "1/√L", DEPTHS, start * guide / guide[0])
         ax.set(title=title, xlabel="blocks L", xticks=DEPTHS, xticklabels=DEPTHS)
         ax.minorticks_off()
     axes[0].set_yticks([2, 4, 6], ["2", "4", "6"])

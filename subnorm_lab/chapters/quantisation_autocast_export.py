@@ -30,12 +30,15 @@ def draw_an_outlier():
         x = np.append(usual, last)
         step = np.abs(x).max() / 7
         ax.vlines(range(1, 13), np.rint(x / step) * step, x, color=figures.ORANGE, linewidth=2)
-        ax.plot(range(1, 13), x, "o", color=figures.BLUE, label="stored")
-        ax.plot(range(1, 13), np.rint(x / step) * step, "_", color=figures.BLACK, markersize=12, label="4 bits")
+        ax.plot(range(1, 13), x, "o", color=figures.BLUE)
+        ax.plot(range(1, 13), np.rint(x / step) * step, "_", color=figures.BLACK, markersize=12)
+        lost = (np.rint(usual / step) == 0).sum()
         ax.set(title=title, xlabel="number", xticks=(1, 6, 12), ylim=(-2.7, 2.7))
     axes[1].annotate("16", (12, 2.6), (12, 1.6), ha="center", arrowprops={"arrowstyle": "->", "color": figures.BLACK})
     axes[0].set_ylabel("value")
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside right center")
+    figures.name(axes[1], "number", (3, usual[2]), figures.BLUE, (0, 8))
+    figures.name(axes[1], "read back", (10, -2.29), figures.BLACK, (-14, 0))
+    figures.title(fig, f"One outlier of 16 makes {lost} of the 11 other numbers 0 in 4 bits")
     figures.show(
         fig,
         alt="Twelve numbers before and after rounding to 4 bits, twice. Without an outlier every number is read back "
@@ -78,26 +81,35 @@ def rises_of(quantised):
     return {name: np.array([losses(made(bits)) - trained for bits in BITS]) for name, made in kinds(quantised).items()}
 
 
+HIGHEST = 2  # nats, of the plot
+
+
 def draw_rises(quantised):
     fig, ax = plt.subplots()
+    ends = []
     looks = [
-        ("matrices,\na step a row", figures.GREY, ":", 3, (6, 4)),
-        ("gains, a step\na norm", figures.GREEN, "-.", 3, (6, 0)),
-        ("into the norms,\na step a token", figures.BLUE, "-", 3, (6, -6)),
-        ("into the norms,\none step", figures.ORANGE, "--", 4, (-10, 10)),
+        ("matrices,\na step a row", figures.GREY, ":"),
+        ("gains, a step\na norm", figures.GREEN, "-."),
+        ("into the norms,\na step a token", figures.BLUE, "-"),
+        ("into the norms,\none step", figures.ORANGE, "--"),
     ]
-    for found, (name, color, style, bits, shift) in zip(rises_of(quantised).values(), looks, strict=True):
-        ax.plot(BITS, found.mean(axis=1), style, color=color)
-        figures.name(ax, name, (bits, found.mean(axis=1)[BITS.index(bits)]), color, shift)
+    for found, (name, color, style) in zip(rises_of(quantised).values(), looks, strict=True):
+        middle = found.mean(axis=1)
+        ax.plot(BITS, middle, style, color=color)
+        if middle[-1] < HIGHEST:
+            ends.append((name, (BITS[-1], middle[-1]), color))
+        else:
+            figures.name(ax, name, (BITS[-2], middle[-2]), color, (-10, 10))
         ax.fill_between(BITS, found.min(axis=1), found.max(axis=1), color=color, alpha=0.2)
     ax.set(
         xlabel="bits",
         ylabel="rise of the loss (nats)",
-        ylim=(-0.1, 2),
+        ylim=(-0.1, HIGHEST),
         xticks=BITS,
         yticks=(0, 0.5, 1, 1.5, 2),
     )
     ax.invert_xaxis()
+    figures.name_ends(ax, ends)
     *others, one_step = (found.mean(axis=1)[np.array(BITS) <= 5] for found in rises_of(quantised).values())
     figures.title(
         fig, "From 5 bits down, one step for all tokens costs most", (one_step > np.max(others, axis=0)).all()

@@ -51,6 +51,8 @@ def draw_first_layers():
         ax.set(xticks=(-1, 0, 1), yticks=(-1, 0, 1))
     axes[0].set_ylabel("second direction")
     figures.name(axes[2], "all sixteen tokens", (0, 0), shift=(0, 28), point_out=True)
+    near = np.ptp(drawn[2], axis=0).max() < 0.2 * np.ptp(drawn[0], axis=0).min()
+    figures.title(fig, "Two layers of attention draw all tokens together", near)
     figures.show(
         fig,
         alt="Sixteen points in a plane, three times. Those that enter are spread over the plane. After one layer they "
@@ -241,19 +243,25 @@ def wiring_color(wiring):
 
 def draw_wirings():
     fig, axes = plt.subplots(1, 2, figsize=(7.2, 4.2))
+    curves = {}
     for wiring, r in spreads().items():
         ax, color = axes[int(wiring.startswith("skip"))], wiring_color(wiring)
         layers, middle = np.arange(r.shape[1]), np.exp(np.log(r).mean(0))
         ax.fill_between(layers, r.min(0), r.max(0), color=color, alpha=0.12, linewidth=0)
         ax.semilogy(layers, middle, color=color, linestyle="--" if "FFN" in wiring else "-")
-    axes[0].set(title="No skip path: all collapse", xlabel="layers", ylabel="r", yticks=10.0 ** np.arange(-15, 1, 5))
-    axes[1].set(title="With one: only Pre-LN lasts", xlabel="layers", ylim=(1e-4, 2), xticks=(0, 8, 16, 24))
-    figures.name(axes[0], "attention", (2.6, 1e-5), figures.GREY, (-8, 0))
-    figures.name(axes[0], "with\nnorms", (3.3, 1e-3), figures.PINK, (14, 4))
+        if "FFN" not in wiring or color == figures.ORANGE:  # of two Post-LN curves the outer one
+            curves[wiring.startswith("skip"), color] = layers, middle
+    axes[0].set(title="r, without a skip path", xlabel="layers", yticks=10.0 ** np.arange(-15, 1, 5))
+    axes[1].set(title="r, with a skip path", xlabel="layers", ylim=(1e-4, 2), xticks=(0, 8, 16, 24))
+    names = {figures.GREY: "attention", figures.PINK: "with\nnorms", figures.BLUE: "Pre-LN"}
+    names |= {figures.GREEN: "skip path\nalone", figures.ORANGE: "Post-LN"}
+    for (skip, color), (layers, middle) in curves.items():
+        figures.name_curve(axes[int(skip)], names[color], layers, middle, color)
+    last = {wiring: r[:, -1] for wiring, r in spreads().items()}
+    lasts = {wiring for wiring, r in last.items() if r.max() > 0.1}
+    pre = {wiring for wiring in last if wiring_color(wiring) == figures.BLUE}
+    figures.title(fig, "With random weights, only Pre-LN keeps tokens apart over 24 layers", lasts == pre)
     figures.name(axes[0], "dashed: with\na feed-forward", (0, 1e-13))
-    figures.name(axes[1], "Pre-LN", (24, 0.6), figures.BLUE, (-4, 8))
-    figures.name(axes[1], "skip path\nalone", (16, 0.05), figures.GREEN, (6, 6))
-    figures.name(axes[1], "Post-LN", (15, 0.004), figures.ORANGE, (-8, -4))
     figures.show(
         fig,
         alt="The token residual on a logarithmic axis, eight seeds with their range, for ten wirings. Left, "

@@ -551,12 +551,15 @@ def draw_ends(stream, scaled_stream):
     for scaled, name, line, color in ((False, "unscaled", "--", figures.ORANGE), (True, "scaled", "-", figures.GREEN)):
         ends = np.array([[end(scaled, depth, seed) for depth in depths] for seed in range(5)])
         ax.fill_between(depths, ends.min(0), ends.max(0), color=color, alpha=0.25)
-        ax.plot(depths, ends.mean(0), line, color=color, label=name)
+        ax.plot(depths, ends.mean(0), line, color=color)
+        figures.name_curve(ax, name, depths, ends.mean(0), color)
     assert ends.mean(0).max() < np.e
-    ax.axhline(np.e, color=figures.BLACK, linewidth=0.8, linestyle=":")
+    figures.title(fig, "Scaled, the stream stays below e for 64 sublayers", ends.mean(0).max() < np.e)
+    ax.axhline(np.e, **figures.LOOKS["theory"])
+    figures.name_curve(ax, "e", depths, np.full(len(depths), np.e))
     ax.set(xscale="log", yscale="log", ylim=(0.8, 1e4), xlabel="sublayers N", ylabel="mean square at the end")
     ax.set_xticks(depths, depths)
-    ax.legend()
+    ax.minorticks_off()
     figures.show(
         fig,
         alt="Mean square at the end of the stack against the number of sublayers, on logarithmic axes. The unscaled "
@@ -711,27 +714,32 @@ def prove_short_paths():
     say("length_scaled", mean_length["He, divided by √L"], ".1f")
 
 
+LEAST_SHARE = 0.002  # smaller shares would be a row of marks on the axis
+
+
 def draw_path_lengths():
     fig, ax = plt.subplots(figsize=(6.4, 3.0))
-    marks = [("s", figures.GREEN, (0, 14)), ("^", figures.ORANGE, (8, 6)), ("o", figures.PINK, (12, 0))]
-    for (name, (share, g)), (mark, color, shift) in zip(path_shares().items(), marks, strict=True):
+    marks = [("s", figures.GREEN), ("^", figures.ORANGE), ("o", figures.PINK)]
+    for (name, (share, g)), (mark, color) in zip(path_shares().items(), marks, strict=True):
         mean = share.mean(axis=1)
         spread = np.stack([mean - share.min(axis=1), share.max(axis=1) - mean])
+        drawn = mean > LEAST_SHARE
         ax.errorbar(
-            LAYERS,
-            mean,
-            spread,
+            LAYERS[drawn],
+            mean[drawn],
+            spread[:, drawn],
             fmt=mark,
             color=color,
             capsize=2,
             linewidth=1,
         )
         ax.plot(LAYERS, paths.binomial(L, g), **figures.LOOKS["theory"])
-        figures.name(ax, name, (LAYERS[mean.argmax()], mean.max()), color, shift)
+        figures.name_curve(ax, name, LAYERS[drawn], share.max(axis=1)[drawn], color)
     figures.name(ax, "dotted: binomial", (21, 0.04), shift=(8, 6))
     short = 100 * path_shares()["He, divided by √L"][0][:3].sum(0).mean()
     figures.title(fig, f"Divided by √L, paths of two branches or fewer carry {short:.0f}\N{NO-BREAK SPACE}%")
-    ax.set(xlabel="branches on the path", ylabel="share of the mean square", yticks=(0, 0.2, 0.4))
+    ax.set(xlabel="branches on the path", xlim=(-1, L + 1), ylim=(0, None), yticks=(0, 0.2, 0.4))
+    ax.set_ylabel(f"share of the mean square, if above {LEAST_SHARE:g}")
     figures.show(
         fig,
         alt="Share of the gradient's mean square against path length, for three stacks of 32 blocks. Divided "
@@ -846,7 +854,7 @@ def draw_who_wrote_which_word(shares):
     figures.title(fig, f"Feed-forward 5 gives Lily {part} of its logit, and takes from She's", she[10] < 0)
     ax.set(xlabel="share in the logit", xticks=(0, 5, 10), xlim=(None, 11))
     ax.set_yticks(rows, ["embedding", *SUBLAYERS])
-    ax.grid(axis="y", visible=False)
+    ax.grid(visible=False)
     ax.invert_yaxis()
     figures.show(
         fig,

@@ -119,6 +119,7 @@ def draw_arrows():
         xlim=(-0.15, 3.4),
         ylim=(0, 2.4),
         aspect="equal",
+        anchor="NW",
     )
     figures.show(
         fig,
@@ -218,17 +219,14 @@ def draw_shares():
     curves = [
         ("after a ReLU", DIMS, shares(relu), figures.GREEN, "-."),
         ("independent, mean 0", DIMS, shares(np.asarray), figures.ORANGE, "-"),
-        ("stream,\nrandom weights", STREAM_DIMS, stream_share(), figures.BLUE, "--"),
+        ("stream, random weights", STREAM_DIMS, stream_share(), figures.BLUE, "--"),
     ]
     for label, at, values, colour, style in curves:
         ax.plot(at, values.mean(axis=0), style, color=colour)
-        flat = label == "after a ReLU"
-        point = -3 if flat else 1 if label.startswith("independent") else len(at) // 2
-        shift = (0, 5) if flat else (8, 6)
-        figures.name(ax, label, (at[point], values.mean(axis=0)[point]), colour, shift)
+        figures.name_curve(ax, label, at, values.mean(axis=0), colour)
         ax.fill_between(at, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.25)
     ax.plot(DIMS, 1 / DIMS, **figures.LOOKS["theory"])
-    figures.name(ax, "1/d", (DIMS[-2], 1 / DIMS[-2]), shift=(4, 6))
+    figures.name_ends(ax, [("1/d", (DIMS[-1], 1 / DIMS[-1]), figures.BLACK)])
     after_relu, *others = (values.mean(axis=0) for _, _, values, _, _ in curves)
     falls = all((np.diff(means) < 0).all() for means in others) and after_relu[-1] > 0.7 * after_relu[0]
     figures.title(fig, "The mean's share falls with d, but hardly after a ReLU", falls)
@@ -507,7 +505,8 @@ def draw_times():
     looks = [(figures.BLUE, "o"), (figures.ORANGE, "o"), (figures.BLUE, "s"), (figures.ORANGE, "s")]
     for record in timing.read_records():
         small, *_, large = timing.shapes(record, "forward")
-        fig, axes = plt.subplots(1, 2, figsize=(7.6, 2.9), sharey=True)
+        longest = max(np.max(in_copies(record, shape)) for shape in (large, small))
+        fig, axes = plt.subplots(1, 2, figsize=(7.6, 2.9), sharex=True, sharey=True)
         for ax, shape in zip(axes, (large, small), strict=True):
             times = in_copies(record, shape)
             for y, ((q1, median, q3), (color, mark)) in enumerate(zip(times, looks, strict=True)):
@@ -515,17 +514,14 @@ def draw_times():
                 ax.plot(median, y, mark, color=color, markersize=8)
                 figures.name(ax, f"{median:.1f}", (q3, y), color, (9, 0))
             ax.axvline(1, color=figures.BLACK, linewidth=1, linestyle="--")
-            figures.name(ax, "a copy", (1, 0), shift=(4, 0))
+            figures.name(ax, "a copy", (1, -0.5), shift=(4, -1))
             ax.set(
-                ylim=(3.5, -0.5),
                 title=f"{shape[0]} × {shape[1]}",
                 xlabel="time, in copies of the same bytes",
-                yticks=range(4),
-                yticklabels=NAMES,
-                xlim=(0, 1.2 * np.max(times)),
+                xlim=(0, 1.2 * longest),
             )
+            figures.rows(ax, NAMES, [median for _, median, _ in times])
             ax.xaxis.set_major_locator(MaxNLocator(3, integer=True))
-            ax.grid(axis="y", visible=False)
         layer, rms = (in_copies(record, large)[row][1] for row in (2, 3))
         on_gpu = record["device"]["kind"] == "cuda"
         device = f"a GPU, {record['device']['name']}" if on_gpu else "one thread of a CPU"

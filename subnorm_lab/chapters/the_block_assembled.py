@@ -440,14 +440,13 @@ def draw_final_norm(language_model):
     ):
         ax.plot(DEPTHS, losses.T, linewidth=0.7, alpha=0.5, **look)
         ax.plot(DEPTHS, losses.mean(0), **look)
-        figures.name(
-            ax, name, (8, losses.mean(0)[DEPTHS.index(8)]), look["color"], (-10, 10) if look is WITHOUT else (0, 9)
-        )
+        figures.name_curve(ax, name, DEPTHS, losses.mean(0), look["color"])
     ax.axhline(0.5, **figures.LOOKS["theory"])
-    figures.name(ax, "dotted: the formula, one half", (16, 0.5), shift=(-2, -6))
+    figures.name_ends(ax, [("the formula,\none half", (DEPTHS[-1], 0.5), figures.BLACK)])
     rises = (np.diff(without_norm.mean(0)) > 0).all()
     figures.title(fig, "Without the final norm, deeper models start worse", rises)
-    ax.set(xlabel="blocks", ylabel="loss above ln V (nats)", xticks=DEPTHS, ylim=0, yticks=(0, 2, 4))
+    ax.set(xlabel="blocks", ylabel="loss above ln V (nats)", xticks=DEPTHS, yticks=(0, 2, 4))
+    ax.set(xlim=(0, DEPTHS[-1]), ylim=0)
     figures.show(
         fig,
         alt="How far an untrained Pre-LN language model's loss lies above ln V, against the number of blocks, "
@@ -592,14 +591,14 @@ def draw_training(language_model, training_step, lr):
     fig, ax = plt.subplots()
     ax.plot(curves.T, linewidth=0.7, alpha=0.5, **figures.LOOKS["pre"])
     ax.plot(curves.mean(0), **figures.LOOKS["pre"])
-    figures.name(ax, "mean of 5 seeds", (13, curves.mean(0)[13]), figures.BLUE, (-12, -30), point_out=True)
-    for step, height, words in (
-        (24, math.log(TASK.vocabulary), "ln V"),
-        (0, TASK.chance, "frequencies only"),
-    ):
+    last = curves.shape[1] - 1
+    levels = {"ln V": math.log(TASK.vocabulary), "characters'\nfrequencies": TASK.chance}
+    for height in levels.values():
         ax.axhline(height, **figures.LOOKS["theory"])
-        ax.text(step, height - 0.03, words, va="top")
-    ax.set(xlabel="training step", ylabel="training loss (nats)", xticks=(0, 10, 20, 30), yticks=(3, 3.5, 4))
+    ends = [(words, (last, height), figures.BLACK) for words, height in levels.items()]
+    figures.name_ends(ax, [*ends, ("mean of\n5 seeds", (last, curves.mean(0)[-1]), figures.BLUE)])
+    ax.set(xlabel="training step", ylabel="training loss (nats)", xlim=(0, last), xticks=(0, 10, 20, last))
+    ax.set_yticks((3, 3.5, 4))
     beats = "beats" if curves[:, -1].max() < TASK.chance else "does not beat"
     figures.title(fig, f"In {curves.shape[1]} steps the model {beats} the characters' frequencies")
     figures.show(

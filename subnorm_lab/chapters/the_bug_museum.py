@@ -22,17 +22,19 @@ ROOMS = ("in the statistics", "in the block", "in the gains", "in the gradient")
 def draw_years():
     """A square for each exhibit, stacked where a room has several of a year."""
     fig, ax = plt.subplots(figsize=(6.4, 2.7))
-    colours = (figures.BLUE, figures.GREEN, figures.ORANGE, figures.PINK)
-    for room, (shown, colour) in enumerate(zip(museum.ROOMS, colours, strict=True)):
+    years = []
+    for room, shown in enumerate(museum.ROOMS):
         seen = Counter()
         for exhibit in vars(shown).values():
             if isinstance(exhibit, museum.Exhibit):
                 height = room + 0.14 - 0.28 * seen[exhibit.year]
-                ax.plot(exhibit.year, height, "s", color=colour, markersize=9)
+                ax.plot(exhibit.year, height, "s", color=figures.GREY, markeredgecolor="white", markersize=10)
                 seen[exhibit.year] += 1
+                years.append(exhibit.year)
+    recent = sum(year >= 2021 for year in years)
+    figures.title(fig, f"{recent} of {len(years)} bugs were reported in 2021 or later")
     ax.set(xlabel="year of the report", xlim=(2016.5, 2026.5), xticks=range(2017, 2027, 3))
-    ax.set(ylim=(3.6, -0.5), yticks=range(4), yticklabels=ROOMS)
-    ax.grid(axis="y", visible=False)
+    figures.rows(ax, ROOMS)
     figures.show(
         fig,
         alt="A square for each of the 21 bugs, by the year of its report, 2017 to 2026, in four rows: eight in the "
@@ -98,15 +100,14 @@ def draw_rises():
     fig, ax = plt.subplots(figsize=(6.4, 3.2))
     for y, found in enumerate(rises.values()):
         ax.plot(found, np.full(12, y), "o", color=figures.ORANGE if found.min() > 3 else figures.GREY, alpha=0.5)
-    figures.name(ax, "these hide", (0, 1.5), figures.GREY, (24, 0))
+    figures.name(ax, "these hide", (0, 1), figures.GREY, (24, 0))
     hidden = [found.max() for found in rises.values() if found.min() < 3]
     figures.title(fig, f"{len(hidden)} of {len(rises)} bugs raise the loss by {max(hidden):.2f} nats at most")
     ax.set(
         xlabel="rise of the loss (nats), a mark for each of 12 texts",
-        yticks=range(len(rises)),
-        yticklabels=[bug.replace(" - ", " − ") for bug in rises],
+        xticks=range(0, 10, 2),
     )
-    ax.invert_yaxis()
+    figures.rows(ax, [bug.replace(" - ", " − ") for bug in rises], [found.min() for found in rises.values()])
     figures.show(
         fig,
         alt="The rise of the loss for eight bugs, with twelve marks each. Three lie on zero and the missing final norm "

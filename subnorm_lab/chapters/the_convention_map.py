@@ -30,13 +30,15 @@ def draw_four_readings():
     """One token and one stored gain, read by four norms."""
     x, gain = np.array([2.0, 4.0, 6.0, 12.0]), np.array([0.5, 1.0, 1.5, 1.0])
     fig, axes = plt.subplots(1, 4, figsize=(7.6, 2.6), sharey=True)
-    colours = (figures.BLUE, figures.ORANGE, figures.GREEN, figures.PINK)
+    colours = (figures.BLUE, figures.ORANGE, figures.GREY, figures.GREY)
     for ax, (name, choice), colour in zip(axes, READINGS.items(), colours, strict=True):
         ax.bar(range(1, 5), norm(x, gain, **choice), color=colour, width=0.6)
         ax.axhline(0, color=figures.BLACK, linewidth=0.8)
         ax.set_title(name.replace(" in ", "\nin ").replace(" stored ", "\nstored ").replace("'s ", "'s\n"), fontsize=11)
         ax.set(xticks=range(1, 5), xlabel="feature")
     axes[0].set_ylabel("output")
+    read = [tuple(norm(x, gain, **choice)) for choice in READINGS.values()]
+    figures.title(fig, "One token, one stored gain: four conventions, four outputs", len(set(read)) == 4)
     figures.show(
         fig,
         alt="Four bar charts of the outputs of four norms for one token and one gain. PyTorch's LayerNorm has two bars "

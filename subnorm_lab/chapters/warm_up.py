@@ -70,11 +70,12 @@ def prove_first_step():
 
 def draw_schedules():
     fig, ax = plt.subplots(figsize=(6.4, 2.6))
-    for length, arm in ((0, "post"), (50, "post_warmup")):
+    for length, arm, name in ((0, "post", "without warm-up"), (50, "post_warmup", "with warm-up")):
         rates = [learning_rate(step, 0.015, length) for step in range(100)]
         ax.plot(rates, **LOOKS[arm])
-    figures.name(ax, "without warm-up", (75, 0.015), LOOKS["post"]["color"], (0, 6))
-    figures.name(ax, "with warm-up", (25, rates[25]), LOOKS["post_warmup"]["color"], (10, -6))
+        figures.name_curve(ax, name, range(100), rates, LOOKS[arm]["color"])
+    same = rates[50:] == 50 * [0.015] and rates[49] <= 0.015 and rates[25] < 0.01
+    figures.title(fig, "Warm-up lowers the rate of the first 50 steps only", same)
     ax.set(xlabel="step", ylabel="learning rate", ylim=(0, 0.018), xticks=(0, 50, 100), yticks=(0, 0.005, 0.01, 0.015))
     figures.show(
         fig,
@@ -91,15 +92,18 @@ def check_schedules():
 
 def draw_rates(warm_up):
     """An answer of sheet 04, for two lengths of the warm-up."""
-    steps = np.arange(1, 20001)
+    steps, peaks = np.arange(1, 20001), []
     fig, ax = plt.subplots()
     for length, look in ((4000, "pre"), (8000, "post")):
         rates = [warm_up(int(step), 512, length) for step in steps]
         assert steps[np.argmax(rates)] == length
         assert np.isclose(max(rates), (512 * length) ** -0.5, rtol=1e-12, atol=0)
-        ax.plot(steps, rates, label=f"{length} steps", **figures.LOOKS[look])
-    ax.set(xlabel="step", ylabel="learning rate", ylim=0)
-    ax.legend(title="warm-up")
+        ax.plot(steps, rates, **figures.LOOKS[look])
+        peaks.append((length, max(rates)))
+        figures.name(ax, f"{length} steps of warm-up", peaks[-1], figures.LOOKS[look]["color"], (8, 4))
+    figures.title(fig, "The longer the warm-up, the lower the peak", peaks[0][1] > peaks[1][1])
+    ax.set(xlabel="step", ylabel="learning rate", ylim=(0, 8e-4), xticks=(0, 4000, 8000, 20000))
+    ax.set_yticks((0, 2e-4, 4e-4, 6e-4), ("0", "0.0002", "0.0004", "0.0006"))
     figures.show(
         fig,
         alt="The learning rate against the step for two warm-ups. Each curve rises on a straight line to a sharp peak "
@@ -130,6 +134,7 @@ def draw_curves(curves):
     stuck = np.abs(final(curves)["post"] - FOUR_BLOCKS.task.chance).max() < 0.1
     figures.title(fig, "At this rate, Post-LN without warm-up ends at chance", stuck)
     ax.set(xlabel="training step", ylabel="training loss (nats)", ylim=(2.2, 4.2), yticks=(2.5, 3, 3.5, 4))
+    ax.set_xlim(0, steps[-1])
     figures.name_ends(ax, ends)
     figures.show(
         fig,

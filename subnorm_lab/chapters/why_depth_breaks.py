@@ -402,6 +402,7 @@ def prove_degradation():
 
 def draw_twenty_layers():
     fig, ax = plt.subplots(figsize=(5.6, 3.3))
+    ends = [("always\nanswer 0", (250, 1), figures.BLACK)]
     for stack, label, look in (
         ("plain", "plain", figures.LOOKS["plain"]),
         ("batch", "plain, with\nBatchNorm", {"color": figures.ORANGE, "linestyle": "--"}),
@@ -411,18 +412,19 @@ def draw_twenty_layers():
         step = range(20, 251)
         ax.fill_between(step, low, high, color=look["color"], alpha=0.25)
         ax.plot(step, smooth.mean(axis=0), **look)
-        figures.name(ax, label, (250, smooth[:, -1].mean()), look["color"], (6, 6 * (stack == "batch")))
+        ends.append((label, (250, smooth[:, -1].mean()), look["color"]))
     ax.axhline(1, color=figures.BLACK, linewidth=0.8)
-    figures.name(ax, "always\nanswer 0", (250, 1), shift=(6, -6))
-    ends = {stack: train(stack, 20)[:, -20:].mean(axis=1) for stack in ("plain", "batch")}
+    figures.name_ends(ax, ends)
+    last = {stack: train(stack, 20)[:, -20:].mean(axis=1) for stack in ("plain", "batch")}
     figures.title(
         fig,
         "In 250 steps, 20 plain layers learn; with BatchNorm they do not",
-        ends["plain"].max() < 0.5 and ends["batch"].min() > 0.9,
+        last["plain"].max() < 0.5 and last["batch"].min() > 0.9,
     )
     ax.set(
         xlabel="step (mean of the last 20)",
         ylabel="loss",
+        xlim=(0, 250),
         ylim=(0, 1.6),
         xticks=(20, 100, 250),
         yticks=(0, 0.5, 1, 1.5),
@@ -573,11 +575,12 @@ def draw_size_and_likeness():
             ax.fill_between(range(11), low, high, color=color, alpha=0.25)
             mean = values[name].mean(axis=0)
             ax.plot(mean, **figures.LOOKS[look])
-            at, shift = ((7, mean[7]), (-8, 8)) if look == "residual" else ((8.6, 0.4), (0, -4))
-            if ax is axes[1]:
-                at, shift = ((7, mean[7]), (8, 8)) if look == "residual" else ((5, mean[5]), (0, 14))
-            figures.name(ax, name, at, color, shift)
-        ax.set(xlabel="sublayers", title=label, xticks=(0, 5, 10))
+            figures.name_curve(ax, name, range(11), mean, color)
+        ax.set(xlabel="sublayers", title=label, xticks=(0, 5, 10), ylim=(-0.2, None))
+    axes[0].set(yticks=(0, 0.5, 1, 1.5))
+    axes[1].set(yticks=(0, 0.5, 1))
+    lost = np.abs(likeness["without"].mean(axis=0)[2:]).max() < 0.15
+    figures.title(fig, "Without its skips, two sublayers leave a token unlike its embedding", lost)
     figures.show(
         fig,
         alt="Two panels against the number of sublayers, with narrow bands over twelve texts. Left, the root "

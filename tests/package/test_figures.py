@@ -17,8 +17,21 @@ from matplotlib import colors, image
 from matplotlib.patches import Rectangle
 
 import subnorm_lab.figures
-from subnorm_lab import _svg, diagrams
-from subnorm_lab.figures import LOOKS, as_png, name, name_ends, narrow, show, title, use_style, wide, with_palette
+from subnorm_lab import _labels, _svg, diagrams
+from subnorm_lab.figures import (
+    LOOKS,
+    as_png,
+    name,
+    name_curve,
+    name_ends,
+    narrow,
+    rows,
+    show,
+    title,
+    use_style,
+    wide,
+    with_palette,
+)
 
 CHAPTERS = sorted(Path(subnorm_lab.__file__).parent.glob("chapters/*.py"))
 ALT = "One line that rises from 0 to 1."
@@ -237,6 +250,7 @@ def test_names_at_the_ends_of_curves_do_not_cover_one_another() -> None:
     ax.set(yscale="log", xlim=(0, 1), ylim=(1e-6, 1e6))
     values = {"far below": 1e-5, "two\nlines": 0.3, "near": 0.5, "nearer": 0.6, "far above": 1e5}
     name_ends(ax, [(words, (1, value), subnorm_lab.figures.BLUE) for words, value in values.items()])
+    _labels.place(fig)
     fig.draw_without_rendering()
     boxes = {text.get_text(): text.get_window_extent() for text in ax.texts}
     assert list(boxes) == list(values)
@@ -245,6 +259,78 @@ def test_names_at_the_ends_of_curves_do_not_cover_one_another() -> None:
     for words in ("far below", "far above"):  # these have room, and are at the height of their curve
         middle = (boxes[words].y0 + boxes[words].y1) / 2
         assert abs(middle - ax.transData.transform((1, values[words]))[1]) < 3
+
+
+def test_names_of_curves_cover_no_curve_and_no_other_name() -> None:
+    use_style()
+    x = np.linspace(0, 1, 50)
+    curves = {"rises": x, "falls": 1 - x, "hump": 4 * x * (1 - x), "steep": np.exp(-8 * x)}
+    fig, ax = plt.subplots()
+    for words, y in curves.items():
+        ax.plot(x, y)
+        name_curve(ax, words, x, y)
+    ax.set_ylim(0, 0.9)  # two curves leave the panel
+    ax.axhline(0.5)  # a line that is not in the units of the panel is in the way, too
+    for size in ((6.4, 3.6), (4.3, 3.0)):
+        fig.set_size_inches(size)
+        _labels.place(fig)
+        fig.draw_without_rendering()
+        boxes = [text.get_window_extent() for text in ax.texts]
+        for box, other in itertools.combinations(boxes, 2):
+            assert not box.overlaps(other)
+        for line, box in itertools.product(ax.lines, boxes):
+            points = line.get_transform().transform(line.get_xydata())
+            at = np.linspace(points[0, 0], points[-1, 0], 2000)
+            height = np.interp(at, *points.T)
+            inside = (at > box.x0) & (at < box.x1) & (height > box.y0) & (height < box.y1)
+            assert not inside.any(), (size, box)
+        for words, text in zip(curves.values(), ax.texts, strict=True):  # the nearest curve is its own
+            middle = np.mean(text.get_window_extent().get_points(), axis=0)
+            far = [
+                np.hypot(*(ax.transData.transform(np.column_stack([x, y])) - middle).T).min() for y in curves.values()
+            ]
+            assert min(far) == far[[y is words for y in curves.values()].index(True)]
+
+
+def test_names_of_one_curve_have_different_places() -> None:
+    _, ax = plt.subplots()
+    for words in ("one name", "another"):
+        name_curve(ax, words, [0, 1], [0, 1])
+    ax.plot([0, 1])
+    _labels.place(ax.figure)
+    one, other = (text.get_window_extent() for text in ax.texts)
+    assert not one.overlaps(other)
+
+
+def test_a_curve_outside_its_panel_is_no_error() -> None:
+    fig, ax = plt.subplots()
+    ax.plot([0, 1], [5, 6])
+    name_curve(ax, "far above", [0, 1], [5, 6])
+    ax.set_ylim(0, 1)
+    _labels.place(fig)
+    assert not ax.get_window_extent().overlaps(ax.texts[0].get_window_extent())
+
+
+def test_what_an_axis_shows_is_above_it_unless_a_panel_has_a_title(outputs: list[dict[str, Any]]) -> None:
+    use_style()
+    for above in ("", "a panel"):
+        fig, ax = plt.subplots()
+        ax.set(ylabel="loss", title=above)
+        show(fig, ALT)
+    level, upright = (re.findall(r"<text[^>]*>loss</text>", wide(output))[0] for output in outputs)
+    assert "rotate(-90" not in level
+    assert "rotate(-90" in upright
+
+
+def test_rows_go_down_and_each_line_ends_at_its_mark() -> None:
+    _, ax = plt.subplots()
+    ax.set_xlim(0, 4)
+    rows(ax, ["one", "two"], [1, 3])
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["one", "two"]
+    low, high = ax.get_ylim()
+    assert low > high
+    (lines,) = ax.collections
+    assert [segment.tolist() for segment in lines.get_segments()] == [[[0, 0], [1, 0]], [[0, 1], [3, 1]]]  # type: ignore[attr-defined]
 
 
 def test_a_phone_breaks_the_title_above_all_panels(outputs: list[dict[str, Any]]) -> None:
@@ -285,6 +371,15 @@ def test_a_title_has_its_condition_or_is_computed(path: Path) -> None:
     for _, finding, *holds in (call.args for call in titles(path)):
         computed = any(isinstance(part, ast.FormattedValue) for part in ast.walk(finding))
         assert computed or holds, f"{path.name}: give figures.title what makes {ast.unparse(finding)} true"
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_a_plot_has_its_finding_as_title(path: Path) -> None:
+    functions = [node for node in ast.parse(path.read_text("utf-8")).body if isinstance(node, ast.FunctionDef)]
+    for function in functions:
+        calls = {ast.unparse(call.func) for call in ast.walk(function) if isinstance(call, ast.Call)}
+        if "plt.subplots" in calls and "ax.axis" not in calls:  # a diagram switches its axes off
+            assert "figures.title" in calls, f"{path.name}: give the plot of {function.name} a title, its finding"
 
 
 def words(fig: plt.Figure) -> list[str]:
