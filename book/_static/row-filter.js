@@ -1,4 +1,5 @@
-// The filter of a list or a table: show the rows that contain all words and are of the chosen kind. With data-nearest
+// The filter of a list or a table: show the rows that contain all words and are of the chosen kind; after a comma come
+// other words, of which a row may have all instead. With data-nearest
 // a pasted message is compared with those of the rows instead (symptoms.js), and a single row opens. Of the words of a
 // reader who describes a trouble, some are enough if no row has all. In a table the words are marked, and a note that is
 // folded and has one opens. Where nothing is found, a line says so and leads on.
@@ -40,15 +41,19 @@
 
   function show() {
     const pasted = nearest && PASTED.test(words.value) && nearest(words.value);
-    const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const either = (nearest ? [words.value] : words.value.split(","))
+      .map((part) => part.toLowerCase().split(/\s+/).filter(Boolean)).filter((part) => part.length);
+    const wanted = either.flat();
+    const has = (text) => !either.length || either.some((part) => part.every((word) => text.includes(word)));
     const kind = chosen();
     const offered = ({ row }) => !kind || row.classList.contains(kind);
-    let found = rows.filter((one, k) => offered(one) && (pasted ? pasted[k] : wanted.every((word) => one.text.includes(word))));
+    let found = rows.filter((one, k) => offered(one) && (pasted ? pasted[k] : has(one.text)));
     const some = nearest && !found.length && !MESSAGE.test(words.value) && subnormSome(words.value, rows.filter(offered));
     if (some) found = some.rows;
     for (const one of rows) one.row.hidden = !found.includes(one);
     unfold(found, wanted);
     mark(found, wanted);
+    filter.dispatchEvent(new CustomEvent("found", { detail: { found: found.map(({ row }) => row), wanted } }));
     filter.classList.toggle("filtering", Boolean(wanted.length || kind)); // the contents of the page wait (subnorm.css)
     const count = found.length;
     nothing.hidden = count > 0;

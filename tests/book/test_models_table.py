@@ -105,7 +105,7 @@ def test_the_page_shows_every_row():
     table = page.select_one("table.models")
     assert [head.text.strip() for head in table.select("thead th")] == COLUMNS
     lines = [row.select("td") for row in table.select("tbody tr")]
-    shown = [[cell.text.strip().replace("’", "'") for cell in line] for line in lines]
+    shown = [[cell.text.strip().replace("’", "'").replace("\u00a0", " ") for cell in line] for line in lines]
     rows = read_rows()
     assert [texts[0] for texts in shown] == [row["model"] for row in rows]
     measured = measurements()

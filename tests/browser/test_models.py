@@ -96,28 +96,82 @@ def test_a_heading_sorts_by_its_column_and_back(browser, server):
     assert faults == []
 
 
-def test_on_a_phone_each_model_is_a_card(browser, server):
-    """A card has its name, and below it a line for each column; the words and the sorting work as in the table."""
+# What a card shows: its button's words, and the columns below it.
+CARD = """row => [row.querySelector("button").innerText.split(/\\s*\\n\\s*/), [...row.cells].slice(1)
+  .filter((cell) => cell.checkVisibility()).map((cell) => {
+    const [label, box] = [getComputedStyle(cell, "::before").content, cell.getBoundingClientRect()];
+    return [label.replaceAll('"', ""), box.left >= 0 && box.right <= innerWidth, Math.round(box.top)];
+  })]"""
+FIELD = """() => { const box = document.querySelector("#row-words").getBoundingClientRect();
+  return document.elementFromPoint(box.left + 5, box.top + 5)?.id === "row-words" }"""
+
+
+def test_on_a_phone_each_model_is_a_card_that_a_tap_opens(browser, server):
+    """Closed it has a name, a placement and a norm; open, a line for each column. The whole list is short."""
     faults = []
     with opened(browser, server, faults, viewport=PHONE) as page:
         page.goto(server + PAGE)
-        card = rows(page).first
-        places = card.locator("td").evaluate_all(
-            """cells => cells.map((cell) => {
-              const [label, box] = [getComputedStyle(cell, "::before").content, cell.getBoundingClientRect()];
-              return [label, box.left >= 0 && box.right <= innerWidth, Math.round(box.top)];
-            })"""
-        )
-        heads = [head.split(" \N{UP DOWN ARROW}")[0] for head in page.locator("table.models th").all_inner_texts()]
-        assert [label.strip('"') for label, _, _ in places] == ["none", *heads[1:]]
-        assert all(whole for _, whole, _ in places)
-        assert [top for _, _, top in places] == sorted({top for _, _, top in places})
-        page.get_by_label("Find", exact=True).fill("glm rms")
-        page.get_by_label("both sides").check()
-        assert column(page, 1) == ["GLM-4-0414"]
-        page.get_by_label("Find", exact=True).fill("")
+        assert page.evaluate("document.documentElement.scrollHeight") < 10 * PHONE["height"]
+        heads = page.locator("table.models th").all_text_contents()
+        card = page.locator("table.models tbody tr").nth(3)
+        words, cells = card.evaluate(CARD)
+        assert [" ".join(words).split(), cells] == [["GPT-2", "Pre", "LayerNorm"], []]
+        button = card.get_by_role("button").first
+        assert button.get_attribute("aria-expanded") == "false"
+        button.press("Enter")
+        assert button.get_attribute("aria-expanded") == "true"
+        _, cells = card.evaluate(CARD)
+        assert [label for label, _, _ in cells] == heads[1:]
+        assert all(whole for _, whole, _ in cells)
+        assert [top for _, _, top in cells] == sorted({top for _, _, top in cells})
+        button.press("Enter")
+        assert card.evaluate(CARD)[1] == []
+        page.evaluate("scrollTo({ top: 3000, behavior: 'instant' })")
+        assert page.evaluate(FIELD)
+        page.set_viewport_size(DESK)  # a table again: a name is no button
+        assert page.locator("table.models td button").count() == 0
+        assert column(page, 1)[3] == "GPT-2"
+    assert faults == []
+
+
+def test_on_a_phone_words_choose_cards_and_open_the_last_two(browser, server):
+    faults = []
+    with opened(browser, server, faults, viewport=PHONE) as page:
+        page.goto(server + PAGE)
+        field, first = page.get_by_label("Find", exact=True), "td:first-child button span:first-child"
+        field.fill("nanochat, gpt-oss")
+        assert sorted(rows(page).locator(first).all_text_contents()) == ["gpt-oss", "nanochat"]
+        assert all(len(row.evaluate(CARD)[1]) == 8 for row in rows(page).all())
+        field.fill("fp32")
+        shown = [row.evaluate(CARD)[1] for row in rows(page).all()]
+        assert len(shown) > 2
+        assert all(1 <= len(cells) < 8 for cells in shown)  # the cell that has the word
+        field.fill("")
+        assert not any(row.evaluate(CARD)[1] for row in rows(page).all())
         page.get_by_role("button", name="model").click()
-        assert column(page, 1) == sorted(column(page, 1), key=str.lower)
+        names = rows(page).locator(first).all_text_contents()
+        assert names == sorted(names, key=str.lower)
+    assert faults == []
+
+
+# Where the headings and the filter are once the reader has scrolled; what is at the place of a heading.
+STUCK = """() => [document.querySelector(".bd-header-article"), document.querySelector(".row-filter"),
+  document.querySelector("table.models thead th")].map((e) => {
+    const box = e.getBoundingClientRect(), there = document.elementFromPoint(box.left + 2, box.top + box.height / 2);
+    return [Math.round(box.top), Math.round(box.bottom), e === there || e.contains(there)];
+  })"""
+
+
+def test_on_a_desk_the_filter_and_the_headings_stay_in_sight(browser, server):
+    faults = []
+    with opened(browser, server, faults, viewport=DESK) as page:
+        page.goto(server + PAGE)
+        page.evaluate("scrollTo({ top: 3000, behavior: 'instant' })")
+        (_, bar, _), (top, bottom, filter_seen), (head, _, head_seen) = page.evaluate(STUCK)
+        assert filter_seen
+        assert head_seen
+        assert bar - 4 <= top <= bar
+        assert bottom - 4 <= head <= bottom
     assert faults == []
 
 
