@@ -13,7 +13,7 @@ from bs4 import BeautifulSoup
 from helpers.built import up_to_date
 from helpers.small_book import build, html, page
 from subnorm_book.in_page.story_page import FILES, LISTING
-from subnorm_book.teaching.retold import FOLDER, LICENCE, PARTS, RECORD, at_a_word, marked
+from subnorm_book.teaching.retold import FOLDER, LABELS, LICENCE, PARTS, RECORD, at_a_word, marked
 
 from subnorm_lab.stories import files as story_files
 from tools import checkout
@@ -113,8 +113,9 @@ def test_both_stories_are_on_the_page_and_the_others_wait(book):
     figure = BeautifulSoup(html(book), "html.parser").figure
     shown = [at_a_word(model["story"]) for model in told.values()]
     assert [text.text for text in figure.select(".retold-text")] == shown
-    assert [label.text.strip() for label in figure.select("fieldset label")] == cuts
-    assert [name.find(string=True).strip() for name in figure.select(".retold-name")] == [trained, *cuts]
+    assert [label.text.strip() for label in figure.select("fieldset label")] == [LABELS[name] for name in cuts]
+    titles = [name.find(string=True).strip() for name in figure.select(".retold-name")]
+    assert titles == [trained, *(LABELS[name] for name in cuts)]
     for parts in (figure.select(".retold-cuts > *"), figure.select(".retold-notes > *")):
         assert [part.get("class") for part in parts] == [["chosen"]] + [None] * (len(cuts) - 1)
 
@@ -153,7 +154,7 @@ def test_the_table_of_losses_has_the_numbers_of_the_record(book):
         [cell.text for cell in row.select("td")] for row in BeautifulSoup(html(book), "html.parser").select("tbody tr")
     ]
     told = [
-        (name, *(f"{model['loss'][key]:.2f}" for key in ("mean", "min", "max")))
+        (LABELS.get(name, name), *(f"{model['loss'][key]:.2f}" for key in ("mean", "min", "max")))
         for name, model in record["told"].items()
     ]
     assert [(row[0], row[1], *row[2].split("\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}")) for row in rows[:-1]] == told

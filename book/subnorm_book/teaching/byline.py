@@ -29,7 +29,8 @@ class Byline(SphinxDirective):
 def fill(app, doctree, docname):
     for place in list(doctree.findall(byline)):
         authors = yaml.safe_load(Path(app.srcdir, CITATION).read_text("utf-8"))["authors"]
-        line = f"Written by {', '.join(author['name'] for author in authors)}. {takes(app.env)}"
+        names = ", ".join(author["name"].replace("The ", "the ", 1) for author in authors)  # within a sentence
+        line = f"By {names}. {takes(app.env)}"
         paragraph = nodes.paragraph("", line, classes=["byline"])
         if address := repository_links.address_of(app.srcdir):
             paragraph += [nodes.Text(" "), nodes.reference("", "The repository", refuri=address), nodes.Text(".")]

@@ -5,8 +5,9 @@
     : What to see in it.
     :::
 
-Each term is a model in the record of `subnorm_lab.experiments.retold`, all but the first in its order; the words that
-the first does not have in the same place are marked. A missing or unknown model is a warning in every build.
+Each term is a model in the record of `subnorm_lab.experiments.retold`, all but the first in its order; a reader sees
+its label of `LABELS`. The words that the first does not have in the same place are marked. A missing or unknown model
+is a warning in every build.
 `{retold-loss}` is the table of their losses.
 
 All texts are on the page, in the same place, so nothing moves when another is chosen. Without a script two stories are
@@ -35,6 +36,15 @@ SCRIPT = Path(__file__).with_suffix(".js")
 FOLDER = Path("_static", "stories")
 LICENCE = "LICENSE-tinyllamas"
 PARTS = 8  # so that the reader sees how much has come
+
+LABELS = {
+    "without one skip": "one skip cut",
+    "without one branch": "one attention cut",
+    "LayerNorm": "LayerNorm instead",
+    "no norms": "all norms cut",
+    "no final division": "last rescaling cut",
+    "Post-LN": "norms moved",
+}
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +107,7 @@ def table_of_losses(record):
     for name, model in record["told"].items():
         mean, low, high = (model["loss"][key] for key in ("mean", "min", "max"))
         span = f"{low:.2f} to {high:.2f}".replace(" ", "\N{NO-BREAK SPACE}")
-        yield f"| {name} | {mean:.2f} | {span} | {two_digits(math.exp(mean))} |"
+        yield f"| {LABELS.get(name, name)} | {mean:.2f} | {span} | {two_digits(math.exp(mean))} |"
     yield f"| *guessing* | {math.log(tokens):.2f} | | {tokens} |"
 
 
@@ -125,7 +135,7 @@ def chosen(k):
     return ' class="chosen"' if k == 0 else ""
 
 
-RADIO = '<label><input type="radio" name="retold" value="{name}" autocomplete="off"{checked}> {name}</label>'
+RADIO = '<label><input type="radio" name="retold" value="{name}" autocomplete="off"{checked}> {label}</label>'
 FIGURE = """\
 <figure class="live retold" data-tokens="{tokens}" data-parts="{parts}" data-storyteller="{script}">
 <div class="retold-panes">
@@ -142,11 +152,14 @@ FIGURE = """\
 def visit(translator, node):
     (first, trained), *cuts = node["told"].items()
     panes = [
-        f'<div{chosen(k)}><p class="retold-name">{escape(name)}</p>'
+        f'<div{chosen(k)}><p class="retold-name">{escape(LABELS.get(name, name))}</p>'
         f'<p class="retold-text">{marked(story, trained)}</p></div>'
         for k, (name, story) in enumerate(cuts)
     ]
-    radios = [RADIO.format(name=escape(name), checked=" checked" * (k == 0)) for k, (name, _) in enumerate(cuts)]
+    radios = [
+        RADIO.format(name=escape(name), label=escape(LABELS.get(name, name)), checked=" checked" * (k == 0))
+        for k, (name, _) in enumerate(cuts)
+    ]
     script = Path(translator.builder.srcdir, "book", "_static", "storyteller.js")
     code = script.read_bytes() if script.exists() else b""
     translator.body.append(
