@@ -185,6 +185,16 @@ def test_slim_fixes_pages_and_may_run_twice(tmp_path):
     assert slim.slim(once, tmp_path / "a.html") == once
 
 
+def test_a_number_keeps_its_unit_on_its_line_but_not_in_code(tmp_path):
+    page(tmp_path, "Of 0.8 % of 4096 × 4096, {given}`20` µs, 3 sheets, as chapter 07. `4 % 2`\n\n    5 % 3")
+    assert build(tmp_path) == ""
+    text = html(tmp_path).replace("\u00a0", "_")
+    for kept in ("Of 0.8_% of 4096_×_4096, ", "20</span>_µs, 3 sheets", "chapter_07"):
+        assert kept in text
+    assert "_2" not in text
+    assert "5_%" not in text
+
+
 def test_no_line_begins_with_the_punctuation_after_a_short_formula(tmp_path):
     from docutils import nodes
     from subnorm_book.output import prerender, slim
