@@ -24,7 +24,7 @@ def draw_volume():
         shift=5,
         scale=0.5,
         alt="Three groups of four bars: the token, the token without its mean, "
-        "and the output. The token at half its size and moved up is solid, the token as it was hollow. "
+        "and the output. The token as it was is hollow, the token at half its size and moved up is solid. "
         "In the first two groups they differ; in the output they coincide.",
     )
 

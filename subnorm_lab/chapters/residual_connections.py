@@ -178,8 +178,8 @@ def draw_gradient():
             ends[name] = live.number(np.median(gradient[:, 0]))
         panel["theory"] = (np.tile(few, len(laws)), np.concatenate(laws))
         return (
-            f"The gradient at the first of {depth} blocks: {ends['plain']} with"
-            f" F(x), {ends['residual']} with x + F(x), {ends['scaled']} with"
+            f"At the first of {depth} blocks, the norm of the gradient is {ends['plain']} with"
+            f" F(x), {ends['residual']} with x + F(x), and {ends['scaled']} with"
             " x + F(x)/√L.",
             [panel],
         )
@@ -244,7 +244,7 @@ def draw_slope(slope):
     def frame(w):
         slopes = np.array([slope(w, at) for at in grid])
         return (
-            f"w = {live.number(w)}: the slope at 0 is {live.number(slope(w))}."
+            f"With w = {live.number(w)}, the slope at 0 is {live.number(slope(w))}."
             f" It is below 1 at {(slopes < 1).sum()} of 25 points.",
             [
                 {"y": (grid, grid + np.tanh(w * grid)), "x": (grid, grid)},
@@ -326,7 +326,7 @@ def draw_directions():
         worst = values.min()
         promise = f"At least {live.number(bound)} is" if bound > 0 else "Nothing is"
         return (
-            f"Branch divided by √{n}: the worst direction of all eight seeds"
+            f"With the branch divided by √{n}, the worst direction of all eight seeds"
             f" keeps {live.number(worst)} of the gradient. {promise} guaranteed.",
             [
                 {
@@ -474,8 +474,8 @@ def draw_streams():
             panels.append(panel)
         ends = [live.number(np.median(v[:, -1])) for v, _ in grown.values()]
         return (
-            f"g = {live.number(g)}. The mean square after 32 blocks: {ends[0]}"
-            f" for x + F(x), {ends[1]} for Pre-LN, {ends[2]} for x + F(x)/√L.",
+            f"With g = {live.number(g)}, the mean square after 32 blocks is {ends[0]}"
+            f" for x + F(x), {ends[1]} for Pre-LN, and {ends[2]} for x + F(x)/√L.",
             panels,
         )
 
@@ -635,8 +635,8 @@ def draw_broken():
 
     live.chart(
         "broken",
-        "How the story begins without one sublayer, or without one skip; the bars"
-        " are the loss, mean of twelve texts. ✓ better than guessing",
+        "How the story begins without one sublayer, or without one skip. The bars"
+        " show the mean loss of twelve texts; ✓ means better than guessing",
         [
             live.choice(
                 "gone",
@@ -885,7 +885,7 @@ def draw_forgotten():
             panel[stack] = (ends, np.stack(smooth, axis=1))
             last[stack] = f"{losses[:, -50:].mean():.1f}"
         return (
-            f"The loss of the last 50 steps: {last['plain']} without skips, {last['residual']} with skips.",
+            f"Over the last 50 steps, the loss is {last['plain']} without skips and {last['residual']} with skips.",
             [panel],
         )
 

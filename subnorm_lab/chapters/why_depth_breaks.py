@@ -257,10 +257,11 @@ def draw_two_gains():
             laws[1].append(np.sqrt(g) ** (depth - few))
             label = f"{f:g}" if g >= 1 else f"1/{f:g}"
             end, first = (live.number(np.median(values)) for values in (sizes[:, -1], trace.gradient[:, 0]))
-            ends[label] = f"g = {label}{names.get(label, '')}: the signal times {end}, the gradient times {first}."
+            times = f"multiplies the signal by {end} and the gradient by {first}"
+            ends[label] = f"g = {label}{names.get(label, '')} {times}"
         for panel, law in zip((signals, gradients), laws, strict=True):
             panel["theory"] = (np.tile(few, 2), inside(np.concatenate(law)))
-        return " ".join([f"{depth} layers.", *ends.values()]), [signals, gradients]
+        return f"Over {depth} layers, {'; '.join(ends.values())}.", [signals, gradients]
 
     curves = {
         "large": live.Curve("g = f", figures.ORANGE, "--"),
@@ -308,7 +309,7 @@ def tabulate_widths():
     for d, ends in ends_by_width().items():
         low, high = ends[2], ends[-3]  # all but two at either end
         rows.append([d, f"{(ends == 0).sum()} of 16", f"{low:.0e}", f"{high:.0e}"])
-    table(["features", "silent stacks", "third smallest", "third largest"], rows)
+    table(["features", "silent stacks", "third smallest mean square", "third largest"], rows)
 
 
 def prove_width_holds_the_product():
