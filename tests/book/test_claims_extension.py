@@ -9,6 +9,7 @@ from helpers.small_book import build, code, html, markdown, page
 
 SOURCE = "assert 1 + 1 == 2"
 CLAIM = "Depth is one thing. Adding $x$ changes nothing. {claim}`03-adds-nothing`"
+PAGES = ["index", "other", "notebooks/03-norms"]
 TEST = "test:tests/test_norms.py::test_unit"
 
 
@@ -76,6 +77,24 @@ def test_other_supports(book):
     marks = [mark.text for mark in BeautifulSoup(html(book), "html.parser").select("sup.claim")]
     assert marks == ["tested", "cited", "tested, cited"]
     assert rows(book)["row-a-ba"].select(".bibtex-citation a")
+
+
+def test_the_card_of_a_mark_says_in_words_what_was_checked_and_follows_it(book):
+    (book / "other.md").write_text(
+        f"# Other\n\nIt has unit size {{cite}}`ba2016layer`. {{claim}}`a-unit {TEST} bib:ba2016layer`\n", "utf-8"
+    )
+    write(book, "So. {claim}`a-so claim:a-unit`\n\n```{toctree}\nother\n```")
+    assert build(book) == ""
+    cards = [BeautifulSoup(html(book, name), "html.parser").select_one("sup.claim a")["title"] for name in PAGES]
+    assert cards == [
+        "Checked: “So.” · Rests on another claim, tested, cited: “It has unit size.”",
+        "Checked: “It has unit size.” · Tested by test_norms.py::test_unit · Cited: Ba (2016)",
+        "Checked: this sentence · Measured by a cell of 03-norms",  # it has a formula
+    ]
+    other = (book / "other.md").read_text("utf-8")
+    (book / "other.md").write_text(other.replace("It has", "Each has"), "utf-8")
+    assert build(book) == ""
+    assert "“Each has unit size.”" in html(book, "index")
 
 
 def test_the_whole_bullet_and_the_whole_row_are_said(book):

@@ -137,12 +137,12 @@ def test_what_no_page_needs_is_left_out(tmp_path, monkeypatch):
     assert not list((tmp_path / "_build").rglob("minus.png"))
 
 
-def test_scripts_come_without_comments_and_strings_as_they_are(tmp_path):
+def test_scripts_come_without_comments_and_indentation_and_strings_as_they_are(tmp_path):
     from subnorm_book.output import slim
 
     code = "const x = `${`a, b`}  // ${1 + 1}\n  b`; // after code\nconst y = /\\/\\*/g; /* two */\n"
     script = tmp_path / "a.js"
-    script.write_text(f"// one line\n/** two\n * lines */\n{code}  // indented\n", "utf-8")
+    script.write_text(f"// one line\n/** two\n * lines */\n  {code}  // indented\n", "utf-8")
     slim.leave_out_comments(tmp_path)
     assert script.read_text("utf-8") == code
 

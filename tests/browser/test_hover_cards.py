@@ -1,4 +1,6 @@
-"""Cards beside links to terms, sources, equations and proofs: by pointer and keyboard; without a script, tooltips."""
+"""Cards beside links to terms, sources, equations and proofs: shown, pinned and closed; without a script, tooltips."""
+
+import re
 
 import pytest
 from helpers.look import accessible
@@ -36,6 +38,49 @@ def test_a_card_comes_with_the_pointer_and_goes_with_it(desk, kind):
     card.wait_for(state="hidden")
     assert link.get_attribute("aria-describedby") is None
     assert not link.get_attribute("title")
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_a_click_pins_the_card_until_the_reader_is_done(desk, kind):
+    link, card = desk.locator(LINKS[kind]).locator("visible=true").first, desk.locator(".hover-card")
+    address, last = desk.url, card.locator("a").last
+    for close in (lambda: desk.keyboard.press("Escape"), lambda: desk.locator("article h1").click()):
+        link.click()
+        assert card.is_visible()
+        assert last.get_attribute("href") == link.evaluate("link => link.href")
+        desk.mouse.move(0, 0)
+        desk.evaluate("() => new Promise((done) => setTimeout(done, 400))")  # longer than a card waits for the mouse
+        card.click(position={"x": 3, "y": 3})  # to select its text
+        assert card.is_visible()
+        close()
+        assert not card.is_visible()
+        assert desk.url == address
+    desk.mouse.move(0, 0)
+
+
+def test_keys_pin_a_card_and_lead_into_it_and_back(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + PAGE)
+        page.keyboard.press("Tab")
+        link, card = page.locator(LINKS["proof"]).locator("visible=true").first, page.locator(".hover-card")
+        focused = "e => e === document.activeElement"
+        link.focus()
+        page.keyboard.press("Enter")
+        assert card.locator("a").evaluate(focused)
+        assert page.url == server + PAGE
+        page.keyboard.press("Escape")
+        assert not card.is_visible()
+        assert link.evaluate(focused)
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        card.wait_for(state="hidden")
+        after = "(links, link) => links.indexOf(document.activeElement) - links.indexOf(link)"
+        stops = page.locator("main :is(a[href], button, input, summary, [tabindex='0']):not(.hover-card *)")
+        assert 0 < stops.evaluate_all(after, link.element_handle()) < 12  # some between them are folded
+        link.focus()
+        page.keyboard.press("Enter")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/book/claims.html#row-*")
 
 
 def test_every_link_to_a_source_shows_its_card(browser, server):
@@ -112,10 +157,16 @@ def test_the_mark_of_a_claim_shows_its_proof(browser, server):
         assert page.locator("sup.claim").get_by_role("link", name="measured", exact=True).count()
         mark.focus()
         card.wait_for(state="visible")
-        assert card.inner_text().startswith("Measured by a cell of 03a-layer-norm-backward")
-        assert "assert" in card.locator("pre").inner_text()
+        words, how, *code = card.inner_text().split("\n")
+        sentence = page.locator("p:has(> sup#claim-03a-by-hand)").inner_text()
+        assert re.fullmatch("Checked: “(.+)”", words)[1] in sentence
+        assert how == "Measured by a cell of 03a-layer-norm-backward"
+        assert [line.split()[0] for line in code if line.strip()] == ["assert"] * 4
         described = page.locator("#hover-card").aria_snapshot()
         assert "assert" not in described  # nobody has to listen to code
+        faults += accessible(page, "light", "dark")
+        page.keyboard.press("Enter")
+        page.locator(".hover-card a").wait_for()
         faults += accessible(page, "light", "dark")
         page.keyboard.press("Enter")
         page.wait_for_url("**/book/claims.html#row-03a-by-hand")

@@ -28,6 +28,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 from subnorm_book import BEFORE_LINKS, page_data
 from subnorm_book.evidence import chapter_code
 from subnorm_book.evidence.records import Stored, newest
+from subnorm_book.html_nodes import without_citations
 from subnorm_book.teaching.row_filter import row_filter
 
 log = logging.getLogger(__name__)
@@ -148,6 +149,12 @@ def row_as_text(row):
     return said
 
 
+def quoted(claimed):
+    """The sentence of a claim as a text; nothing if it has a formula, whose text is TeX."""
+    said = nodes.inline("", "", *copies(claimed["sentence"]))
+    return "" if next(said.findall(nodes.math), None) else f"“{without_citations(said)}”"
+
+
 def closest(node, kind):
     while node is not None and not isinstance(node, kind):
         node = node.parent
@@ -261,11 +268,21 @@ def check(app, env):
 def linked_parts(env, doc):
     """The parts of a page that depend on other pages: what its marks say, and the pages of the claims it checks."""
     marks = [
-        (sorted(kinds(env.known_claims, row["name"])), env.known_claims.get(row["name"], {}).get("supports"))
+        (
+            sorted(kinds(env.known_claims, row["name"])),
+            env.known_claims.get(row["name"], {}).get("supports"),
+            [quoted(env.known_claims[other]) for other in claims_below(env, row["name"])],
+        )
         for row in env.claims[doc]
     ]
     homes = [env.known_claims.get(cell["name"], {}).get("doc") for cell in env.claim_cells[doc]]
     return marks, homes
+
+
+def claims_below(env, name):
+    """The claims that one rests on."""
+    supports = env.known_claims.get(name, {}).get("supports", [])
+    return [target for kind, target in supports if kind == "claim" and target in env.known_claims]
 
 
 def remember(app, doctree):
@@ -303,12 +320,33 @@ class Fill(SphinxPostTransform):
 
     def mark(self, name):
         """A ✓ that links to the ledger: the style sheet draws it, and hover-cards.js shows its title as a card."""
-        claimed = self.env.known_claims.get(name, {"supports": []})
-        rests = [self.rest(*support, claimed) for support in claimed["supports"]]
-        title = "; ".join("".join(part.astext() for part in rest) for rest in rests)
-        link = self.link(self.home(), f"row-{name}", "", reftitle=title[:1].upper() + title[1:])
+        link = self.link(self.home(), f"row-{name}", "", reftitle=self.card(name))
         link += nodes.inline("", self.words(name), classes=["kinds"])
         return nodes.superscript("", "", link, ids=[f"claim-{name}"], classes=["claim"])
+
+    def card(self, name):
+        """In words: the sentence, and what it rests on, each on a line of the card."""
+        known = self.env.known_claims
+        claimed = known.get(name, {"supports": [], "sentence": []})
+        lines = [("Claimed: " if kinds(known, name) == {"bib"} else "Checked: ") + (quoted(claimed) or "this sentence")]
+        for kind, target in claimed["supports"]:
+            if kind == "claim":
+                line = f"rests on another claim, {self.words(target)}: {quoted(known[target]) or target}"
+            elif kind == "bib":
+                line = f"cited: {self.source(target)}"
+            else:
+                line = "".join(part.astext() for part in self.rest(kind, target, claimed))
+            lines.append(line[:1].upper() + line[1:])
+        return " · ".join(lines)
+
+    def source(self, key):
+        """The authors and the year of a source, as the text cites it."""
+        entry = next((one.entry for one in self.env.get_domain("cite").citations if one.key == key), None)
+        if not entry or "author" not in entry.persons:
+            return key
+        names = [" ".join(map(str, one.rich_prelast_names + one.rich_last_names)) for one in entry.persons["author"]]
+        who = " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
+        return f"{who} ({entry.fields['year']})"
 
     def words(self, name):
         found = kinds(self.env.known_claims, name)
