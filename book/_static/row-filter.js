@@ -1,6 +1,7 @@
-// The filter of a list or a table: show the rows that contain all words and are of the chosen kind; after a comma come
-// other words, of which a row may have all instead. With data-nearest
-// a pasted message is compared with those of the rows instead (symptoms.js), and a single row opens. Of the words of a
+// The filter of a list or a table: show the rows that contain all words, in this or another form and spelling
+// (search-terms.js, which comes first), and are of the chosen kind; after a comma come other words, of which a row may
+// have all instead. With data-nearest a pasted message is compared with those of the rows instead (symptoms.js), and a
+// single row opens. Of the words of a
 // reader who describes a trouble, some are enough if no row has all. In a table the words are marked, and a note that is
 // folded and has one opens. Where nothing is found, a line says so and leads on.
 {
@@ -11,6 +12,8 @@
   const nearest = "nearest" in filter.dataset && subnormNearest(rows.map(({ row }) => row));
   const PASTED = /(Error|Exception|Warning)\b|(\S+\s+){5}\S/; // the name of an error, or more words than anyone types
   const MESSAGE = /(Error|Exception|Warning)\b|[_()[\]{}"=:]/; // which nobody writes who describes a trouble
+  const { COMMON, stems, places } = subnormTerms;
+  const TOLD = /^[\p{L}\p{N}\s?.,’'-]+$/u; // words, and no formula or code
   const folds = new Map(rows.map(({ row }) => [row, [...row.querySelectorAll("td details")]]));
   const opened = new Set(); // not by the reader
   const titles = [...document.querySelectorAll(".rubric")]; // of the lists of the ledger
@@ -39,20 +42,30 @@
     show();
   }
 
+  /** Whether a row has all of these stems; a long one may be the beginning of a word. */
+  const alike = (one, asked) => {
+    one.stems ??= new Set(stems(one.text));
+    return asked.every((word) => one.stems.has(word) || (word.length > 4 && [...one.stems].some((other) => other.startsWith(word))));
+  };
+
   function show() {
     const pasted = nearest && PASTED.test(words.value) && nearest(words.value);
-    const either = (nearest ? [words.value] : words.value.split(","))
-      .map((part) => part.toLowerCase().split(/\s+/).filter(Boolean)).filter((part) => part.length);
-    const wanted = either.flat();
-    const has = (text) => !either.length || either.some((part) => part.every((word) => text.includes(word)));
+    const either = (nearest ? [words.value] : words.value.split(",")).filter((part) => part.trim())
+      .map((part) => ({ raw: part.toLowerCase().split(/\s+/).filter(Boolean), own: TOLD.test(part) ? subnormTerms.wanted(part) : [] }));
+    const wanted = either.flatMap(({ raw }) => raw);
+    const has = (one) => !either.length || either.some(({ raw, own }) =>
+      raw.every((word) => one.text.includes(word)) || (own.length > 0 && alike(one, own)));
     const kind = chosen();
     const offered = ({ row }) => !kind || row.classList.contains(kind);
-    let found = rows.filter((one, k) => offered(one) && (pasted ? pasted[k] : has(one.text)));
+    let found = rows.filter((one, k) => offered(one) && (pasted ? pasted[k] : has(one)));
     const some = nearest && !found.length && !MESSAGE.test(words.value) && subnormSome(words.value, rows.filter(offered));
     if (some) found = some.rows;
     for (const one of rows) one.row.hidden = !found.includes(one);
-    unfold(found, wanted);
-    mark(found, wanted);
+    const literal = (word) => word.replace(/[^\p{L}\p{N}_-]/gu, (sign) => `\\u{${sign.codePointAt().toString(16)}}`);
+    const signs = [...wanted.filter((word) => !COMMON.has(word) || wanted.length === 1).map((word) => new RegExp(literal(word), "giu")),
+      ...either.flatMap(({ own }) => own).map((one) => places([one]))];
+    unfold(found, signs);
+    mark(found, signs);
     filter.dispatchEvent(new CustomEvent("found", { detail: { found: found.map(({ row }) => row), wanted } }));
     filter.classList.toggle("filtering", Boolean(wanted.length || kind)); // the contents of the page wait (subnorm.css)
     const count = found.length;
@@ -71,7 +84,7 @@
   }
 
   /** Open each folded note that alone has one of the words in a row, and close those of the words before. */
-  function unfold(found, wanted) {
+  function unfold(found, signs) {
     for (const fold of opened) fold.open = false;
     opened.clear();
     for (const { row } of found) {
@@ -79,7 +92,7 @@
       const shown = [...row.cells].map((cell) => (cell.querySelector("details:not([open]) > summary") ?? cell).textContent.toLowerCase());
       for (const fold of folds.get(row)) {
         const said = fold.textContent.toLowerCase();
-        if (fold.open || !wanted.some((word) => said.includes(word) && !shown.some((text) => text.includes(word)))) continue;
+        if (fold.open || !signs.some((sign) => said.search(sign) >= 0 && !shown.some((text) => text.search(sign) >= 0))) continue;
         fold.open = true;
         opened.add(fold);
       }
@@ -87,15 +100,15 @@
   }
 
   /** Mark the words in the rows of a table. */
-  function mark(found, wanted) {
+  function mark(found, signs) {
     if (!globalThis.Highlight || !rows[0]?.row.cells) return;
     const ranges = [];
-    for (const { row } of wanted.length ? found : []) {
+    for (const { row } of signs.length ? found : []) {
       const texts = document.createTreeWalker(row, NodeFilter.SHOW_TEXT);
-      while (texts.nextNode()) for (const word of wanted) {
-        const text = texts.currentNode, all = text.data.toLowerCase();
-        for (let at = all.indexOf(word); at >= 0; at = all.indexOf(word, at + 1)) {
-          ranges.push(new StaticRange({ startContainer: text, startOffset: at, endContainer: text, endOffset: at + word.length }));
+      while (texts.nextNode()) for (const sign of signs) {
+        const text = texts.currentNode;
+        for (const { 0: { length }, index } of text.data.matchAll(sign)) {
+          ranges.push(new StaticRange({ startContainer: text, startOffset: index, endContainer: text, endOffset: index + length }));
         }
       }
     }

@@ -38,13 +38,6 @@ function subnormNearWord(word, all) {
   const [FITS, SHORT, ALL] = [20, 8, 6]; // points for the words, for a title of them alone, and for having all
   const NEAR = 0.5; // the share of the best that is near
 
-  /** The stems to look for: those of a question's own words, if it has any. */
-  function wanted(asked) {
-    const { COMMON, stems } = subnormTerms;
-    const own = asked.filter((word) => !COMMON.has(word));
-    return [...new Set(stems((own.length ? own : asked).join(" ")))];
-  }
-
   /** The stems of a section, made once: of its title, the terms it explains, its text and its page. */
   const parts = (section) => (section.parts ??= [section.title, section.also, section.text, section.at].map(subnormTerms.stems));
 
@@ -120,7 +113,7 @@ function subnormNearWord(word, all) {
       const sections = asked.length && typed.trim().length > 1 ? await subnormSections() : [];
       if (field.value !== typed) return; // the reader has typed on
       const meant = sections.length ? spelt(sections, asked) : [];
-      const stems = meant.length ? wanted(meant) : [];
+      const stems = meant.length ? subnormTerms.wanted(meant.join(" ")) : [];
       const hits = meant.length ? found(sections, stems) : [];
       const places = hits.length && subnormTerms.places(stems);
       list.replaceChildren(...hits.slice(0, SHOWN).map((hit) => row(hit, places)));

@@ -1,5 +1,5 @@
 // The words that readers type, and the book's: for the list of sections (search-box.js), which loads this, and for the page
-// of results (search.js), where this comes first.
+// of results (search.js) and the filters of rows (row-filter.js), where this comes first.
 const subnormTerms = (() => {
   // The page that explains a term. Hyphens, spaces, capitals, plurals and s/z spelling are ignored.
   const EXPLAINED = {
@@ -28,7 +28,7 @@ const subnormTerms = (() => {
     "notebooks/05c-rank-collapse": `rank collapse, oversmoothing, over smoothing`,
     "notebooks/06-the-block-assembled": `transformer block, transformer, block, encoder, decoder, cross attention, feed
       forward, feed forward network, ffn, mlp, swiglu, final norm, sublayer, language model, greedy decoding,
-      temperature`,
+      temperature, last layer, output layer, output matrix, lm head, unembedding`,
     "notebooks/06a-attention-sublayer": `attention sublayer, multi head attention, multihead attention, dropout`,
     "notebooks/06b-ablation": `ablation, ablation study`,
     "notebooks/06c-pooling-heads": `pooling, pooling head, mean pooling, attention pooling`,
@@ -83,8 +83,8 @@ const subnormTerms = (() => {
     float32: "fp32, single precision",
     float8: "fp8",
   };
-  const COMMON = new Set(`a after always an and are as at be between by can could different difference do does few for from get has have
-    how i if in into is it its make me my need needed of on or should so some than that the there they this to use used using
+  const COMMON = new Set(`a after always an and are as at be between by can could different difference do does few for from get go has have
+    how i if in into is it its make me my need needed not of on or should so some than that the there they this to use used using
     versus vs was we what when where which why will with work works would you`.split(/\s+/));
 
   const source = (name) => `(?<![\\p{L}\\p{N}_])${name.split(/[ -]/).join("[\\s-]*")}s?(?![\\p{L}\\p{N}_])`;
@@ -104,6 +104,12 @@ const subnormTerms = (() => {
     stem,
     /** The stems of a text's words in order, with one stem for all spellings of a name. */
     stems: (text) => (renamed(text, squeezed).toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []).map(stem),
+    /** The stems to look for: those of a question's own words, if it has any. */
+    wanted(text) {
+      const asked = text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
+      const own = asked.filter((word) => !COMMON.has(word));
+      return [...new Set(this.stems((own.length ? own : asked).join(" ")))];
+    },
     /** A text with the book's spelling of each name in it. */
     respelt: (text) => renamed(text, (name) => name),
     /** Where a text has one of the stems, in whatever spelling: a pattern. */

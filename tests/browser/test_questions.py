@@ -53,6 +53,27 @@ def test_words_choose_questions(browser, server, window):
     assert faults == []
 
 
+@pytest.mark.parametrize(
+    ("name", "typed", "has"),
+    [
+        ("book/questions.html", "bf16", "bfloat16"),
+        ("book/questions.html", "do activations explode?", "activations from exploding"),
+        ("book/questions.html", "skip connections", "residual connection"),
+        ("book/claims.html", "exploding gradient", "gradient explodes"),
+        ("book/models.html", "pre norm", "Pre"),
+    ],
+)
+def test_a_filter_knows_the_forms_and_spellings_that_the_search_knows(browser, server, name, typed, has):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + name)
+        rows = page.locator(page.locator(".row-filter").get_attribute("data-rows"))
+        total = rows.count()
+        page.get_by_label("Find", exact=True).fill(typed)
+        shown = rows.locator("visible=true").all_text_contents()
+    assert 0 < len(shown) < total
+    assert any(has in text for text in shown)
+
+
 def test_a_question_is_found_in_other_words(search):
     first = {query: search(query)[0] for query in IN_OTHER_WORDS}
     assert first == {query: f"book/questions#{name}" for query, name in IN_OTHER_WORDS.items()}

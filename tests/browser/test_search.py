@@ -182,6 +182,46 @@ def test_a_quotation_has_most_of_the_words_and_marks_each(browser, server):
     assert sum({"nan", "loss"} <= {*marks} for marks in quotes) >= len(quotes) - 2
 
 
+# What is marked on a page, with the letter before it.
+MARKS = """[...document.querySelectorAll("article .highlighted, #search-results .highlighted")]
+  .map((mark) => (mark.previousSibling?.textContent.slice(-1) ?? "") + mark.textContent.toLowerCase())"""
+
+
+def test_marks_are_at_the_start_of_words_and_on_no_word_that_every_question_has(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + "search.html?q=what+does+eps+do")
+        page.locator("#search-results .search-summary", has_text=" pages have ").wait_for()
+        page.wait_for_load_state("networkidle")
+        marks = page.evaluate(MARKS)
+        titles = page.locator("#search-results li > a").all_inner_texts()
+        page.locator("#search-results a", has_text="The backward pass of LayerNorm").first.click()
+        page.locator("article h1", has_text="backward").wait_for()
+        page.locator("article .highlighted").first.wait_for()
+        there = page.evaluate(MARKS)
+        assert "steps" in page.locator("article").inner_text()
+    assert len(marks) > 3
+    assert len(there) > 3
+    assert [mark for mark in marks + there if not re.fullmatch(r"[^\w]?eps", mark)] == []
+    assert [title for title in titles if title.startswith("Glossary")] == ["Glossary > eps"]
+
+
+@pytest.mark.parametrize("word", ["masked_fill", "isfinite"])
+def test_a_word_that_only_code_has_is_quoted_in_its_line(browser, server, word):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(f"{server}search.html?q={word}")
+        page.locator("#search-results .search-summary", has_text=" have these").wait_for()
+        page.locator("#search-results p.context").first.wait_for()
+        page.wait_for_load_state("networkidle")
+        quotes = page.locator("#search-results p.context").all_inner_texts()
+    assert quotes
+    assert [quote for quote in quotes if word not in quote] == []
+
+
+def test_every_page_found_has_a_word_that_begins_so(search_page, search):
+    assert len(search("peri")) < len(search("experiments"))  # which has these letters, too
+    assert "05b-warm-up" not in search("peri")
+
+
 @pytest.mark.parametrize("kind", ["server", "file"])
 def test_a_word_with_a_hyphen_is_one_word(browser, server, kind):
     """Every page found has it, its quotation too, and there it is marked in one piece."""

@@ -1,6 +1,6 @@
 // Sphinx's search scores only titles and words. This adds the page that explains a term, the question that was typed in
-// other words, the entry of a pasted message, an order of pages, and the right spelling of a misspelt word. It runs
-// after searchtools.js and before the index has loaded.
+// other words, the entry of a pasted message, an order of pages, and the right spelling of a misspelt word. It leaves
+// the words out that every question has, "how do I". It runs after searchtools.js and before the index has loaded.
 {
   const { EXPLAINED, COMMON, respelt } = subnormTerms;
   const KINDS = [[/^notebooks\/\d\d-/, 8], [/^notebooks\/\d\d[a-z]-/, 6], [/^(notebooks|book)\/exercises/, -8]];
@@ -50,7 +50,11 @@
   const MARKED = "sphinx_highlight_terms"; // where Sphinx finds the words to mark on a page
   const HYPHENED = /[\p{L}\p{N}]+(?:-[\p{L}\p{N}]+)+/gu; // "warm-up" is one word to quote and to mark
   const asked = {}; // the stems to quote, the same with hyphened words in parts, and the words to mark
-  const parse = Search._parseQuery;
+  const parse = (query) => {
+    const own = query.replace(/[\p{L}\p{N}_]+/gu, (word) => (COMMON.has(word.toLowerCase()) ? " " : word));
+    return /[\p{L}\p{N}]/u.test(own) ? parseAll(own) : null;
+  };
+  const parseAll = Search._parseQuery;
   Search._parseQuery = (query) => {
     const meant = spelt(query);
     if (meant !== query) {
@@ -58,11 +62,12 @@
       note.textContent = `No page has “${query}”: these results are for “${meant}”.`;
       Search.status.before(note);
     }
-    const parsed = parse(meant);
+    const parsed = parse(meant) ?? parseAll(meant);
+    parsed[0] = meant;
     const [, stems, , typed] = parsed;
     const name = subnormTerms.respelt(meant).toLowerCase();
     const joined = [...new Set(name.match(HYPHENED))];
-    const [, others, , left] = joined.length ? parse(name.replace(HYPHENED, " ")) : parsed;
+    const [, others, , left] = (joined.length ? parse(name.replace(HYPHENED, " ")) : parsed) ?? [, [], , []];
     asked.parts = [...stems];
     asked.words = [...joined.map((word) => word.replaceAll("-", "[\\s-]*")), ...others];
     asked.marked = joined.length ? [...joined, ...left] : [...typed];
@@ -71,14 +76,31 @@
     return parsed;
   };
 
-  /** Which results have all words. With "warm" and "up" Sphinx finds each page that has "up": it counts only long words. */
+  /** Which results have all words, from the start of a word or of a part of a name. Sphinx finds "eps" in "steps", too,
+      and with "warm" and "up" each page that has "up": it counts only long words. */
   function complete(stems) {
     const { docnames, terms, titleterms } = Search._index;
-    if ([...stems].every((word) => word.length > 2)) return () => true;
-    const pagesOf = (word) => new Set([terms, titleterms].flatMap((index) => Object.keys(index)
-      .filter((term) => (word.length > 2 ? term.includes(word) : term === word)).flatMap((term) => index[term])));
-    const each = [...stems].map(pagesOf);
-    return ([doc, , anchor, kind]) => anchor || kind || each.every((some) => some.has(docnames.indexOf(doc)));
+    const has = (term, word) => (word.length > 2 ? term.startsWith(word) || term.includes(`_${word}`) : term === word);
+    const each = [...stems].map(() => new Set());
+    for (const index of [terms, titleterms])
+      for (const term of Object.keys(index))
+        [...stems].forEach((word, k) => { if (has(term, word)) [index[term]].flat().forEach((doc) => each[k].add(docnames[doc])); });
+    return ([doc, , anchor, kind]) => anchor || kind || each.every((some) => some.has(doc));
+  }
+
+  /** The results with the term in the title of its entry of the glossary; the whole glossary is no result beside one. */
+  function named(results) {
+    const { docnames, indexentries } = Search._index;
+    const terms = new Map(Object.entries(indexentries).flatMap(([entry, places]) => places.filter(([, , main]) => main)
+      .map(([at, id]) => [`${docnames[at]}#${id}`, respelt(entry)])));
+    const whole = new Set();
+    for (const result of results) {
+      const term = terms.get(result[0] + result[2]);
+      if (!term) continue;
+      whole.add(result[0]);
+      result[1] += ` > ${term}`;
+    }
+    return results.filter(([doc, , anchor]) => anchor || !whole.has(doc));
   }
 
   const perform = Search._performSearch;
@@ -107,7 +129,8 @@
       result[4] += KINDS.find(([kind]) => kind.test(result[0]))?.[1] ?? 0;
       if (result[3] && !CODE.test(query)) result[4] -= FIRST; // what says "Python function" has no sentence to quote
     }
-    return [...others, ...found.values()].sort((a, b) => a[4] - b[4]); // Sphinx shows the last one first
+    const results = named([...others, ...found.values()]);
+    return results.sort((a, b) => a[4] - b[4]); // Sphinx shows the last one first
   };
 
   // A quotation takes the page of its result. It comes when the result is in view, and each page comes once. No page
@@ -177,7 +200,7 @@
       .map((e) => e.textContent.trim().replace(/\s+/g, " "));
     if (at?.matches("dt") && texts.length) texts[0] = `${at.firstChild.textContent.trim()}: ${texts[0]}`; // a term
     const wanted = richest(texts, [...keywords], LONG) ? [...keywords] : asked.parts;
-    const whole = richest(texts, wanted, LONG);
+    const whole = richest(texts, wanted, LONG) ?? elsewhere(html, anchor, [...keywords]) ?? elsewhere(html, anchor, asked.parts);
     if (!whole) return quotation(excerpt(texts[0] ?? "", 0, LONG));
     const one = whole.words.length < wanted.length && richest(texts, wanted, LONG / 2);
     const other = one && richest(texts, wanted.filter((word) => !one.words.includes(word)), LONG / 2);
@@ -185,17 +208,26 @@
     return quotation(two ? `${one.quote} … ${other.quote}`.replace(/( …)+ … (… )?/, " … ") : whole.quote);
   };
 
+  /** The line of code, of output or of a table with most of the words, where no prose has one, as the result of `richest`. */
+  function elsewhere(html, anchor, wanted) {
+    const page = new DOMParser().parseFromString(html, "text/html");
+    const part = (anchor && page.getElementById(anchor.slice(1))?.closest("dl, section")) || page.querySelector("article");
+    const lines = [...part.querySelectorAll("pre, td, li, p, figcaption, summary, dt")].flatMap((e) => e.textContent.split("\n")).map((line) => line.trim());
+    return richest(lines, wanted, LONG, 0) ?? richest(lines, wanted, LONG, 0, "");
+  }
+
+  const START = "(?<![\\p{L}\\p{N}_])";
   /** Where the words begin in a text: [word, place] of each. They are patterns. */
-  const begins = (text, wanted) => wanted.flatMap((word) =>
-    [...text.toLowerCase().matchAll(new RegExp(`(?<![\\p{L}\\p{N}_])${word}`, "gu"))].map(({ index }) => [word, index]));
+  const begins = (text, wanted, start = START) => wanted.flatMap((word) =>
+    [...text.toLowerCase().matchAll(new RegExp(start + word, "gu"))].map(({ index }) => [word, index]));
 
   /** The excerpt with most of the words, {quote, words}; the first of equals, and none if no text has any. */
-  function richest(texts, wanted, long) {
+  function richest(texts, wanted, long, least = 40, start = START) {
     let best = null;
-    for (const text of texts.filter((text) => text.length > 40))
-      for (const [, place] of begins(text, wanted)) {
+    for (const text of texts.filter((text) => text.length > least))
+      for (const [, place] of begins(text, wanted, start)) {
         const quote = excerpt(text, place, long);
-        const words = [...new Set(begins(quote, wanted).map(([word]) => word))];
+        const words = [...new Set(begins(quote, wanted, start).map(([word]) => word))];
         if (words.length > (best?.words.length ?? 0)) best = { quote, words };
       }
     return best;

@@ -1,5 +1,7 @@
 """A filter of a long list or table: its script shows the rows that contain all words and are of the chosen kind.
 
+It knows the spellings and forms of a word that the search knows (search-terms.js).
+
 With `nearest` it compares a pasted message with those that the rows quote (symptoms.js), and opens a single one. A page
 of questions has it by its directive, which names the sections and counts them in a word:
 
@@ -54,5 +56,6 @@ def has_nearest(doctree):
 def setup(app):
     app.add_directive("row-filter", RowFilter)
     add_script(app, "symptoms.js", has_nearest)
+    add_script(app, "search-terms.js", has_filter)
     add_script(app, "row-filter.js", has_filter)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
