@@ -49,9 +49,15 @@ READY = """async (places) => {
     document.body.append(link);
   }
   for (const image of document.images) image.loading = "eager";
-  // Where a picture has another drawing for paper, the one for the screen may be cancelled: wait for the other.
+  // Where a picture has another drawing for paper, that of the screen is cancelled, and would fail to decode: wait for
+  // the other, and then decode it.
+  const loaded = (image) => image.complete || new Promise((done, fail) => {
+    image.addEventListener("load", done, { once: true });
+    image.addEventListener("error", fail, { once: true });
+  });
   const shown = [...document.images].filter((image) => image.checkVisibility());
-  await Promise.all(shown.map((image) => image.decode().catch(() => image.decode())));
+  await Promise.all(shown.map(loaded));
+  await Promise.all(shown.map((image) => image.decode()));
   await document.fonts.ready;
 }"""
 
