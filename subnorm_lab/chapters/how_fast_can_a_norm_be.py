@@ -269,7 +269,7 @@ def draw_bytes_and_seconds(layer_norm):
     figures.name(ax, "predicted\nfrom its bytes", (passes["layer_hand"], 0.4), shift=(-2, -6))
     figures.name(ax, "measured", (np.median(copies("layer_hand")), 0), figures.BLUE, (-8, 0))
     worst = f"{worst_prediction(layer_norm):.1f}"
-    figures.title(fig, f"On this CPU, bytes predict the time to a factor of {worst}")
+    figures.title(fig, f"On this CPU, bytes predict time to a factor of {worst}")
     ax.set(xlabel="time, in copies")
     ax.set(xlim=(0, 6.6), xticks=(0, 1, 2, 4, 6))
     medians = [quartiles(copies(f"{kind}_{how}"))[1] for kind, how in rows]
