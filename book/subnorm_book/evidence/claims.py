@@ -149,10 +149,14 @@ def row_as_text(row):
     return said
 
 
+#: Stands for a claim that no page makes, of which the build warns
+NOTHING: dict = {"supports": [], "sentence": []}
+
+
 def quoted(claimed):
     """The sentence of a claim as a text; nothing if it has a formula, whose text is TeX."""
     said = nodes.inline("", "", *copies(claimed["sentence"]))
-    return "" if next(said.findall(nodes.math), None) else f"“{without_citations(said)}”"
+    return f"“{without_citations(said)}”" if len(said) and not next(said.findall(nodes.math), None) else ""
 
 
 def closest(node, kind):
@@ -327,11 +331,11 @@ class Fill(SphinxPostTransform):
     def card(self, name):
         """In words: the sentence, and what it rests on, each on a line of the card."""
         known = self.env.known_claims
-        claimed = known.get(name, {"supports": [], "sentence": []})
+        claimed = known.get(name, NOTHING)
         lines = [("Claimed: " if kinds(known, name) == {"bib"} else "Checked: ") + (quoted(claimed) or "this sentence")]
         for kind, target in claimed["supports"]:
             if kind == "claim":
-                line = f"rests on another claim, {self.words(target)}: {quoted(known[target]) or target}"
+                line = f"rests on another claim, {self.words(target)}: {quoted(known.get(target, NOTHING)) or target}"
             elif kind == "bib":
                 line = f"cited: {self.source(target)}"
             else:
