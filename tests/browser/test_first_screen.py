@@ -34,6 +34,31 @@ def test_the_icons_end_where_the_figure_ends_and_cover_no_contents(browser, serv
         assert edges["contents"] >= edges["bar"] > 0
 
 
+# Of the sidebar's list: by how many pixels it ends above the window and goes on below it, whether it fades there, and
+# how many pixels of fading room its last entry has when it is scrolled to its end.
+LIST = """async () => {
+  const list = document.querySelector(".bd-sidebar-primary .sidebar-primary-item:has(> nav)");
+  const style = getComputedStyle(list), more = list.scrollHeight - list.clientHeight - list.scrollTop;
+  const last = [...list.querySelectorAll("a")].filter((link) => link.checkVisibility()).at(-1);
+  const short = innerHeight - list.getBoundingClientRect().bottom;
+  list.scrollTop = list.scrollHeight;
+  await new Promise(requestAnimationFrame);
+  const room = list.getBoundingClientRect().bottom - last.getBoundingClientRect().bottom;
+  return { short, more, mask: style.maskImage, room, fade: parseFloat(style.paddingBottom) };
+}"""
+
+
+@pytest.mark.parametrize("name", ["book/intro", "notebooks/05c-rank-collapse"])
+def test_the_list_of_the_sidebar_fades_where_it_goes_on(browser, server, name):
+    with opened(browser, server, [], viewport=LAPTOP) as page:
+        page.goto(f"{server}{name}.html")
+        seen = page.evaluate(LIST)
+    assert seen["short"] <= 1
+    assert seen["more"] > 100
+    assert f"calc(100% - {seen['fade']:g}px), " in seen["mask"].replace("rgb(0, 0, 0) ", "")
+    assert 24 <= seen["fade"] <= seen["room"]
+
+
 # Where the icons end, and by how many pixels the page is wider than its window.
 ICONS = """[document.querySelector(".article-header-buttons").getBoundingClientRect().right,
   Math.max(0, document.documentElement.scrollWidth - innerWidth)]"""

@@ -134,6 +134,26 @@ def test_on_a_phone_each_model_is_a_card_that_a_tap_opens(browser, server):
     assert faults == []
 
 
+# The lower edge of the field, and the upper one of each heading that shows, and whether nothing covers it.
+HEADS = """() => {
+  const box = (e) => e.getBoundingClientRect(), field = document.querySelector(".row-filter label:has([type=search])");
+  const heads = [...document.querySelectorAll("table.models th")].filter((e) => e.checkVisibility()).map((e) => {
+    const { left, top, bottom } = box(e);
+    return [Math.round(top), e.contains(document.elementFromPoint(left + 5, (top + bottom) / 2))];
+  });
+  return [Math.round(box(field).bottom), heads];
+}"""
+
+
+def test_on_a_phone_the_headings_stay_below_the_field(browser, server):
+    with opened(browser, server, [], viewport=PHONE) as page:
+        page.goto(server + PAGE)
+        page.evaluate("scrollTo({ top: 3000, behavior: 'instant' })")
+        field, heads = page.evaluate(HEADS)
+        assert len(heads) == 3
+        assert all(seen and field - 2 <= top <= field + 4 for top, seen in heads)
+
+
 def test_on_a_phone_words_choose_cards_and_open_the_last_two(browser, server):
     faults = []
     with opened(browser, server, faults, viewport=PHONE) as page:
