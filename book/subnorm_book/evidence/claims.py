@@ -298,15 +298,20 @@ def remember(app, doctree):
 
 
 def stick(node):
-    """Put a mark after the comma or full stop that follows it, and keep it on the line of its words."""
+    """Put a mark after the comma or full stop that follows it. Returns the blank before it, on which no line ends.
+
+    The blank is a part of the mark, which paper does not show.
+    """
     parent, place = node.parent, node.parent.index(node)
     before, after = (parent[at] if 0 <= at < len(parent) else None for at in (place - 1, place + 1))
     if isinstance(before, nodes.Text) and before[-1:].isspace():
         words = before.astext().rstrip()
         stop = re.match(r"[.,;:?!]*", after)[0] if words and isinstance(after, nodes.Text) else ""
-        parent[place - 1] = nodes.Text(f"{words}{stop}\u00a0")
+        parent[place - 1] = nodes.Text(f"{words}{stop}")
         if stop:
             parent[place + 1] = nodes.Text(after[len(stop) :])
+        return "\u00a0"
+    return ""
 
 
 class Fill(SphinxPostTransform):
@@ -314,19 +319,19 @@ class Fill(SphinxPostTransform):
 
     def run(self):
         for node in list(self.document.findall(claim)):
-            stick(node)
-            node.replace_self(self.mark(node["name"]))
+            glue = stick(node)
+            node.replace_self(self.mark(node["name"], glue))
         for cell in self.document.findall(nodes.container):
             if cell.get("nb_element") == "cell_code":
                 self.name_claims(cell)
         for node in list(self.document.findall(ledger)):
             node.replace_self(list(self.pages()))
 
-    def mark(self, name):
+    def mark(self, name, glue):
         """A ✓ that links to the ledger: the style sheet draws it, and hover-cards.js shows its title as a card."""
         link = self.link(self.home(), f"row-{name}", "", reftitle=self.card(name))
         link += nodes.inline("", self.words(name), classes=["kinds"])
-        return nodes.superscript("", "", link, ids=[f"claim-{name}"], classes=["claim"])
+        return nodes.superscript("", "", nodes.Text(glue), link, ids=[f"claim-{name}"], classes=["claim"])
 
     def card(self, name):
         """In words: the sentence, and what it rests on, each on a line of the card."""

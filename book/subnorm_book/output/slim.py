@@ -58,7 +58,7 @@ RULES = [
     (rf"</span>{GLUE}([.,;:?!)’”]*)", r"\1</span>"),
     # a narrow cell may break its last word to begin a line with the mark of a claim
     (
-        r'(?<=[\s>])(?<!"glued">)([^\s<>]{1,16}\u00a0<sup class="claim"(?:(?!</sup>).)*</sup>)',
+        r'(?<=[\s>])(?<!"glued">)([^\s<>]{1,16}<sup class="claim"(?:(?!</sup>).)*</sup>)',
         r'<span class="glued">\1</span>',
     ),
     # the TeX of a formula beside its MathML, and a class of the hundreds of links of the ledger, which no rule needs
