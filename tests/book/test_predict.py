@@ -97,6 +97,7 @@ def test_a_curve_waits_for_the_sketch_that_follows(tmp_path):
         (":::{predict} a\n\nWhat?\n:::", "one of them only"),
         (":::{predict} a\n\n- [ ] b\n- [x] c\n:::", "does not begin with its question"),
         (":::{predict} a\n:number: 03:none\n\nWhat?\n:::", "0 notebooks are named"),
+        (":::{predict} a\n:number: 03:none\n\nHow many: few, or all?\n:::", "the field takes a number only"),
     ],
 )
 def test_a_fault_is_a_warning_in_every_build(tmp_path, text, said):

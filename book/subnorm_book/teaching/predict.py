@@ -19,6 +19,7 @@ fault is a warning in every build.
 
 import hashlib
 import json
+import re
 from html import escape
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from subnorm_book.html_nodes import add_html_only, add_script, writes
 from subnorm_book.teaching.quick_checks import NAME, tick_box
 
 log = logging.getLogger(__name__)
+WORDED = re.compile(r":[^.?]*\bor\b[^.?]*\?")  # "how many: hardly any, one, or most of them?"
 
 LINE = 90  # characters, more than a line holds
 
@@ -98,6 +100,8 @@ class Predict(SphinxDirective):
         if len(kinds) != 1:
             raise ValueError("it needs options, or :number:, or :curve:, and one of them only")
         (kind,) = kinds
+        if kind == "number" and WORDED.search(body[0].astext()):
+            raise ValueError("its question offers choices, but the field takes a number only")
         end = prediction_end(truth=self.truth() if kind == "number" else None)
         parts = [*question, read_options(last, name) if kind == "choice" else last, end]
         return prediction("", *parts, ids=[f"predict-{name}"], name=name, kind=kind)
