@@ -143,6 +143,7 @@ FAULTS = {
     "no box": ("[ ] Zeros.", "Zeros.", "an option does not begin with [ ] or [x]: 'Zeros.'"),
     "not explained": ("  - They are divided.\n", "", "is not explained by one point below it: 'Threes.'"),
     "explained twice": ("  - They", "  - No.\n  - They", "is not explained by one point below it"),
+    "a verdict": ("  - They are", "  - Almost: they are", "begins with a verdict, which the page writes: 'Almost: th"),
     "no sentence": ("  - They are divided.", "  - $$ 3 $$", "an explanation does not begin with a sentence"),
     "no value": ("} threes\n", "} threes\n:value:\n", ":value: is empty"),
 }

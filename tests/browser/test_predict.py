@@ -106,7 +106,7 @@ def test_a_choice_is_judged_and_kept(browser, server):
         assert box.box.locator("label[data-right]").evaluate(ticked) == "none"
         wrong.press("Space")
         option = box.box.locator("label[data-right]").inner_text()
-        assert box.said() == f"Not quite. It is: {option}"
+        assert box.said().rstrip(".”") == f"Not quite. The answer is “{option}".rstrip(".")
         assert "✗" in box.box.locator("label:has(input:checked)").evaluate(ticked)
         heard = box.box.aria_snapshot()
         assert (heard.count('(not right)" [checked]'), heard.count('(right)"')) == (1, 1)

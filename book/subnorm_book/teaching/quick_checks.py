@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 NAME = re.compile(r"[0-9a-z]+(-[0-9a-z]+)*")
 BOX = re.compile(r"\[([ x])\]\s+")
+VERDICT = re.compile(r"(Almost|Close|Correct|Exactly|Indeed|Nearly|No|Not quite|Right|True|Wrong|Yes)\b *[:.,;!]")
 
 
 # Other builders know only the base classes, and show these nodes as such.
@@ -126,6 +127,8 @@ def read_option(item, group):
     why = item[1][0].children
     if not isinstance(why[0], nodes.paragraph):
         raise ValueError(f"an explanation does not begin with a sentence: {said[:60]!r}")
+    if VERDICT.match(why[0].astext()):
+        raise ValueError(f"an explanation begins with a verdict, which the page writes: {why[0].astext()[:60]!r}")
     why[0].insert(0, [nodes.strong("", "Right." if right else "Not quite."), nodes.Text(" ")])
     # a hash of the option's text, so that a stored answer neither moves to another option nor outlives an edit
     value = hashlib.sha256(item[0].astext().encode()).hexdigest()[:8]
