@@ -18,7 +18,7 @@ from subnorm_lab.stories.torch import Stories
 PATIENTS = {
     "float32": (precision.rms_norm_inside, "float32"),
     "bfloat16": (precision.rms_norm_inside, "bfloat16"),
-    "float16, widened": (precision.rms_norm_widened, "float16"),
+    "float16 (widened)": (precision.rms_norm_widened, "float16"),
     "float16": (precision.rms_norm_inside, "float16"),
 }
 
@@ -124,9 +124,9 @@ def prove_eps_everywhere(first_bad):
     assert np.allclose(losses(patient("float16", silent)), guess, atol=1e-12, rtol=0)
     good = stories.stream(patient("float32", silent), texts[0])
     assert 0 < np.abs(good).max() < 4000 < 65504
-    widened = losses(patient("float16, widened", 2.0**12))
+    widened = losses(patient("float16 (widened)", 2.0**12))
     assert np.abs(widened - losses(model)).max() < 0.02
-    broken = patient("float16, widened", full)
+    broken = patient("float16 (widened)", full)
     assert np.isnan(losses(broken)).all()
     assert {first_bad(broken, text) for text in texts} == {("sublayer 10", "token 0", "infinite")}
     for size in SIZES.values():
