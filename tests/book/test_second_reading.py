@@ -35,6 +35,21 @@ def test_a_symptom_is_folded_behind_its_own_words(tmp_path):
     assert "Second reading" not in html
 
 
+def test_a_symptom_says_cause_and_fix_before_its_cells(tmp_path):
+    small_book.notebook(
+        tmp_path,
+        small_book.markdown("## One\n\n<!-- second-reading symptom nan -->\n### A message"),
+        small_book.code(source="breaks()"),
+        small_book.markdown("The cause.\n\n**Fix.** Do that."),
+        small_book.code(source="fixed()"),
+    )
+    small_book.page(tmp_path, "x")
+    small_book.build(tmp_path)
+    fold = BeautifulSoup(small_book.html(tmp_path, "notebooks/03-norms"), "html.parser").select_one("details")
+    order = "Cause and fix The cause. Fix. Do that. See it happen breaks() With the fix fixed()"
+    assert fold.text.split() == order.split()
+
+
 def test_other_sections_are_open(tmp_path):
     assert "<details>" not in built(tmp_path, "## One\n\ntext\n\n{.other}\n## Two\n\ntext")
 

@@ -5,7 +5,8 @@
 
 The heading stays, and the contents of the page mark it; what is below it is folded behind the minutes that it takes and
 its gist: the paragraph that begins with "In short", or the sentence of its first claim that can stand alone. With the
-class `symptom`, too, it is folded behind "Cause and fix". subnorm.js opens it for a link to it, or into it.
+class `symptom`, too, it is folded behind "Cause and fix", and begins with its text; the cell before that, which shows
+the fault, comes after it on the page. subnorm.js opens it for a link to it, or into it.
 """
 
 import re
@@ -38,11 +39,30 @@ def fold(app, doctree, docname):
             title, *rest = section.children
             if "symptom" in section["classes"]:
                 label = fold_label("", "Cause and fix")
+                rest = text_first(rest)
             else:
                 label = fold_label("", f"Second reading, {reading_time.minutes(*rest)} min", *gist(section))
                 mark_contents(app.env.tocs[docname], section["ids"])
             section.children = [title]
             section += second_reading("", label, *rest)
+
+
+def text_first(parts):
+    """The cause and the fix in words; then the cells that come before them in the notebook, and those after them."""
+    before = list(takewhile(is_cell, parts))
+    text = list(takewhile(lambda part: not is_cell(part), parts[len(before) :]))
+    after = parts[len(before) + len(text) :]
+    if not (before and text):
+        return parts
+    return [*text, shows("See it happen"), *before, *([shows("With the fix")] if after else []), *after]
+
+
+def is_cell(node):
+    return isinstance(node, nodes.container) and "cell" in node["classes"]
+
+
+def shows(words):
+    return nodes.paragraph("", "", nodes.strong("", words), classes=["shows"])
 
 
 def gist(section):
