@@ -3,7 +3,8 @@
 // have all instead. With data-nearest a pasted message is compared with those of the rows instead (symptoms.js), and a
 // single row opens. Of the words of a
 // reader who describes a trouble, some are enough if no row has all. In a table the words are marked, and a note that is
-// folded and has one opens. Where nothing is found, a line says so and leads on.
+// folded and has one opens. Where nothing is found, a line says so and leads on. The contents of the page list what shows; a
+// link to another row empties the filter, and the status says so.
 {
   const filter = document.querySelector(".row-filter");
   const [words, status] = [filter.querySelector("[type=search]"), filter.querySelector("[role=status]")];
@@ -17,6 +18,8 @@
   const folds = new Map(rows.map(({ row }) => [row, [...row.querySelectorAll("td details")]]));
   const opened = new Set(); // not by the reader
   const titles = [...document.querySelectorAll(".rubric")]; // of the lists of the ledger
+  const contents = [...document.querySelectorAll(".page-toc a[href^='#']")]
+    .map((link) => ({ entry: link.closest("li"), target: document.getElementById(decodeURIComponent(link.hash.slice(1))) }));
 
   const nothing = document.createElement("p");
   nothing.className = "nothing";
@@ -77,6 +80,9 @@
       const list = title.nextElementSibling;
       title.hidden = list.hidden = [...list.children].every((row) => row.hidden);
     }
+    // A link of the contents to what the filter hides could only empty it. Where nothing is found, they lead on.
+    const gone = contents.map(({ target }) => count > 0 && target !== null && !target.checkVisibility());
+    contents.forEach(({ entry }, k) => { entry.hidden = gone[k]; });
     const all = wanted.length || kind ? `${count} of ${rows.length} ${filter.dataset.things}` : "";
     const one = count === 1;
     status.textContent = !count || !some ? all
@@ -120,6 +126,7 @@
     const row = document.getElementById(location.hash.slice(1));
     if (!row || getComputedStyle(row).display !== "none") return; // a group without a row is not shown either
     clear();
+    status.textContent = "The filter is empty again, to show where the link leads.";
     row.scrollIntoView();
   });
   if (words.value || chosen()) show(); // a reload may restore old choices

@@ -307,10 +307,12 @@ for (const side of ["primary", "secondary"]) {
   if (last) [start.href, start.textContent] = [`../notebooks/${last[0]}`, `Continue with chapter ${parseInt(last[0])}, ${last[1]}`];
 }
 
-// Tick the sections that have been read: their end was seen, and they were on the screen for a while. The contents of a
-// sheet tick what its checks accept (in-page.js).
+// Tick the sections that have been read: their end was seen, and they were on the screen for a while, with nothing in them
+// that waits for an answer, is hidden by a filter, or is an entry still folded. The contents of a sheet tick what its
+// checks accept (in-page.js).
 if (!document.querySelector("[data-in-page]")) {
   const WHILE = 5000; // ms
+  const WAITS = ".foretold[hidden], :is(section, tr, li)[hidden], .symptom > details:not([open])";
   const key = `subnorm.read.${location.pathname.split("/").at(-1)}`;
   const links = new Map([...document.querySelectorAll(".page-toc .toc-h2 > a")].map((link) => [link.hash.slice(1), link]));
   const stored = (name) => new Set(JSON.parse(subnormStore((store) => store.getItem(name)) ?? "[]"));
@@ -337,8 +339,9 @@ if (!document.querySelector("[data-in-page]")) {
       const left = WHILE - before - (from === null ? 0 : performance.now() - from);
       if (left > 0) {
         if (from !== null) timer = setTimeout(look, left);
-      } else if (!section.querySelector(".foretold[hidden]")) {
+      } else {
         observer.disconnect();
+        changes.disconnect();
         read.add(id);
         subnormStore((store) => store.setItem(key, JSON.stringify([...read])));
         tick(id);
@@ -351,13 +354,19 @@ if (!document.querySelector("[data-in-page]")) {
     const end = section.nextElementSibling ?? document.querySelector(".prev-next-area"); // the end is seen when this comes
     const observer = new IntersectionObserver((entries) => {
       for (const { target, isIntersecting } of entries) {
-        if (target === end) ended ||= isIntersecting;
+        if (target === end) ended ||= isIntersecting && !section.querySelector(WAITS);
         else if (isIntersecting) from ??= performance.now();
         else if (from !== null) [before, from] = [before + performance.now() - from, null];
       }
       look();
     });
-    observer.observe(section);
-    if (end) observer.observe(end);
+    const watch = () => {
+      observer.disconnect(); // what is observed anew tells at once whether it is on the screen
+      observer.observe(section);
+      if (end) observer.observe(end);
+    };
+    const changes = new MutationObserver(watch); // the end moves when something opens
+    changes.observe(section, { subtree: true, attributes: true, attributeFilter: ["hidden", "open"] });
+    watch();
   }
 }

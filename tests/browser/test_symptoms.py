@@ -2,7 +2,7 @@
 
 import pytest
 from helpers.messages import ABSENT, THERE
-from helpers.visit import PHONE, opened
+from helpers.visit import DESK, PHONE, opened
 
 PAGE = "notebooks/09d-when-something-breaks.html"
 SHOWN = "section.symptom:not([hidden])"
@@ -150,6 +150,7 @@ def test_where_no_entry_is_found_a_line_leads_on(symptoms):
     found(symptoms, message)
     symptoms.evaluate("location.hash = 'nan-or-inf'")  # a group, from the contents of the page
     symptoms.locator("#nan-or-inf").wait_for(state="visible")
+    assert "empty again" in said(symptoms)
 
 
 @pytest.mark.parametrize("kind", ["error", "warning", "nan", "wrong", "stuck", "apart", "sharded"])
@@ -163,3 +164,59 @@ def test_a_link_to_an_entry_opens_it(browser, server):
         page.goto(f"{server}{PAGE}#optimizer-got-an-empty-parameter-list")
         assert page.locator("#optimizer-got-an-empty-parameter-list .cell").first.is_visible()
         assert page.locator(f"{SHOWN} > details[open]").count() == 1
+
+
+def test_an_entry_says_cause_and_fix_before_its_code(symptoms):
+    """As in the notebook the first cell shows the fault, and the last one the fix."""
+    first = "(all) => all.filter((fold) => fold.querySelector('summary').nextElementSibling.matches('.cell')).length"
+    assert symptoms.locator("section.symptom > details").evaluate_all(first) == 0
+    assert symptoms.locator("section.symptom .shows:has-text('See it happen') + .cell").count() >= 80
+
+
+TICKED = ".page-toc .toc-h2 > a.read"
+LISTED = ".page-toc li:not([hidden]) > a"
+
+
+def test_the_contents_list_what_the_filter_shows_and_a_link_keeps_it(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.goto(server + PAGE)
+        everything = page.locator(LISTED).count()
+        page.locator("#row-words").fill("bfloat16")
+        shown = page.locator(f"{SHOWN}").evaluate_all("all => all.map((one) => one.id)")
+        targets = page.locator(LISTED).evaluate_all("all => all.map((link) => decodeURIComponent(link.hash.slice(1)))")
+        assert set(shown) <= set(targets)
+        assert len(targets) < everything
+        assert all(page.evaluate("id => document.getElementById(id).checkVisibility()", one) for one in targets)
+        page.locator(".page-toc .toc-h2:not([hidden]) > a").first.click()
+        page.wait_for_function("location.hash !== ''")
+        assert page.locator("#row-words").input_value() == "bfloat16"
+        page.locator("#row-words").fill("")
+        assert page.locator(LISTED).count() == everything
+
+
+# Resolves when the observers of the page, which are older, have seen what is on the screen.
+OBSERVED = "id => new Promise((done) => new IntersectionObserver(done).observe(document.getElementById(id)))"
+
+
+def test_a_section_is_ticked_when_all_its_entries_have_been_opened(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        page.clock.install()
+        page.goto(server + PAGE)
+        page.locator("#row-words").fill("ln V")
+        group = page.locator(f"section:has(> {SHOWN})").first.get_attribute("id")
+        section = page.locator(f"#{group}")
+        page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        page.evaluate(OBSERVED, group)
+        page.clock.run_for(60_000)
+        page.locator("#row-words").fill("")
+        section.evaluate("section => section.nextElementSibling.scrollIntoView({ block: 'end' })")
+        page.evaluate(OBSERVED, group)
+        page.clock.run_for(60_000)
+        page.evaluate("scrollTo(0, 0)")
+        page.evaluate(OBSERVED, group)
+        assert page.locator(f"{TICKED}[href='#{group}']").count() == 0
+        section.evaluate("section => section.querySelectorAll('.symptom > details').forEach((d) => { d.open = true })")
+        section.evaluate("section => section.nextElementSibling.scrollIntoView()")
+        page.evaluate(OBSERVED, group)
+        page.clock.run_for(60_000)
+        page.locator(f"{TICKED}[href='#{group}']").wait_for()
