@@ -8,4 +8,4 @@ from textwrap import fill
 from subnorm_lab import stories
 
 model = stories.load()
-print(fill(stories.generate(model, "One day, a dog", tokens=60), 60))
+print(fill(stories.generate(model, "One day, a dog", tokens=60), 40))
