@@ -158,7 +158,7 @@ def test_the_mark_of_a_claim_shows_its_proof(browser, server):
         mark.focus()
         card.wait_for(state="visible")
         words, how, *code = card.inner_text().split("\n")
-        sentence = page.locator("p:has(> sup#claim-03a-by-hand)").inner_text()
+        sentence = page.locator("p:has(sup#claim-03a-by-hand)").inner_text()
         assert re.fullmatch("Checked: “(.+)”", words)[1] in sentence
         assert how == "Measured by a cell of 03a-layer-norm-backward"
         assert [line.split()[0] for line in code if line.strip()] == ["assert"] * 4

@@ -242,6 +242,26 @@ def test_a_word_with_a_hyphen_is_one_word(browser, server, kind):
         assert [path for path, html in pages.items() if "warm" not in html.lower()] == []
 
 
+def found_by(page, base, query):
+    """The addresses of the results, and the names of objects among them."""
+    page.goto(base + "search.html?q=" + query)
+    page.locator("#search-results .search-summary", has_text=" pages have ").wait_for()
+    results = page.locator("#search-results li")
+    objects = results.filter(has=page.locator(":scope > span")).locator("> a").all_inner_texts()
+    return set(results.locator("> a").evaluate_all("(all) => all.map((e) => e.pathname)")), objects
+
+
+def test_a_word_without_its_hyphen_finds_the_same_pages(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        assert found_by(page, server, "warm-up")[0] <= found_by(page, server, "warmup")[0]
+
+
+def test_an_object_is_found_by_the_start_of_a_part_of_its_name(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        assert [name for name in found_by(page, server, "eps")[1] if "steps" in name.lower()] == []
+        assert any("steps" in name for name in found_by(page, server, "steps")[1])
+
+
 @pytest.mark.parametrize("query", ["warmup", "rezero", "layer norm"])
 def test_python_objects_come_last(browser, server, query):
     with opened(browser, server, [], viewport=DESK) as page:
@@ -428,7 +448,7 @@ def test_the_section_that_was_meant_comes_first(browser, server):
 # Queries as students type them, and what one of the first three sections has in its address.
 TYPED = """
 prenorm: 05-pre | pre-norm vs post-norm: 05-pre | post norm gradient vanish: does-post-ln | why warmup: 05b
-pre-ln warmup: warm-up | nan loss: nan-or-inf | loss nan after a few steps: nan-or-inf | rms norm bias: bias
+pre-ln warmup: warm-up | nan loss: nan-or-inf | loss nan after a few steps: the-loss-diverges | rms norm bias: bias
 why does rmsnorm have no bias: bias | layernorm vs rmsnorm: 04-rmsnorm | layernorm backward: 03a
 derivative of layer norm: 03a | is rms norm faster: is-it-faster | what is eps for: 03-layer
 epsilon layernorm: what-eps-does | batchnorm vs layernorm: batchnorm-and-layernorm-compared

@@ -62,10 +62,12 @@
       note.textContent = `No page has “${query}”: these results are for “${meant}”.`;
       Search.status.before(note);
     }
-    const parsed = parse(meant) ?? parseAll(meant);
+    const apart = meant.replace(/[\p{L}\p{N}_]+/gu, (word) => (respelt(word).includes("-") ? respelt(word) : word)); // "warmup"
+    const parsed = parse(apart) ?? parseAll(meant);
     parsed[0] = meant;
+    parsed[4] = (parse(meant) ?? parsed)[4]; // the names of objects, as typed
     const [, stems, , typed] = parsed;
-    const name = subnormTerms.respelt(meant).toLowerCase();
+    const name = respelt(meant).toLowerCase();
     const joined = [...new Set(name.match(HYPHENED))];
     const [, others, , left] = (joined.length ? parse(name.replace(HYPHENED, " ")) : parsed) ?? [, [], , []];
     asked.parts = [...stems];
@@ -85,7 +87,9 @@
     for (const index of [terms, titleterms])
       for (const term of Object.keys(index))
         [...stems].forEach((word, k) => { if (has(term, word)) [index[term]].flat().forEach((doc) => each[k].add(docnames[doc])); });
-    return ([doc, , anchor, kind]) => anchor || kind || each.every((some) => some.has(doc));
+    const parts = (name) => name.split(/[._]|(?<=[a-z])(?=[A-Z])/).map((part) => part.toLowerCase());
+    const begun = (name) => [...stems].some((word) => [...parts(name), name.split(".").at(-1).toLowerCase()].some((part) => part.startsWith(word)));
+    return ([doc, title, anchor, kind]) => (kind ? begun(title) : anchor || each.every((some) => some.has(doc)));
   }
 
   /** The results with the term in the title of its entry of the glossary; the whole glossary is no result beside one. */
