@@ -251,13 +251,9 @@ def found_by(page, base, query):
     return set(results.locator("> a").evaluate_all("(all) => all.map((e) => e.pathname)")), objects
 
 
-def test_a_word_without_its_hyphen_finds_the_same_pages(browser, server):
+def test_a_hyphen_may_be_missing_and_an_object_begins_with_the_word(browser, server):
     with opened(browser, server, [], viewport=DESK) as page:
         assert found_by(page, server, "warm-up")[0] <= found_by(page, server, "warmup")[0]
-
-
-def test_an_object_is_found_by_the_start_of_a_part_of_its_name(browser, server):
-    with opened(browser, server, [], viewport=DESK) as page:
         assert [name for name in found_by(page, server, "eps")[1] if "steps" in name.lower()] == []
         assert any("steps" in name for name in found_by(page, server, "steps")[1])
 

@@ -162,12 +162,9 @@ def sums_of_pieces_of_the_batch(x, width):
 
 def sums_by_halving(x, width):
     """A tree that is split where the largest power of two ends."""
-
-    def added(sums):
-        half = 1 << (len(sums) - 1).bit_length() >> 1
-        return added(sums[:half]) + added(sums[half:]) if half else sums[0]
-
-    return added([sum(x.T[at : at + width]) for at in range(0, x.shape[1], width)])
+    pieces = -(-x.shape[1] // width)
+    half = (1 << (pieces - 1).bit_length() >> 1) * width
+    return sums_by_halving(x[:, :half], width) + sums_by_halving(x[:, half:], width) if half else sum(x.T)
 
 
 NAMED = {"row_sums": {"cut_from_the_start": sums_of_pieces_of_the_batch, "in_pairs": sums_by_halving}}

@@ -286,9 +286,7 @@ def test_names_of_curves_cover_no_curve_and_no_other_name() -> None:
             assert not inside.any(), (size, box)
         for words, text in zip(curves.values(), ax.texts, strict=True):  # the nearest curve is its own
             middle = np.mean(text.get_window_extent().get_points(), axis=0)
-            far = [
-                np.hypot(*(ax.transData.transform(np.column_stack([x, y])) - middle).T).min() for y in curves.values()
-            ]
+            far = [np.hypot(*(ax.transData.transform(np.c_[x, y]) - middle).T).min() for y in curves.values()]
             assert min(far) == far[[y is words for y in curves.values()].index(True)]
 
 
