@@ -196,7 +196,7 @@ def test_marks_are_at_the_start_of_words_and_on_no_word_that_every_question_has(
         titles = page.locator("#search-results li > a").all_inner_texts()
         page.locator("#search-results a", has_text="The backward pass of LayerNorm").first.click()
         page.locator("article h1", has_text="backward").wait_for()
-        page.locator("article .highlighted").first.wait_for()
+        page.locator("article .highlighted").first.wait_for(state="attached")  # it may be in a fold
         there = page.evaluate(MARKS)
         assert "steps" in page.locator("article").inner_text()
     assert len(marks) > 3
