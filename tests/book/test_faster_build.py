@@ -48,7 +48,7 @@ def chapter(folder, name, text=""):
     words = (
         f"Depth {number} is one thing. {{claim}}`{number}-a` By Ba {{cite:t}}`ba2016layer`, see {{term}}`Norm`.\n\n"
         f"$$ a_{{{number}}} = b $$ (eq-{number})\n\n{text}\n\n"
-        ":::{quick-check} one\n\nWhat?\n\n- [ ] A\n  - No.\n- [x] $b$\n  - Yes.\n- [ ] C\n  - No.\n:::\n"
+        ":::{quick-check} one\n\nWhat?\n\n- [ ] A\n  - It is not.\n- [x] $b$\n  - It is.\n- [ ] C\n  - Is not.\n:::\n"
     )
     cell = code(source="assert True", tags=[f"claim:{number}-a", "claim:01-shared"])
     small_book.notebook(folder, markdown(f"## On $x_{{{number}}}$\n\n{words}"), cell, name=name)
