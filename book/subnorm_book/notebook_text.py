@@ -431,11 +431,15 @@ def bibliography(*texts):
     found = {}
     for text in texts:
         for key, entry in pybtex.database.parse_string(text, "bibtex").entries.items():
-            names = [" ".join(map(str, p.rich_prelast_names + p.rich_last_names)) for p in entry.persons["author"]]
-            authors = " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
             address = entry.fields.get("url") or f"https://doi.org/{entry.fields.get('doi', key)}"
-            found[address] = Citation(key, authors, entry.fields["year"])
+            found[address] = Citation(key, authors_of(entry), entry.fields["year"])
     return MappingProxyType(found)
+
+
+def authors_of(entry):
+    """The authors of an entry of the bibliography, as a sentence cites them."""
+    names = [" ".join(map(str, p.rich_prelast_names + p.rich_last_names)) for p in entry.persons["author"]]
+    return " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
 
 
 # Sphinx

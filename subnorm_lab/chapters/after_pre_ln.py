@@ -452,7 +452,7 @@ def draw_losses():
     below = sum(values.max() < record["chance"] for values in last.values())
     figures.title(fig, f"After 120 steps, {below} of {len(order)} are below chance with every seed")
     ax.set(xlabel="loss after 120 steps (nats)", xticks=(2.5, 2.75, 3, 3.25))
-    figures.rows(ax, [scheme_names()[name] for name in order], [last[name].min() for name in order], size=9)
+    figures.rows(ax, list(scheme_names().values()), [last[name].min() for name in order], size=9)
     for name in ("pre", "post"):
         ax.get_yticklabels()[order.index(name)].set_color(figures.ink(figures.LOOKS[name]["color"]))
     figures.show(

@@ -162,7 +162,7 @@ SVG = (
 def test_the_book_shows_the_svg_of_a_figure_in_the_letters_of_a_live_one(width, units, pixel):
     """Which the output has where no notebook shows it. A plot wider than the column is shown as wide as that."""
     cell = {"cell_type": "code", "metadata": {}, "source": ["show()"]}
-    drawn = SVG.format(width, units, "#dddddd", "", 12, 11, 8.5)
+    drawn = SVG.format(width, units, "#d5dce2", "", 12, 11, 8.5)
     cell["outputs"] = [{"data": {"image/png": "iVBORw0"}, "metadata": {"wide": drawn, "narrow": "<svg/>"}}]
     read_cells({"cells": [cell]}, reader())
     title, letters, small = (f"{size * pixel:.2f}".rstrip("0").rstrip(".") for size in (12 * 13 / 11, 13, 11))

@@ -29,6 +29,7 @@ from subnorm_book import BEFORE_LINKS, page_data
 from subnorm_book.evidence import chapter_code
 from subnorm_book.evidence.records import Stored, newest
 from subnorm_book.html_nodes import without_citations
+from subnorm_book.notebook_text import authors_of
 from subnorm_book.teaching.row_filter import row_filter
 
 log = logging.getLogger(__name__)
@@ -353,9 +354,7 @@ class Fill(SphinxPostTransform):
         entry = next((one.entry for one in self.env.get_domain("cite").citations if one.key == key), None)
         if not entry or "author" not in entry.persons:
             return key
-        names = [" ".join(map(str, one.rich_prelast_names + one.rich_last_names)) for one in entry.persons["author"]]
-        who = " and ".join(names) if len(names) < 3 else f"{names[0]} et al."
-        return f"{who} ({entry.fields['year']})"
+        return f"{authors_of(entry)} ({entry.fields['year']})"
 
     def words(self, name):
         found = kinds(self.env.known_claims, name)

@@ -7,7 +7,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 UNIT = r"(?:%|×|(?:µs|ms|s|GB|MB|kB|KiB|GB/s|nats|px)(?!\w))"
 BLANKS = re.compile(rf"(?<=\d) (?={UNIT})|(?<=×) (?=\d)|(?<=[Cc]hapter) (?=\d)|(?<=[Ss]heet) (?=\d)")
-AFTER_A_NUMBER = re.compile(rf" (?={UNIT})")
+AFTER_A_NUMBER = re.compile(rf"^ (?={UNIT})")
 AS_IT_IS = (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.raw)
 
 
@@ -22,7 +22,7 @@ class KeepTogether(SphinxPostTransform):
                 continue
             kept = BLANKS.sub("\u00a0", text)
             if before is not None and before[-1:].isdigit() and block(before) is block(text):
-                kept = AFTER_A_NUMBER.sub("\u00a0", kept, count=1) if AFTER_A_NUMBER.match(kept) else kept
+                kept = AFTER_A_NUMBER.sub("\u00a0", kept)
             before = text
             if kept != text:
                 before = nodes.Text(kept)

@@ -133,8 +133,7 @@
       result[4] += KINDS.find(([kind]) => kind.test(result[0]))?.[1] ?? 0;
       if (result[3] && !CODE.test(query)) result[4] -= FIRST; // what says "Python function" has no sentence to quote
     }
-    const results = named([...others, ...found.values()]);
-    return results.sort((a, b) => a[4] - b[4]); // Sphinx shows the last one first
+    return named([...others, ...found.values()]).sort((a, b) => a[4] - b[4]); // Sphinx shows the last one first
   };
 
   // A quotation takes the page of its result. It comes when the result is in view, and each page comes once. No page
@@ -204,7 +203,7 @@
       .map((e) => e.textContent.trim().replace(/\s+/g, " "));
     if (at?.matches("dt") && texts.length) texts[0] = `${at.firstChild.textContent.trim()}: ${texts[0]}`; // a term
     const wanted = richest(texts, [...keywords], LONG) ? [...keywords] : asked.parts;
-    const whole = richest(texts, wanted, LONG) ?? elsewhere(html, anchor, [...keywords]) ?? elsewhere(html, anchor, asked.parts);
+    const whole = richest(texts, wanted, LONG) ?? elsewhere(html, anchor, [[...keywords], asked.parts]);
     if (!whole) return quotation(excerpt(texts[0] ?? "", 0, LONG));
     const one = whole.words.length < wanted.length && richest(texts, wanted, LONG / 2);
     const other = one && richest(texts, wanted.filter((word) => !one.words.includes(word)), LONG / 2);
@@ -212,12 +211,17 @@
     return quotation(two ? `${one.quote} … ${other.quote}`.replace(/( …)+ … (… )?/, " … ") : whole.quote);
   };
 
-  /** The line of code, of output or of a table with most of the words, where no prose has one, as the result of `richest`. */
-  function elsewhere(html, anchor, wanted) {
+  /** The line of code, of output or of a table with most of the words, where no prose has one, as the result of `richest`;
+      of the words in parts only if no line has them whole. */
+  function elsewhere(html, anchor, forms) {
     const page = new DOMParser().parseFromString(html, "text/html");
     const part = (anchor && page.getElementById(anchor.slice(1))?.closest("dl, section")) || page.querySelector("article");
     const lines = [...part.querySelectorAll("pre, td, li, p, figcaption, summary, dt")].flatMap((e) => e.textContent.split("\n")).map((line) => line.trim());
-    return richest(lines, wanted, LONG, 0) ?? richest(lines, wanted, LONG, 0, "");
+    for (const wanted of forms) for (const start of [START, ""]) {
+      const best = richest(lines, wanted, LONG, 0, start);
+      if (best) return best;
+    }
+    return null;
   }
 
   const START = "(?<![\\p{L}\\p{N}_])";

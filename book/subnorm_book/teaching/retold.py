@@ -49,6 +49,10 @@ LABELS = {
 log = logging.getLogger(__name__)
 
 
+def label(name):
+    return LABELS.get(name, name)
+
+
 class retold(nodes.container):
     """The figure: the two texts, the switch, the reader's own words, and a note on each cut below them."""
 
@@ -107,7 +111,7 @@ def table_of_losses(record):
     for name, model in record["told"].items():
         mean, low, high = (model["loss"][key] for key in ("mean", "min", "max"))
         span = f"{low:.2f} to {high:.2f}".replace(" ", "\N{NO-BREAK SPACE}")
-        yield f"| {LABELS.get(name, name)} | {mean:.2f} | {span} | {two_digits(math.exp(mean))} |"
+        yield f"| {label(name)} | {mean:.2f} | {span} | {two_digits(math.exp(mean))} |"
     yield f"| *guessing* | {math.log(tokens):.2f} | | {tokens} |"
 
 
@@ -152,12 +156,12 @@ FIGURE = """\
 def visit(translator, node):
     (first, trained), *cuts = node["told"].items()
     panes = [
-        f'<div{chosen(k)}><p class="retold-name">{escape(LABELS.get(name, name))}</p>'
+        f'<div{chosen(k)}><p class="retold-name">{escape(label(name))}</p>'
         f'<p class="retold-text">{marked(story, trained)}</p></div>'
         for k, (name, story) in enumerate(cuts)
     ]
     radios = [
-        RADIO.format(name=escape(name), label=escape(LABELS.get(name, name)), checked=" checked" * (k == 0))
+        RADIO.format(name=escape(name), label=escape(label(name)), checked=" checked" * (k == 0))
         for k, (name, _) in enumerate(cuts)
     ]
     script = Path(translator.builder.srcdir, "book", "_static", "storyteller.js")
