@@ -223,6 +223,19 @@ IN_ANY_DTYPE = {
     "gemma_rms_norm": [gemma_in_torch, as_gemma_does, gemma_through_float64],
 }
 
+# Named mistakes, written in another way
+
+
+def centred_last(x, norm, gamma, beta):
+    return (beta + norm(x) * gamma) @ (np.eye(len(gamma)) - 1 / len(gamma))
+
+
+def centred_before_gamma(x, norm, gamma, beta):
+    return beta + norm(x) @ (np.eye(len(gamma)) - 1 / len(gamma)) * gamma
+
+
+NAMED = {"layer_norm_from_rms": {"centre_last": centred_last, "centre_after": centred_before_gamma}}
+
 # Answers that fail on inputs that the task allows
 
 

@@ -107,6 +107,7 @@ def test_a_mistake_is_diagnosed_as_itself(name, tag):
     answer = next(mistake.answer for mistake in EXERCISES[name].mistakes if mistake.tag == tag)
     found = {seed: judged(name, answer, seed) for seed in SEEDS}
     assert {seed: str(result) for seed, result in found.items() if result.tag != tag} == {}
+    assert {o.error for o in EXERCISES[name].outcomes(answer, cases_of(name, CLASS_SEED))} >= {""}, "it always raises"
 
 
 @each_exercise
