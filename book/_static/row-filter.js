@@ -3,13 +3,19 @@
 // have all instead. With data-nearest a pasted message is compared with those of the rows instead (symptoms.js), and a
 // single row opens. Of the words of a
 // reader who describes a trouble, some are enough if no row has all. In a table the words are marked, and a note that is
-// folded and has one opens. Where nothing is found, a line says so and leads on. The contents of the page list what shows; a
+// folded and has one opens; the names of its files are no words of the row. Where nothing is found, a line says so and leads on. The contents of the page list what shows; a
 // link to another row empties the filter, and the status says so.
 {
   const filter = document.querySelector(".row-filter");
   const [words, status] = [filter.querySelector("[type=search]"), filter.querySelector("[role=status]")];
   const chosen = () => filter.querySelector("[type=radio]:checked")?.value ?? ""; // a list of one kind has no choice
-  const rows = [...document.querySelectorAll(filter.dataset.rows)].map((row) => ({ row, text: row.textContent.toLowerCase() }));
+  /** The text of a row or a part of it without the names of files in its folded sources. */
+  const said = (part) => {
+    const copy = part.cloneNode(true);
+    if (part.closest("table")) for (const file of copy.querySelectorAll("details a.external")) file.remove();
+    return copy.textContent.toLowerCase();
+  };
+  const rows = [...document.querySelectorAll(filter.dataset.rows)].map((row) => ({ row, text: said(row) }));
   const nearest = "nearest" in filter.dataset && subnormNearest(rows.map(({ row }) => row));
   const PASTED = /(Error|Exception|Warning)\b|(\S+\s+){5}\S/; // the name of an error, or more words than anyone types
   const MESSAGE = /(Error|Exception|Warning)\b|[_()[\]{}"=:]/; // which nobody writes who describes a trouble
@@ -97,8 +103,8 @@
       if (!folds.get(row).length) continue;
       const shown = [...row.cells].map((cell) => (cell.querySelector("details:not([open]) > summary") ?? cell).textContent.toLowerCase());
       for (const fold of folds.get(row)) {
-        const said = fold.textContent.toLowerCase();
-        if (fold.open || !signs.some((sign) => said.search(sign) >= 0 && !shown.some((text) => text.search(sign) >= 0))) continue;
+        const text = said(fold);
+        if (fold.open || !signs.some((sign) => text.search(sign) >= 0 && !shown.some((seen) => seen.search(sign) >= 0))) continue;
         fold.open = true;
         opened.add(fold);
       }

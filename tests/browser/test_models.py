@@ -27,6 +27,8 @@ def test_words_and_placements_choose_models(browser, server):
         page.get_by_label("Find", exact=True).press_sequentially("glm rms")
         assert column(page, 1) == ["GLM-4-0414"]
         page.get_by_label("all", exact=True).check()
+        page.get_by_label("Find", exact=True).fill("modeling_llama")  # a file of several models' sources
+        assert column(page, 1) == []
         page.get_by_label("Find", exact=True).fill("")
         assert rows(page).count() == total
         assert status.inner_text() == ""
@@ -62,7 +64,7 @@ def test_each_row_shows_the_words_that_it_was_found_by(browser, server):
     faults = []
     with opened(browser, server, faults, viewport=DESK) as page:
         page.goto(server + PAGE)
-        page.get_by_label("Find", exact=True).fill("lama")
+        page.get_by_label("Find", exact=True).fill("transformers")
         found = page.evaluate(FOUND)
         assert len(found) > 2
         assert all(marks for marks, _ in found)
