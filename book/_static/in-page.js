@@ -418,7 +418,7 @@ if (subnormSheet) {
   const progress = () => {
     for (const { box, seen } of benches) {
       const link = document.querySelector(`.page-toc a[href="#${box.closest("section").id}"]`);
-      link?.classList.toggle("read", seen === "✓ right");
+      link?.classList.toggle("right", seen === "✓ right");
       if (link) link.ariaLabel = seen === "✓ right" ? `${link.textContent.trim()} (right)` : null;
     }
     const checked = benches.filter(({ seen }) => seen);
