@@ -1,13 +1,11 @@
-"""The line under a title: how long a page takes is counted, not typed."""
+"""The lines around a title: how long a page takes is counted, not typed."""
 
 import re
 
 import pytest
 from helpers import small_book
 
-PAGE = """# A page
-
-:::{admonition} This chapter
+PAGE = """:::{admonition} This chapter
 **You will be able to**
 - do it.
 
@@ -24,9 +22,10 @@ MINUTE = "word " * 200
 
 
 def built(folder, text):
-    (folder / "index.md").write_text(text, "utf-8")
+    (folder / "index.md").write_text("```{toctree}\nnotebooks/03-norms\n```\n", "utf-8")
+    small_book.notebook(folder, small_book.markdown(text))
     warnings = small_book.build(folder)
-    return (folder / "_build/html/index.html").read_text("utf-8"), warnings
+    return small_book.html(folder, "notebooks/03-norms"), warnings
 
 
 @pytest.mark.parametrize(
@@ -41,7 +40,7 @@ def built(folder, text):
 )
 def test_the_minutes_are_counted(tmp_path, prose, apart, minutes):
     page, _ = built(tmp_path, PAGE % (prose, apart))
-    assert re.search(r"(\d+) minutes\. <strong>You need", page)[1] == str(minutes)
+    assert f'<p class="chapter-of">Chapter 3 of 3, {minutes} minutes</p>' in page
 
 
 def test_the_objectives_are_folded_and_what_is_needed_is_not(tmp_path):

@@ -14,17 +14,26 @@ def book(tmp_path):
     names = ["03-norms", "03a-backward", "03b-batch", "08-fast"]
     (tmp_path / "index.md").write_text("```{toctree}\nnotebooks/" + "\nnotebooks/".join(names) + "\n```\n", "utf-8")
     for n in names:
-        top = small_book.markdown(f"*The line of {n}.*\n\n" + (BOX if n[2] != "-" else ""))
+        top = small_book.markdown(
+            f"*The line of {n}.*\n\n" + (BOX.replace("deep dive", "chapter" if n[2] == "-" else "deep dive"))
+        )
         small_book.notebook(tmp_path, top, small_book.markdown("## Summary\n\n- one"), name=n)
     assert small_book.build(tmp_path) == ""
     return tmp_path
 
 
 def test_each_page_says_where_it_is(book):
-    places = {"03-norms": "Chapter 3 of 8", "03a-backward": "Deep dive to chapter 3", "08-fast": "Chapter 8 of 8"}
+    dive = '<a class="reference internal" href="03-norms.html">chapter 3</a>, 1 minutes'
+    places = {
+        "03-norms": "Chapter 3 of 8, 1 minutes",
+        "03a-backward": f"Deep dive to {dive}",
+        "08-fast": "Chapter 8 of 8, 1",
+    }
     for page, place in places.items():
         html = small_book.html(book, f"notebooks/{page}")
-        assert re.search(rf'<p class="chapter-of">{place}</p>\s*<h1>', html)
+        assert re.search(rf'<p class="chapter-of">{place}.*</p>\s*<h1>', html)
+        leads_on = 'Next comes <a class="reference internal" href="08-fast.html">Norms</a>.'
+        assert (leads_on in html) == (page == "03-norms")
 
 
 def test_a_chapter_offers_its_deep_dives_as_cards(book):

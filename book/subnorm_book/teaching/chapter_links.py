@@ -1,7 +1,8 @@
 """The way through the book: from chapter to chapter, with the deep dives as side roads.
 
 A chapter is a notebook whose number is digits alone (03-layer-normalization); a deep dive has a letter too (03a).
-Above a chapter's title is its place in the book, and its deep dives are offered as cards below its summary. *Next*
+Above a title are the place of the page in the book and its minutes; the line of what a chapter needs names the next
+one, too. Its deep dives are offered as cards below its summary. *Next*
 leads to the next chapter, from a deep dive too; below it are the deep dives that the reader passes by
 (`_templates/components/prev-next.html`).
 """
@@ -29,8 +30,18 @@ def add(app, doctree, docname):
         return
     every, (chapter, letter) = numbered_pages(app.env), chapter_number(docname)
     last = max(every.values())[0]
-    place = f"Deep dive to chapter {int(chapter)}" if letter else f"Chapter {int(chapter)} of {int(last)}"
-    next(doctree.findall(nodes.section)).insert(0, nodes.paragraph("", place, classes=["chapter-of"]))
+    spine = {its: doc for doc, (its, other) in every.items() if not other}
+    place = nodes.paragraph("", f"Chapter {int(chapter)} of {int(last)}", classes=["chapter-of"])
+    if letter:
+        own = link(app, docname, spine[chapter], f"chapter {int(chapter)}") if chapter in spine else nodes.Text(chapter)
+        place = nodes.paragraph("", "Deep dive to ", own, classes=["chapter-of"])
+    if opening := app.env.openings.get(docname):
+        place += nodes.Text(f", {opening['minutes']} minutes")
+    next(doctree.findall(nodes.section)).insert(0, place)
+    on = next((doc for its, doc in spine.items() if its > chapter), None)
+    for box in doctree.findall(nodes.container):
+        if "opening" in box["classes"] and on and not letter:
+            box[0] += [nodes.Text(" Next comes "), link(app, docname, on), nodes.Text(".")]
     dives = [] if letter else [doc for doc in every if every[doc][0] == chapter and doc != docname]
     summary = next((s for s in doctree.findall(nodes.section) if title(s) == "Summary"), None)
     if dives and summary is not None:
@@ -41,12 +52,16 @@ def title(section):
     return next(section.findall(nodes.title)).astext()
 
 
+def link(app, page, other, name=None):
+    """A link to another page, by its title unless it has another name."""
+    uri = app.builder.get_relative_uri(page, other)
+    return nodes.reference("", name or app.env.titles[other].astext(), refuri=uri, internal=True)
+
+
 def card(app, chapter, dive):
     """The title as a link, the minutes, and the line below the title, which says what the deep dive is about."""
     opening = app.env.openings[dive]
-    link = nodes.reference("", app.env.titles[dive].astext(), refuri=app.builder.get_relative_uri(chapter, dive))
-    link["internal"] = True
-    name = nodes.paragraph("", "Deep dive: ", link, nodes.Text(f", {opening['minutes']} minutes"))
+    name = nodes.paragraph("", "Deep dive: ", link(app, chapter, dive), nodes.Text(f", {opening['minutes']} minutes"))
     return nodes.container("", name, nodes.paragraph("", opening["line"]), classes=["deep-dive"])
 
 
@@ -57,7 +72,8 @@ def lead_on(app, pagename, templatename, context, doctree):
     if pagename in every:
         chapter, letter = every[pagename]
         passed = [doc for doc, (its, other) in every.items() if its == chapter and other > letter]
-        context["passed_by"] = [neighbour(app, pagename, doc) for doc in passed]
+        takes = {doc: opening["minutes"] for doc, opening in app.env.openings.items()}
+        context["passed_by"] = [neighbour(app, pagename, doc) | {"minutes": takes.get(doc)} for doc in passed]
         here = next(k for k, doc in enumerate(spine) if every[doc][0] == chapter)
         back, on = spine[: here + bool(letter)][-1:], spine[here + 1 :][:1]
         if not on:  # the last chapter: to the page after its deep dives

@@ -1,8 +1,9 @@
-"""The line under a chapter's title: minutes to read, what it needs, and, folded, what the reader will be able to do.
+"""The lines below a chapter's first picture: what it needs, and, folded, what the reader will be able to do.
 
 It is made of the admonition "This chapter", "This deep dive" or "This primer" at the top of a notebook. The minutes
-are counted (reading_time.py). Of the boxes beside it one opens all that waits for a prediction (predict.js), and one
-unfolds all code of the page (subnorm.js); both choices are remembered. The last line explains the mark of a claim.
+are counted (reading_time.py); chapter_links.py shows them above the title. Of the boxes beside it one opens all that
+waits for a prediction (predict.js), and one unfolds all code of the page (subnorm.js); both choices are remembered.
+The last line explains the mark of a claim.
 """
 
 from docutils import nodes
@@ -31,7 +32,6 @@ def open_page(app, doctree):
                 "second": sum(reading_time.minutes(*section[1:]) for section in folded),
                 "line": box.parent[1].astext(),
             }
-            needs.insert(0, nodes.Text(f"{takes} minutes. "))
             fold = objectives("", goals, *more, label=promise.astext())
             waits = any(doctree.findall(prediction))
             switches = [
