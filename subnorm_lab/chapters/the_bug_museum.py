@@ -20,7 +20,7 @@ ROOMS = ("in the statistics", "in the block", "in the gains", "in the gradient")
 
 
 def draw_years():
-    """A square for each exhibit, stacked where a room has several of a year."""
+    """The number of each exhibit, stacked where a room has several of a year."""
     fig, ax = plt.subplots(figsize=(6.4, 2.7))
     years = []
     for room, shown in enumerate(museum.ROOMS):
@@ -28,16 +28,16 @@ def draw_years():
         for exhibit in vars(shown).values():
             if isinstance(exhibit, museum.Exhibit):
                 height = room + 0.14 - 0.28 * seen[exhibit.year]
-                ax.plot(exhibit.year, height, "s", color=figures.GREY, markeredgecolor="white", markersize=10)
                 seen[exhibit.year] += 1
                 years.append(exhibit.year)
+                ax.text(exhibit.year, height, str(len(years)), ha="center", va="center")
     recent = sum(year >= 2021 for year in years)
     figures.title(fig, f"{recent} of {len(years)} bugs were reported in 2021 or later")
     ax.set(xlabel="year of the report", xlim=(2016.5, 2026.5), xticks=range(2017, 2027, 3))
     figures.rows(ax, ROOMS)
     figures.show(
         fig,
-        alt="A square for each of the 21 bugs, by the year of its report, 2017 to 2026, in four rows: eight in the "
+        alt="The numbers of the 21 bugs, by the year of their report, 2017 to 2026, in four rows: eight in the "
         "statistics, seven in the block, four in the gains, two in the gradient. Most are from 2021 on.",
     )
 
