@@ -56,16 +56,16 @@ def draw_times():
             story = stories.generate(stories.arranged(model, blocks), tokens=16).strip()[:20] + "…"
             rows.append((f"block {block}", story, loss, loss < losses(*without(block)).mean()))
         low, high = (live.number(bound(row[2] for row in rows)) for bound in (min, max))
-        reached = f"a loss of {low}" if low == high else f"a loss of {low} to {high} nats"
+        reached = f"{low} nats" if low == high else f"{low} to {high} nats"
         often = HOW_OFTEN.get(times, f"runs {times} times")
-        return f"One block {often}, the other four run once: {reached}.", [rows]
+        return f"If one block {often} and the other four run once, the loss is {reached}.", [rows]
 
     live.chart(
         "times",
         "A trained model of five blocks, one of which runs more or fewer times; loss in nats, mean of twelve "
         "texts. ✓ less than without the block",
         [live.slider("times", "the block runs … times", TIMES, 3, play=True)],
-        [live.Bars("its story; bar: its loss, so short is good", 5, full=6.5)],
+        [live.Bars("its story; bar: its loss (shorter is better)", 5, full=6.5)],
         frame,
         alt="Five bars, one for each block, which runs three times. Each is about a quarter full and has a check "
         "mark. Two stories stammer: once upon upon upon.",
@@ -300,8 +300,8 @@ def draw_loops():
         at = np.arange(LOOPS + 1)
         ends = [live.number(np.median(sizes(name, looped)[:, -1])) for name in SHOWN]
         return (
-            f"{'One block, 64 times' if looped else '64 blocks, each once'}: root mean square {ends[0]} with Pre-LN, "
-            f"{ends[1]} with a norm on the branch, too, {ends[2]} with one on the sum.",
+            f"After {'64 runs of one block' if looped else '64 blocks, each run once'}, the root mean square is "
+            f"{ends[0]} with Pre-LN, {ends[1]} with a second norm on the branch, and {ends[2]} with one on the sum.",
             [
                 {name: (at, sizes(name, looped)) for name in SHOWN},
                 {name: (at[1:], scores(name, looped)) for name in SHOWN},

@@ -51,7 +51,7 @@ def draw_way():
     def frame(way):
         told, written = losses_at(way)
         text = stories.generate(at(way), BEGINNING, tokens=24)
-        sentence = f"Stories cost {told:.1f} nats a token, the old documents {written:.1f}. It writes: “{text}”"
+        sentence = f"Stories cost {told:.1f} nats a token, and the documents {written:.1f}. The model writes: “{text}”"
         return sentence, [
             {
                 "stories": (WAY, both[:, 0]),

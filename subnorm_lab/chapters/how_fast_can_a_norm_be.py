@@ -124,7 +124,7 @@ def draw_arrays(layer_norm):
         rows.append(("", "the least", least, True))
         slow, fast = (f"{arrays[name][backward]:.0f}" for name in ("LayerNorm, by hand", "F.layer_norm"))
         return (
-            f"The same LayerNorm moves {slow} arrays by hand, {fast} built in.",
+            f"The same LayerNorm moves {slow} arrays by hand, and {fast} built in.",
             [rows],
         )
 
@@ -350,7 +350,7 @@ def draw_speeds():
         }
         last = {how: speed[1, -1] for how, (_moved, speed) in drawn.items()}
         words = ", ".join(f"{CURVES[how].label} {v:.2g}" for how, v in last.items())
-        return f"On the largest array, in GB/s: {words}.", [drawn]
+        return f"Speeds on the largest array, in GB/s: {words}.", [drawn]
 
     live.chart(
         "roofline",

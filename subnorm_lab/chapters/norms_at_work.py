@@ -31,7 +31,7 @@ def draw_halves():
         y = right if by == "sum" else own
         first, second = ((x[half] ** 2).sum() for half in HALVES)
         sends = f"Each process sends one number: {first:g} and {second:g}. " if by == "sum" else "Nothing is sent. "
-        return f"{sends}Largest error: {np.abs(y - right).max():.2f}.", [
+        return f"{sends}The largest error is {np.abs(y - right).max():.2f}.", [
             list(zip(y[half], right[half], strict=True)) for half in HALVES
         ]
 

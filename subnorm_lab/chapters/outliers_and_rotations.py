@@ -157,9 +157,9 @@ def draw_stages():
         along = stages(start)
         model, rise = along[pairs]
         token = np.abs(sn.rms_norm(stories.stream(model, stories.beginnings()[0])[6, 5]))
-        mixed = f"{2**pairs} features mixed" if pairs else "Nothing mixed"
+        mixed = f"With {2**pairs} features mixed" if pairs else "With nothing mixed"
         sentence = (
-            f"{mixed}: the largest entry of this token is {token.max():.1f} times its root mean square. With 3 bits "
+            f"{mixed}, the largest entry of this token is {token.max():.1f} times its root mean square. With 3 bits "
             f"the loss rises by {rise.mean():.1f} nats."
         )
         return sentence, [

@@ -60,7 +60,7 @@ def growing(factor, remedy):
     now = logits.max().item()
     one = weights.max(dim=-1).values.median().item()
     sentence = (
-        f"Weights × {factor}, {'no remedy' if remedy == 'none' else NAMES[remedy]}: the largest logit is "
+        f"With weights × {factor} and {'no remedy' if remedy == 'none' else NAMES[remedy]}, the largest logit is "
         f"{live.number(now)}, and half of the queries give one key more than {math.floor(100 * one - 1e-9)} % of "
         "their attention."
     )

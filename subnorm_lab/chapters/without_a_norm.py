@@ -83,7 +83,7 @@ def draw_frozen():
         story = stories.generate(frozen(*range(count)), tokens=12).strip()
         loss = losses(*range(count)).mean()
         return (
-            f"{count} of 11 norms divide by a constant: loss {live.number(loss)} nats. It says: {story}…",
+            f"{count} of 11 norms divide by a constant, and the loss is {live.number(loss)} nats. It says: {story}…",
             [{"whole": (range(NORMS), stream_sizes(0)), "frozen": (range(NORMS), stream_sizes(count))}],
         )
 
@@ -120,11 +120,11 @@ def prove_frozen():
     say("one_sum", sum(one), ".1f")
     say("five", losses(*range(5)).mean(), ".1f")
     assert stream_sizes(10)[-1] > 1000 * stream_sizes(0)[-1]
-    say("all", losses(*range(NORMS)).mean(), ".0f")
+    say("all", losses(*range(NORMS)).mean(), ",.0f")
     braked, unbraked, larger = loss_with(brake), loss_with(no_brake), loss_with(constant_norm, 1.25)
     assert braked < whole + 1 < larger < np.log(512) < 1000 < unbraked
     say("brake", braked, ".1f")
-    say("no_brake", unbraked, ".0f")
+    say("no_brake", unbraked, ",.0f")
     say("quarter_more", larger, ".1f")
     spread = token_sizes() / constants()[:, None]
     say("smallest", spread.min(), ".1f")

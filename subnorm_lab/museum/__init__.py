@@ -4,8 +4,8 @@ Each exhibit is a function that does the right thing, with one change that bring
 have caught it. ``museum.token_norm(your_fix)`` checks a fix and gives advice, like the checks of the exercises.
 ``museum.token_norm.bug`` is the function with the bug. Needs NumPy alone.
 
-To add one, write the bug, its fix and the test that would have caught it as its neighbours in a module beside this are
-written, and its three cells in the notebook, under a heading that does not give the bug away.
+To add one, write the bug, its fix and the test that would have caught it in a module beside this one, as its neighbours
+are written. Then write its three cells in the notebook, under a heading that does not give the bug away.
 
 Deep dive 09a shows them, each with the public report that it was rewritten from.
 """

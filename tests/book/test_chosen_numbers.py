@@ -37,7 +37,7 @@ SETTINGS = {
     ("05b", "20"): "warmup.settled",
     ("05c", "27"): "3**3",
     ("08", "33"): "2 * 4 * 4096 / 1000",
-    ("08", "260032"): "sum(math.prod(shape) for shape in stories.files.SHAPES.values())",
+    ("08", "260,032"): "sum(math.prod(shape) for shape in stories.files.SHAPES.values())",
     ("08a", "4096"): "record._CUDA_SHAPES",
     ("08a", "1024"): "record._CUDA_SHAPES",
     ("08a", "16384"): "record._CUDA_SHAPES",
