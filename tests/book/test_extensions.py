@@ -173,7 +173,8 @@ def test_slim_fixes_pages_and_may_run_twice(tmp_path):
     (tmp_path / "b.svg").write_text('<svg viewBox="0 0 240 72"></svg>', "utf-8")
     once = slim.slim(
         '<script src="./documentation_options.js?v=1"></script><script src="x.js"></script><script>1</script>'
-        '<script async src="y.js"></script><img alt="a" src="a.png" /><img src="b.svg"><img width="5" src="a.png">',
+        '<script async src="y.js"></script><img alt="a" src="a.png" /><img src="b.svg"><img width="5" src="a.png">'
+        '<strong>So it is.</strong><sup class="claim">a</sup> <code class="b">x</code><sup class="claim">c</sup>',
         tmp_path / "a.html",
     )
     assert "<script>const DOCUMENTATION_OPTIONS = {};</script>" in once
@@ -182,6 +183,8 @@ def test_slim_fixes_pages_and_may_run_twice(tmp_path):
     assert '<img width="640" height="480" decoding="async" alt="a" src="a.png" />' in once
     assert '<img width="240" height="72" decoding="async" src="b.svg">' in once
     assert '<img decoding="async" width="5" src="a.png">' in once
+    assert 'So it </strong><span class="glued"><strong>is.</strong><sup class="claim">a</sup></span>' in once
+    assert '<span class="glued"><code class="b">x</code><sup class="claim">c</sup></span>' in once
     assert slim.slim(once, tmp_path / "a.html") == once
 
 
@@ -195,6 +198,9 @@ def test_a_number_keeps_its_unit_on_its_line_but_not_in_code(tmp_path):
     assert "5_%" not in text
 
 
+MARK = '<sup class="claim">a</sup>'
+
+
 def test_no_line_begins_with_the_punctuation_after_a_short_formula(tmp_path):
     from docutils import nodes
     from subnorm_book.output import prerender, slim
@@ -203,7 +209,7 @@ def test_no_line_begins_with_the_punctuation_after_a_short_formula(tmp_path):
     writer = SimpleNamespace(body=[])
     with pytest.raises(nodes.SkipNode):
         prerender.visit(writer, formula)
-    for after, glued, rest in [(").  So", ").", "  So"), (" and", "", " and")]:
+    for after, glued, rest in [(").  So", ").", "  So"), (" and", "", " and"), (MARK, MARK, "")]:
         html = slim.slim("".join(writer.body) + after, tmp_path / "a.html")
         assert html == f'<span class="glued"><span class="{prerender.CLASSES}">X</span>{glued}</span>{rest}'
 

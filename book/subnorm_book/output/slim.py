@@ -36,6 +36,7 @@ LEFT_OUT = {
     "copybutton.js": 'class="highlight',
 }
 
+CLAIM = r'<sup class="claim"(?:(?!</sup>).)*</sup>'
 OPTIONS = r'<script src="([^"?]*/documentation_options\.js)[^"]*"></script>'  # the next inline script needs it
 RULES = [
     (r'<script type="text/x-thebe-config">.*?</script>\s*<script>kernelName = .*?</script>', ""),  # of live cells, too
@@ -54,13 +55,12 @@ RULES = [
     # of what Bootstrap's script can do, a page needs what subnorm.js does in a twentieth of its bytes
     (r"<script [^>]*/scripts/bootstrap\.js[^>]*></script>", ""),
     (r' data-bs-[a-z-]+="[^"]*"', ""),
-    # a browser may begin a line with the full stop after a formula
-    (rf"</span>{GLUE}([.,;:?!)’”]*)", r"\1</span>"),
-    # a narrow cell may break its last word to begin a line with the mark of a claim
-    (
-        r'(?<=[\s>])(?<!"glued">)([^\s<>]{1,16}<sup class="claim"(?:(?!</sup>).)*</sup>)',
-        r'<span class="glued">\1</span>',
-    ),
+    # a browser may begin a line with the full stop after a formula, or with the mark of a claim
+    (rf"</span>{GLUE}([.,;:?!)’”]*(?:{CLAIM})?)", r"\1</span>"),
+    # a narrow screen may break a last word, in code or bold too, to begin a line with the mark of a claim
+    (rf'(?<=[\s>])(?<!"glued">)([^\s<>]{{1,16}}{CLAIM})', r'<span class="glued">\1</span>'),
+    (rf'(?<!"glued">)(<code [^>]*>(?:(?!</code>).){{1,99}}</code>{CLAIM})', r'<span class="glued">\1</span>'),
+    (rf"(?<=\s)([^\s<>]{{1,16}})</strong>({CLAIM})", r'</strong><span class="glued"><strong>\1</strong>\2</span>'),
     # the TeX of a formula beside its MathML, and a class of the hundreds of links of the ledger, which no rule needs
     (r'<annotation encoding="application/x-tex">[^<]*</annotation>', ""),
     (r'<a class="reference internal"(?= href="[^"]*#(?:row|claim|cell)-)', "<a"),
