@@ -301,7 +301,7 @@ for (const side of ["primary", "secondary"]) {
 // The first page continues with the chapter that was opened last.
 {
   const [chapter, start] = [".bd-article .chapter-of", ".landing .ways a[href*='/01-']"].map((one) => document.querySelector(one));
-  const title = () => document.querySelector("article h1").firstChild.textContent.trim();
+  const title = () => document.querySelector("article h1").textContent.replace(/#$/, "").trim(); // without its link
   if (/^Chapter/.test(chapter?.textContent)) subnormStore((store) => store.setItem("subnorm.last", JSON.stringify([location.pathname.split("/").at(-1), title()])));
   const last = start && subnormStore((store) => JSON.parse(store.getItem("subnorm.last")));
   if (last) [start.href, start.textContent] = [`../notebooks/${last[0]}`, `Continue with chapter ${parseInt(last[0])}, ${last[1]}`];

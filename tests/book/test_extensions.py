@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import pytest
+from bs4 import BeautifulSoup
 from helpers import small_book
 from helpers.small_book import build, code, html, page
 from PIL import Image
@@ -196,6 +197,19 @@ def test_a_number_keeps_its_unit_on_its_line_but_not_in_code(tmp_path):
         assert kept in text
     assert "_2" not in text
     assert "5_%" not in text
+
+
+def test_a_name_keeps_its_hyphen_in_its_line_and_its_characters(tmp_path):
+    page(
+        tmp_path,
+        "Pre-LN, QK-norms, `Post-LN` and a pre-norm's feed-forward by 1/√N.\n\n"
+        "## A two-layer Post-LN, and its encoder-decoder-attention\n\nEnd.",
+    )
+    assert build(tmp_path) == ""
+    article = BeautifulSoup(html(tmp_path), "html.parser")
+    assert [span.text for span in article.select("p .glued")] == ["Pre-LN", "QK-norms", "pre-norm", "1/√N"]
+    assert [span.text for span in article.select("h2 .glued")] == ["two-layer", "Post-LN"]
+    assert "feed-forward by 1/√N." in article.select_one("p:has(.glued)").text
 
 
 MARK = '<sup class="claim">a</sup>'

@@ -34,6 +34,9 @@ def first_reading(page):
 def words(article):
     for part in article.select(NO_WORDS):
         part.decompose()
+    for name in article.select(".glued"):
+        name.unwrap()
+    article.smooth()  # a name and its 's are one word
     return len(article.get_text(" ").split())
 
 

@@ -20,7 +20,7 @@ def terms(browser, server):
     with opened(browser, server, []) as page:
         page.goto(server + "book/glossary.html")
         return page.locator("dl.glossary > dt").evaluate_all(
-            "(list) => list.map((e) => e.firstChild.textContent.trim())"
+            "(list) => list.map((e) => e.textContent.replace(/#$/, '').trim())"
         )
 
 

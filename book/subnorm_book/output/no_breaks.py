@@ -1,4 +1,8 @@
-"""Keep a number on the line of its unit, its factor or its word: 0.8 %, 20 µs, 4096 × 4096, chapter 07."""
+"""Keep a number on the line of its unit, its factor or its word: 0.8 %, 20 µs, 4096 × 4096, chapter 07.
+
+A name with a hyphen or a slash is kept on one line, too: Pre-LN, QK-norm, 1/√N; and in a heading any short word with a
+hyphen. Its characters stay as they are, for those who search or copy them.
+"""
 
 import re
 
@@ -8,6 +12,9 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 UNIT = r"(?:%|×|(?:µs|ms|s|GB|MB|kB|KiB|GB/s|nats|px)(?!\w))"
 BLANKS = re.compile(rf"(?<=\d) (?={UNIT})|(?<=×) (?=\d)|(?<=[Cc]hapter) (?=\d)|(?<=[Ss]heet) (?=\d)")
 AFTER_A_NUMBER = re.compile(rf"^ (?={UNIT})")
+NAMES = r"\b(?:[A-Z]\w*|pre|post|peri)-(?:LN|[Nn]orm)s?\b|\b1/√\w+"
+NAME = re.compile(f"({NAMES})")
+NAME_IN_A_HEADING = re.compile(rf"({NAMES}|(?<![\w-])(?=[\w-]{{1,14}}(?![\w-]))\w+-\w+)")
 AS_IT_IS = (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.raw)
 
 
@@ -23,10 +30,20 @@ class KeepTogether(SphinxPostTransform):
             kept = BLANKS.sub("\u00a0", text)
             if before is not None and before[-1:].isdigit() and block(before) is block(text):
                 kept = AFTER_A_NUMBER.sub("\u00a0", kept)
+            parts = whole_names(kept, text.parent)
             before = text
-            if kept != text:
-                before = nodes.Text(kept)
-                text.parent.replace(text, before)
+            if kept != text or any(isinstance(part, nodes.inline) for part in parts):
+                text.parent.replace(text, parts)
+                *_, before = (part for node in parts for part in node.findall(nodes.Text))
+
+
+def whole_names(words, parent):
+    """The words as nodes, of which each name is one that no line breaks."""
+    if parent is None or "glued" in parent["classes"]:
+        return [nodes.Text(words)]
+    parts = (NAME_IN_A_HEADING if isinstance(parent, nodes.title) else NAME).split(words)
+    made = [nodes.inline("", part, classes=["glued"]) if n % 2 else nodes.Text(part) for n, part in enumerate(parts)]
+    return [node for node in made if node.astext()] or made
 
 
 def ancestors(node):
