@@ -105,8 +105,8 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
 }
 
 // Print in the light theme, whatever the screen shows, with the page's title at the foot of each sheet, with each picture
-// in one box with its text, and last the hints and the answers: those of the quick checks, and the solutions. All go
-// back to their places afterwards.
+// in one box with its text, and last the hints and the answers: curves to draw, those of the quick checks, and the
+// solutions. All go back to their places afterwards.
 {
   const root = document.documentElement.dataset;
   let shown, moved = [];
@@ -128,6 +128,11 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
     why.querySelector("strong").replaceWith(made("strong", "", ...copies(check.querySelector(".option:has(.right) label"))));
     return made("div", "", made("p", "asked", ...copies(check.querySelector("legend"))), why);
   };
+  // The measured curve of a sketch, whose blank axes stay in the text.
+  const drawn = (curve) => {
+    const question = curve.closest(".cell").previousElementSibling.querySelector("p:not([class])");
+    return made("div", "", made("p", "asked", ...copies(question)), made("figure", "live", made("div", "live-states", curve)));
+  };
   // The place of a task's hints or answers: an item of a chapter's exercises, or a section of a sheet.
   const placeFor = (task, title) => {
     const item = task.matches("li") ? [...task.parentElement.children].indexOf(task) + 1 : 0;
@@ -142,9 +147,11 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   };
   const answersLast = () => {
     const checks = [...document.querySelectorAll(".quick-check")].map(answer);
+    const curves = [...document.querySelectorAll("[data-live='sketch'] .live-states > :last-child")].map(drawn); // of live.js, which comes first
     for (const [title, boxes] of Object.entries(BOXES)) {
       const part = parts[title];
       part.replaceChildren(made("h2", "", title));
+      if (title === "Answers" && curves.length) part.append(made("h3", "", "Predictions"), ...curves);
       if (title === "Answers" && checks.length) part.append(made("h3", "", "Quick checks"), ...checks);
       let [heading, task, place] = [];
       for (const box of boxes) {
@@ -305,6 +312,7 @@ for (const side of ["primary", "secondary"]) {
   if (/^Chapter/.test(chapter?.textContent)) subnormStore((store) => store.setItem("subnorm.last", JSON.stringify([location.pathname.split("/").at(-1), title()])));
   const last = start && subnormStore((store) => JSON.parse(store.getItem("subnorm.last")));
   if (last) [start.href, start.textContent] = [`../notebooks/${last[0]}`, `Continue with chapter ${parseInt(last[0])}, ${last[1]}`];
+  start?.classList.toggle("on-screen", Boolean(last)); // paper is for other readers
 }
 
 // Tick the sections that have been read: their end was seen, and they were on the screen for a while, with nothing in them

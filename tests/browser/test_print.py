@@ -33,6 +33,7 @@ SEEN = f"""() => {{
   }});
   const stiff = (figure) => {{
     const states = [...figure.querySelectorAll(".live-states > div")];
+    if (figure.matches("[data-live=sketch], .printed-answers *")) return states.length !== 1;
     const tops = new Set(states.map((e) => Math.round(e.getBoundingClientRect().top)));
     const pictures = new Set(states.map((e) => e.querySelector("svg").innerHTML));
     return pictures.size < 2 || states.length > 3 || tops.size > 1 || !states.every(shown) ||
@@ -84,7 +85,9 @@ def faults_on_sheets(page):
     page.add_style_tag(content=f":is({APART}) {{ display: none !important }} {NO_FOOT}")
     sheets = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages
     faults = [f"{len(sheets)} sheets, at most {SHEETS}"] if len(sheets) > SHEETS else []
-    headings = page.locator("article :is(h2, h3)").evaluate_all("all => all.map((e) => e.firstChild.textContent)")
+    headings = page.locator("article :is(h2, h3)").evaluate_all(
+        "all => all.map((e) => e.textContent.replace(/#$/, ''))"
+    )
     last, blanks = zip(*map(ending, sheets), strict=True)
     faults += [f"sheet {n} ends with a heading: {line}" for n, line in enumerate(last, 1) if line in headings]
     faults += [f"sheet {n} is blank by {share:.0%}" for n, share in enumerate(blanks[:-1], 1) if share > BLANK]
@@ -210,6 +213,44 @@ def test_the_landing_page_has_no_pale_letters(print_page):
     page = print_page("book/intro")
     assert page.evaluate(PALE) == []
     assert page.evaluate(SEEN)["controls"] == []
+
+
+# What tells of answers, by box: a mark, a weight, an edge.
+TOLD = """() => [...document.querySelectorAll(".predict, :is(.predict, .quick-check) :is(label, input, .reason)")]
+  .map((e) => [getComputedStyle(e), getComputedStyle(e, "::after").content])
+  .map(([{ display, fontWeight, borderLeftWidth, backgroundColor, appearance }, mark]) =>
+    [mark, display, fontWeight, borderLeftWidth, backgroundColor, appearance].join())"""
+
+
+def test_paper_tells_nothing_of_what_a_reader_has_done(print_page):
+    page = print_page("notebooks/03-layer-normalization")
+    before = page.evaluate(TOLD)
+    page.emulate_media(media="screen")
+    page.locator(".quick-check input").first.check()
+    page.locator(".predict[data-kind=choice] input").first.check()
+    page.emulate_media(media="print")
+    page.wait_for_function("document.documentElement.dataset.theme === 'light'")
+    assert page.evaluate(TOLD) == before
+    page = print_page("book/intro")
+    assert page.get_by_text("Continue with chapter 3").count() == 1
+    assert not page.get_by_text("Continue with chapter 3").is_visible()
+    page.evaluate("localStorage.clear()")
+
+
+# Of each curve to draw: how many states its figure has, and whether the line of one is the measured one.
+SKETCHED = """() => ["[data-live=sketch]", ".printed-answers figure.live"].map((name) =>
+  [...document.querySelectorAll(name)].map((e) => [...e.querySelectorAll(".live-states > div")])
+    .map((states) => [states.length, Boolean(states[0].querySelector(".truth"))]))"""
+
+
+@pytest.mark.parametrize("name", ["01-why-depth-breaks", "08-how-fast-can-a-norm-be"])
+def test_paper_has_blank_axes_to_draw_on_and_the_curve_among_the_answers(print_page, name):
+    page = print_page(f"notebooks/{name}")
+    assert page.evaluate(SKETCHED) == [[[1, False]], [[1, True]]]
+    assert page.locator(".printed-answers .asked").first.inner_text().split()[0] in ("Plain", "Draw")
+    page.emulate_media(media="screen")
+    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    assert page.locator(".printed-answers, .live-states").count() == 0
 
 
 PLANTED = {

@@ -70,7 +70,8 @@ def test_each_answer_on_paper_follows_its_question(browser, server):
         page.goto(server + "notebooks/03-layer-normalization.html")
         tasks = page.locator("#exercises > ol > li")
         solved = [n for n, task in enumerate(tasks.all(), 1) if task.locator(".solution").count()]
-        questions = page.locator(".quick-check legend").all_text_contents()
+        questions = page.locator(".predict:has(+ .cell [data-live=sketch]) > p:not([class])").all_text_contents()
+        questions += page.locator(".quick-check legend").all_text_contents()
         questions += [f"{n}. {tasks.nth(n - 1).locator('p').first.text_content()}" for n in solved]
         assert len(questions) > len(solved) > 1
         page.emulate_media(media="print")
@@ -78,7 +79,7 @@ def test_each_answer_on_paper_follows_its_question(browser, server):
         asked.first.wait_for(state="attached")
         assert asked.all_text_contents() == questions
         headings = [heading.rstrip("#") for heading in page.locator(".printed-answers h3").all_text_contents()]
-        assert headings == ["Quick checks", "Exercises"]
+        assert headings == ["Predictions", "Quick checks", "Exercises"]
 
         page.emulate_media(media="screen")
         page.goto(server + "notebooks/exercises/ex02-layer-norm.html")
