@@ -38,6 +38,7 @@ PARTS = (
     "in_page.playground",
     "in_page.try_it",
     "output.api_pages",
+    "output.on_screen",
     "output.no_breaks",
     "output.slim",
 )

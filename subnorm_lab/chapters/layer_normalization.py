@@ -157,7 +157,7 @@ def cloud():
 def draw_space():
     live.cloud(
         "space",
-        "Forty tokens of three features, and what a norm makes of them; drag to turn",
+        "Forty tokens of three features, and what a norm makes of them",
         cloud()[:40],
         "A cloud of forty coloured points round the upright line (1, 1, 1), most of them above the plane "
         "at right angles to "

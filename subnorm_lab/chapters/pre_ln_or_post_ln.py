@@ -74,7 +74,7 @@ def draw_place():
     where = live.choice("place", "the norm is", PLACES, "post")
     live.chart(
         "move-the-norm",
-        "Drag the norm: its place decides whether 24 blocks make all tokens alike (cosine 1)",
+        "The norm's place decides whether 24 blocks make all tokens alike (cosine 1)",
         [where],
         [
             live.Block("one sublayer", where),

@@ -212,6 +212,13 @@ def test_a_name_keeps_its_hyphen_in_its_line_and_its_characters(tmp_path):
     assert "feed-forward by 1/√N." in article.select_one("p:has(.glued)").text
 
 
+def test_paper_leaves_out_what_a_page_asks_to_try(tmp_path):
+    page(tmp_path, "It *rises*. **Try:** drag `x`. Does it?\n\n**Try** two.\n\n**Tried** at last.")
+    assert build(tmp_path) == ""
+    left_out = BeautifulSoup(html(tmp_path), "html.parser").select(".on-screen")
+    assert [(part.name, part.text) for part in left_out] == [("span", "Try: drag x. Does it?"), ("p", "Try two.")]
+
+
 MARK = '<sup class="claim">a</sup>'
 
 
