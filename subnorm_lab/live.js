@@ -283,14 +283,14 @@ globalThis.subnormLive ??= (() => {
     return bars({ title, limits, right: true, ...data }, place);
   };
 
-  /** One sublayer from x to the next sum. Its norm is a handle; every place where it can go is drawn. */
-  function blockPanel({ title, control, places }, here, { x, y, w, h }) {
+  /** One sublayer from x to the next sum. Its norm is a handle, and every place where it can go is drawn, but not on paper. */
+  function blockPanel({ title, control, places }, here, { x, y, w, h, paper }) {
     const wide = Math.min(w, 300);
     const [stem, branch] = [0.27, 0.71].map((part) => x + (w - wide) / 2 + part * wide);
     const [next, after, plus, out, middle, into, fork, end] =
       [0, 0.19, 0.36, 0.48, 0.63, 0.78, 0.89, 1].map((part) => y + 52 + part * (h - 68));
     const centres = { post: [stem, after], after_branch: [branch, out], pre: [branch, into], none: [branch, end] };
-    const [bw, bh] = [82, h < 250 ? 22 : 26];
+    const [bw, bh] = [82, paper ? 20 : 26];
     const box = ([cx, cy], look) => `<rect x="${fixed(cx - bw / 2)}" y="${fixed(cy - bh / 2)}" width="${bw}" height="${bh}" rx="4" ${look}/>`;
     const way = (points, look) => `<polyline fill="none" ${look} points="${points.map((at) => at.map(fixed)).join(" ")}"/>`;
     const tip = (cx, cy, dx, dy) => way([[cx - 5 * dx - 4 * dy, cy - 5 * dy - 4 * dx], [cx, cy],
@@ -299,7 +299,7 @@ globalThis.subnormLive ??= (() => {
       rule(stem - 5, cy, stem + 5, cy, "axis") + rule(stem, cy - 5, stem, cy + 5, "axis");
     const data = `class="drag{}" data-sets="${control}" data-places="${JSON.stringify(places.map((name) => centres[name].map(fixed)))}"`;
     const free = here !== "post";
-    const dots = [0, 1].flatMap((c) => [-1, 0, 1].map((r) =>
+    const dots = paper ? [] : [0, 1].flatMap((c) => [-1, 0, 1].map((r) =>
       `<circle cx="${fixed(centres[here][0] - bw / 2 + 9 + 5 * c)}" cy="${fixed(centres[here][1] + 5 * r)}" r="1.3" fill="currentColor"/>`));
     return [
       text(x, y + 14, title, "start", ' class="title"'),
@@ -312,13 +312,13 @@ globalThis.subnormLive ??= (() => {
       box([branch, middle], `fill="${colour("ground")}"`),
       box([branch, middle], `fill="${colour("blue")}" fill-opacity=".3" stroke="${colour("blue")}" stroke-width="1.5"`),
       text(branch, middle + 4, "F", "middle"),
-      ...places.filter((name) => name !== here).map((name) => box(centres[name],
+      ...places.filter((name) => name !== here && !paper).map((name) => box(centres[name],
         `${data.replace("{}", "")} stroke="${colour("orange")}" stroke-dasharray="4 4" stroke-opacity=".8"`)),
-      places.includes("none") && here !== "none" ? text(branch, end + 4, "no norm", "middle", ' class="small"') : "",
-      `<g ${data.replace("{}", " handle")} data-x="${fixed(centres[here][0])}" data-y="${fixed(centres[here][1])}">` +
+      places.includes("none") && here !== "none" && !paper ? text(branch, end + 4, "no norm", "middle", ' class="small"') : "",
+      paper && here === "none" ? "" : `<g ${data.replace("{}", " handle")} data-x="${fixed(centres[here][0])}" data-y="${fixed(centres[here][1])}">` +
         box(centres[here], `fill="${colour("ground")}"`) +
         box(centres[here], `fill="${colour("orange")}" fill-opacity=".4" stroke="${colour("orange")}" stroke-width="2"`) +
-        dots.join("") + text(centres[here][0] + 6, centres[here][1] + 4, "norm", "middle") + "</g>",
+        dots.join("") + text(centres[here][0] + (paper ? 0 : 6), centres[here][1] + 4, "norm", "middle") + "</g>",
     ].join("");
   }
 
@@ -348,7 +348,7 @@ globalThis.subnormLive ??= (() => {
     bars: ({ height }, n, tight) => (tight === LOW ? height - 6 : height),
     grid: ({ height }) => height,
     columns: (panel, n, tight) => [120, 108, 85][tight - PHONE],
-    block: (panel, n, tight) => [250, n > 1 ? 312 : 255, 200][tight - PHONE], // with `n` panels beside it
+    block: (panel, n, tight) => [250, n > 1 ? 312 : 255, 230][tight - PHONE], // with `n` panels beside it
   };
 
   const chart = {
@@ -381,6 +381,7 @@ globalThis.subnormLive ??= (() => {
         w: wide,
         h: beside && k === 0 ? block : heights[rowOf(k)],
         below: below(k),
+        paper: tight === PAPER,
       }));
     },
 

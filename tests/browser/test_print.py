@@ -36,16 +36,19 @@ SEEN = f"""() => {{
     if (figure.matches("[data-live=sketch], .printed-answers *")) return states.length !== 1;
     const tops = new Set(states.map((e) => Math.round(e.getBoundingClientRect().top)));
     const pictures = new Set(states.map((e) => e.querySelector("svg").innerHTML));
-    return pictures.size < 2 || states.length > 3 || tops.size > 1 || !states.every(shown) ||
+    const places = figure.querySelector(".live-states [data-places]:not(.handle)");
+    return pictures.size < 2 || states.length > 3 || tops.size > 1 || !states.every(shown) || places ||
       shown(figure.querySelector(":scope > .live-picture"));
   }};
   const letters = (e) => parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a;
   const folds = "details.sd-dropdown:not(.solution) p, section.second-reading > details > p:not(.waits), .foretold > p";
   const controls = "button, nav, dialog, textarea, input:not(.quick-check input), .bd-header-article, .headerlink, " +
     "details.hide:not(.solution *) > summary, .on-screen, .elsewhere, .tag_check, .promise a[href*='/01-']";
+  const asks = (e) => /(^|[.?:] )(Press|Drag|Slide|Click) |Try:/.test(e.innerText);
   return {{
+    asks: start(all("article :is(p, li, figcaption)").filter((e) => shown(e) && asks(e))),
     controls: start(all(controls).filter(shown)),
-    folded: all(folds).filter((e) => !shown(e)).length,
+    folded: all(folds).filter((e) => !shown(e) && !e.matches(".on-screen")).length,
     titles: all("article h1").filter(shown).length,
     ground: getComputedStyle(document.body).backgroundColor,
     text: getComputedStyle(document.querySelector("article section > p:not([class])")).color,
@@ -64,6 +67,7 @@ def faults_on_paper(page):
     faults += [f"not as two or three states in a row: {html}" for html in seen["stiff"]]
     faults += [f"outside the picture, or one over the other: {words}" for words in seen["crowded"]]
     faults += [f"letters under 7 pt: {words}" for words in seen["small"]]
+    faults += [f"asks for a screen: {html}" for html in seen["asks"]]
     if seen["folded"]:
         faults.append(f"{seen['folded']} paragraphs are folded away")
     if seen["titles"] != 1:
@@ -254,6 +258,7 @@ def test_paper_has_blank_axes_to_draw_on_and_the_curve_among_the_answers(print_p
 
 
 PLANTED = {
+    "asks for a screen: <p>": "article.insertAdjacentHTML('beforeend', '<p>See? Press <em>Play</em>.</p>')",
     "shown: <button": "article.insertAdjacentHTML('beforeend', '<button>x</button>')",
     "wider than the paper: <table": "article.querySelector('table').style.width = '900px'",
     "paragraphs are folded away": "document.querySelector('details.sd-dropdown:not(.solution) p').hidden = true",
