@@ -179,30 +179,29 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   // A picture is beside the text that follows it and, where that is too short, beside the paragraphs before it. In one
   // box they stay on one sheet. How the paper breaks lines is not known yet, so lines are counted by their letters.
   const TEXT = "p, ul, ol, dl, div.math, .admonition";
-  const [WIDE, LINE, LETTERS] = [85, 4.6, 50]; // mm of a picture, mm of a line beside it, and letters in that
+  const [SCALE, LINE, SHEET] = [(0.75 * 25.4) / 96, 4.6, 171]; // mm of a picture's px (subnorm.css), of a line, and across a sheet
   let beside = [];
   const following = (part) => part.nextElementSibling ?? (part.parentElement.matches(".foretold") ? part.parentElement.nextElementSibling : null);
   const hidden = (part) => getComputedStyle(part).display === "none";
-  const linesOf = (part) => (part.matches("div.math") ? 3 : Math.ceil(part.innerText.length / LETTERS) + 0.3);
-  const linesBeside = (cell) => {
-    const drawn = cell.querySelector("source") ?? cell.querySelector("img");
-    return (WIDE * drawn.getAttribute("height")) / drawn.getAttribute("width") / LINE;
-  };
+  const linesOf = (part, letters = 50) => (part.matches("div.math") ? 3 : Math.ceil(part.innerText.length / letters) + 0.3);
+  const sizeOf = (cell) => ["width", "height"].map((side) => SCALE * (cell.querySelector("source") ?? cell.querySelector("img")).getAttribute(side));
   const picturesToText = () => {
     for (const cell of document.querySelectorAll(".bd-article div.cell:has(> .cell_output img)")) {
       const wide = cell.querySelector(".tall"); // then only the paragraph before stays with it
-      let left = wide ? 0 : linesBeside(cell);
+      const [width, height] = sizeOf(cell);
+      const letters = (SHEET - width) / 1.7; // in a line beside it
+      let left = wide ? 0 : Math.min(height, 96) / LINE;
       const [before, after] = [[], []];
       for (let next = following(cell); left > 2 && next && (hidden(next) || next.matches(TEXT)); next = following(next)) {
         if (hidden(next)) continue;
         after.push(next);
-        left -= linesOf(next);
+        left -= linesOf(next, letters);
       }
       if (wide) left = 5;
       for (let last = cell.previousElementSibling; left > 4 && last && (hidden(last) || last.matches("p, ul")); last = last.previousElementSibling) {
         if (hidden(last)) continue;
         before.unshift(last);
-        left -= linesOf(last);
+        left -= linesOf(last, wide ? undefined : letters);
       }
       const box = document.createElement("div");
       box.className = "beside";
