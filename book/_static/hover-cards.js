@@ -38,10 +38,12 @@
     link.setAttribute("aria-describedby", card.id);
     const [at] = link.getClientRects(); // of a link on two lines, the first part
     const width = document.documentElement.clientWidth;
-    // the sentence of a claim is above its mark
-    const above = at.top > card.offsetHeight + 60 && !(link.matches(CLAIM) && at.bottom + card.offsetHeight + 8 < innerHeight);
+    // The sentence being read is above its mark, so the card opens below. Without room it goes above for the mouse alone.
+    const short = at.bottom + card.offsetHeight + 8 - innerHeight;
+    const above = short > 0 && !stays && at.top > card.offsetHeight + 60;
     card.style.left = `${scrollX + Math.max(8, Math.min(at.left, width - card.offsetWidth - 8))}px`;
     card.style.top = `${scrollY + (above ? at.top - card.offsetHeight - 4 : at.bottom + 4)}px`;
+    if (short > 0 && (stays || getComputedStyle(card).position === "fixed")) scrollBy(0, short); // a sheet on a phone
   }
 
   function hide() {

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from helpers.look import accessible
-from helpers.visit import DESK, PHONE, opened
+from helpers.visit import CALM, DESK, PHONE, opened
 
 PAGE = "notebooks/03a-layer-norm-backward.html"
 LINKS = {
@@ -175,12 +175,14 @@ def test_the_mark_of_a_claim_shows_its_proof(browser, server):
 
 @pytest.mark.parametrize("kind", LINKS)
 def test_a_tap_opens_the_card_and_stays_on_the_page(browser, server, kind):
-    with opened(browser, server, [], viewport=PHONE, has_touch=True) as page:
+    with opened(browser, server, [], viewport=PHONE, has_touch=True, **CALM) as page:
         page.goto(server + PAGE)
         link, card = page.locator(LINKS[kind]).locator("visible=true").first, page.locator(".hover-card")
         link.tap()
         card.wait_for(state="visible")
         assert page.url == server + PAGE
+        read, box = link.bounding_box(), card.bounding_box()  # what is read is above the link
+        assert read["y"] + read["height"] <= box["y"] < box["y"] + box["height"] <= PHONE["height"]
         assert card.locator("a").last.get_attribute("href") == link.evaluate("link => link.href")
 
 
