@@ -16,6 +16,7 @@ Points = npt.NDArray[np.float64]  # (n, 2), in the units of the panel or in typo
 NEAR = 4.0  # points between a curve and its name
 ENOUGH = 12.0  # points to other curves
 LINE = 13.0  # points from one line of words to the next
+BELOW = "below"  # the id of the line below the title of a figure
 
 
 class Name(Annotation):
@@ -40,18 +41,11 @@ def add(ax: Axes, words: str, curve: Points, color: str, layout: Callable[..., N
     ax._add_text(Name(words, curve, color, layout))  # type: ignore[attr-defined]
 
 
-def lift(fig: Figure) -> None:
-    """Write what the vertical axes show above them instead of upwards beside them, if nothing is above any panel."""
-    panels = [ax for ax in fig.axes if ax.get_subplotspec()]
-    if all(ax.get_ylabel() and not ax.get_title(loc="left") for ax in panels):
-        for ax in panels:
-            ax.set_title(ax.get_ylabel(), loc="left", fontsize=ax.yaxis.label.get_fontsize())
-            ax.set_ylabel("")
-
-
 def place(fig: Figure) -> None:
     """Place all names of a figure for the size that it has now, and the titles of panels over their numbers."""
     fig.draw_without_rendering()  # only then a panel has its size
+    for below in (text for text in fig.texts if text.get_gid() == BELOW):
+        below.set_y(fig._suptitle.get_window_extent().y0 / fig.bbox.height)  # type: ignore[attr-defined]
     for ax in fig.axes:
         if ax.get_title(loc="left") and ax.get_subplotspec() and (left := ax.yaxis.get_tightbbox()):
             numbers = (ax.bbox.x0 - left.x0) / ax.bbox.width  # a quarter is for the names of rows

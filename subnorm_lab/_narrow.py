@@ -11,7 +11,8 @@ from matplotlib.text import Text
 
 from subnorm_lab import _labels, _svg
 
-DPI = 90  # CSS pixels to an inch; then a figure is nearly as wide as a phone of 390
+DPI = 90  # CSS pixels to an inch
+WIDTH = 358 / DPI  # inches; a phone of 390 has a margin of 16 on both sides of its text
 SMALLEST = 9.0  # points, 11.25 CSS pixels
 TALL, LOW = 7.0, 2.2  # inches of a figure, and of the panels of one that is taller
 LETTERS = 40  # in a line as wide as the figure
@@ -22,7 +23,7 @@ def as_svg(fig: Figure) -> str:
     return _svg.as_svg(fig, DPI).replace('font-size="70%"', 'font-size="82%"')
 
 
-def relaid(fig: Figure, width: float) -> Figure:
+def relaid(fig: Figure, width: float = WIDTH) -> Figure:
     """The figure itself, laid out anew in this width, in inches. What its panels show stays the same.
 
     Panels side by side come below one another; of four or more, two remain side by side. A legend that takes much of a
@@ -57,14 +58,21 @@ def relaid(fig: Figure, width: float) -> Figure:
 
 
 def break_lines(fig: Figure) -> None:
-    """Break the title above all panels where the figure ends."""
+    """Break the title above all panels, and the line below it, where the figure ends."""
     title: Text = fig._suptitle  # type: ignore[attr-defined]
-    box = title.get_window_extent()
-    letters = int(len(title.get_text()) * (0.99 * fig.bbox.width - box.x0) / box.width)
-    title.set_text(textwrap.fill(title.get_text(), letters))
-    fig.set_size_inches(
-        fig.get_figwidth(), fig.get_figheight() + (title.get_window_extent().height - box.height) / fig.dpi
-    )
+    height = title.get_window_extent().height
+    lines = 0
+    for below in (text for text in fig.texts if text.get_gid() == _labels.BELOW):
+        below.set_text(broken(below))
+        lines = 1 + below.get_text().count("\n")
+    title.set_text(broken(title) + lines * "\n")
+    fig.set_size_inches(fig.get_figwidth(), fig.get_figheight() + (title.get_window_extent().height - height) / fig.dpi)
+
+
+def broken(text: Text) -> str:
+    """The words of a text in lines that fit the figure."""
+    words, figure = text.get_text().rstrip("\n"), text.get_figure()
+    return textwrap.fill(words, int(len(words) * 0.99 * figure.bbox.width / text.get_window_extent().width))  # type: ignore[union-attr]
 
 
 def label(panel: Axes) -> None:

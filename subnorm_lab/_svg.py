@@ -33,6 +33,8 @@ class Renderer(RendererSVG):
         ismath: bool | Literal["TeX"] = False,
         mtext: Text | None = None,
     ) -> None:
+        if not s:  # the empty line of a title, for the line below it
+            return
         if power := POWER.fullmatch(s):  # at a tick of a logarithmic axis; `as_svg` raises what follows the circumflex
             factor, sign, exponent = power.groups()
             s, ismath = f"{factor + '×' if factor else ''}{sign}10^{exponent}".replace("-", "\N{MINUS SIGN}"), False

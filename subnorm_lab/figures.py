@@ -35,7 +35,7 @@ LOOKS: dict[str, dict[str, str]] = {
 }
 
 
-TITLE = 12  # points; a page makes letters of this size semibold
+TITLE = 12.5  # points of the finding above a plot
 SHARP = 2  # image pixels of a PNG for each CSS pixel, in both directions
 STILL = 1.5  # the same, of a PNG that is shown where an SVG or a live figure is not
 PHONE = 4.3  # inches; a figure at most so wide has letters that are large enough on a phone
@@ -52,10 +52,15 @@ def use_style() -> None:
         {
             "figure.figsize": (6.4, 3.6),
             "figure.constrained_layout.use": True,
+            "figure.constrained_layout.w_pad": 0.015,  # so that the words of a plot begin where those of the page do
+            "figure.constrained_layout.h_pad": 0.025,
+            "figure.constrained_layout.wspace": 0.06,
             "font.size": 11,
-            "axes.titlesize": TITLE,
+            "text.hinting": "none",  # else small letters are measured narrower than an SVG shows them
+            "axes.titlesize": 11,
             "axes.titlelocation": "left",
-            "axes.titlepad": 9,
+            "axes.titlepad": 7,
+            "axes.labelcolor": GREY,
             "axes.spines.top": False,
             "axes.spines.right": False,
             "axes.spines.left": False,  # as in a live figure: one line at the bottom, and pale ones across
@@ -65,11 +70,14 @@ def use_style() -> None:
             "grid.color": PALE,
             "grid.linewidth": 0.8,
             "axes.axisbelow": True,
-            "xtick.major.size": 3,
+            "xtick.color": GREY,
+            "xtick.major.size": 0,
+            "xtick.major.pad": 5,
+            "ytick.color": GREY,
             "ytick.major.size": 0,
             "xtick.minor.size": 0,
             "ytick.minor.size": 0,
-            "lines.linewidth": 2.0,
+            "lines.linewidth": 1.8,
             "lines.markersize": 5,
             "legend.frameon": False,
             "axes.prop_cycle": cycler(color=[BLUE, ORANGE, GREEN, PINK, GREY]),
@@ -87,7 +95,7 @@ def title(fig: "Figure", finding: str, holds: bool = True) -> None:
             turned a number so that it no longer holds, a warning replaces the title. No stored notebook may have one.
     """
     if holds:
-        fig.suptitle(finding, x=3 / 72 / fig.get_figwidth(), ha="left", fontsize=TITLE)  # as far in as the panels
+        fig.suptitle(finding, x=0.002, ha="left", fontsize=TITLE, fontweight="bold")
     else:
         warnings.warn(f"With these numbers the figure does not show its finding, {finding!r}.", stacklevel=2)
 
@@ -182,11 +190,11 @@ def rows(ax: "Axes", names: Sequence[str], ends: "npt.ArrayLike | None" = None, 
 def show(fig: "Figure", alt: str, dpi: int = 120, narrow: "Figure | None" = None) -> None:
     """Show a figure, with an alt text for readers who cannot see it.
 
-    A notebook shows a PNG. The book gets an SVG: sharp on every screen, a fraction of a PNG's bytes, and labelled in
-    the reader's font; for a phone, a second one, with the panels below one another (:mod:`subnorm_lab._narrow`). Both
-    are in the metadata of the output: VS Code would prefer an SVG to the PNG, and show nothing in a folder that it does
-    not trust. A plot of thousands of points would be heavy as SVG; it is only a PNG, of two pixels for each CSS pixel,
-    in both directions.
+    A plot gets the look of all plots first (:mod:`subnorm_lab._plots`). A notebook shows a PNG. The book gets an SVG:
+    sharp on every screen, a fraction of a PNG's bytes, and labelled in the reader's font; for a phone, a second one,
+    with the panels below one another (:mod:`subnorm_lab._narrow`). Both are in the metadata of the output: VS Code
+    would prefer an SVG to the PNG, and show nothing in a folder that it does not trust. A plot of thousands of points
+    would be heavy as SVG; it is only a PNG, of two pixels for each CSS pixel, in both directions.
 
     Args:
         fig: the figure; it is closed.
@@ -199,17 +207,18 @@ def show(fig: "Figure", alt: str, dpi: int = 120, narrow: "Figure | None" = None
     """
     import matplotlib.pyplot as plt
 
-    from subnorm_lab import _labels, _narrow, _svg
+    from subnorm_lab import _labels, _narrow, _plots, _svg
 
     check_text("alt", alt)
-    _labels.lift(fig)
+    if any(ax.axison for ax in fig.axes) and (fig.get_suptitle() or fig.get_figwidth() > PHONE):
+        dpi = _plots.dress(fig)
     _labels.place(fig)
     width = round(dpi * fig.get_figwidth())  # no height, so that it scales with the width on a narrow page
     metadata: dict[str, Any] = {"image/png": {"width": width}}
     svg = _svg.as_svg(fig, dpi)
     if len(gzip.compress(svg.encode())) <= HEAVY:
         if fig.get_figwidth() > PHONE:
-            metadata[NARROW] = _narrow.as_svg(narrow or _narrow.relaid(fig, PHONE))
+            metadata[NARROW] = _narrow.as_svg(narrow or _narrow.relaid(fig))
         metadata[WIDE] = svg
         png = with_palette(io.BytesIO(as_png(svg, STILL)))
     else:

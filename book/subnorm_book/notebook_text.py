@@ -73,7 +73,6 @@ from sphinx.util import logging
 
 from subnorm_book import page_data
 from subnorm_book.evidence import values
-from subnorm_book.output import plots
 from subnorm_lab import figures
 from subnorm_lab.checks import SETS
 from subnorm_lab.checks.exercise import totals
@@ -474,7 +473,7 @@ def read_cells(notebook, reader):
             if "text/markdown" in output.get("data", {}):
                 output["data"]["text/markdown"] = reader.text(with_minus("".join(output["data"]["text/markdown"])))
             if svg := figures.wide(output):
-                output["data"]["image/svg+xml"] = plots.as_live(svg) if figures.narrow(output) else svg
+                output["data"]["image/svg+xml"] = svg
 
 
 #: A cell of a table that has numbers alone, with what may be between and after them

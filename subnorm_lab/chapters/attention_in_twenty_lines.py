@@ -95,10 +95,10 @@ def draw_weights(attention, x, w_in, causal):
                     color=colour,
                     fontsize=11,
                 )
-        ax.set(title=title, xlabel="is looked at", xticks=range(T), yticks=range(T))
+        ax.set(title=title, xticks=range(T), yticks=range(T))
         ax.spines["bottom"].set_visible(False)
         ax.grid(visible=False)
-    axes[0].set_ylabel("looks")
+    axes[0].set_ylabel("weights of attention: a row looks at each column")
     later = np.triu(np.ones((T, T), dtype=bool), 1)
     figures.title(fig, "The causal mask lets no token look at a later one", not causal[later].any())
     figures.show(

@@ -103,9 +103,6 @@ COLOURS = {
 }
 
 
-HATCHES = {"attention": "//", "pooler": "xx"}
-
-
 def count(models):
     """The parameters of each model, by part and in all."""
     parts = {name: getattr(parameters, family)(sizes) for name, (family, sizes) in models.items()}
@@ -129,9 +126,8 @@ def draw_shares(MODELS):
             shares[part],
             left=left,
             color=colour,
-            hatch=HATCHES.get(part),
             edgecolor="white",
-            linewidth=0,
+            linewidth=0.8,
         )
         left += shares[part]
     last = len(MODELS) - 1

@@ -266,7 +266,7 @@ def draw_bytes_and_seconds(layer_norm):
         ax.plot([q1, q3], [y, y], color=color, linewidth=4, alpha=0.5)
         ax.plot(q2, y, "o" if kind == "layer" else "s", color=color, markersize=8)
         ax.plot(passes[key], y, "|", color=figures.BLACK, markersize=18, markeredgewidth=2)
-    figures.name(ax, "predicted\nfrom its bytes", (passes["layer_hand"], 0.4), shift=(-2, -6))
+    figures.name(ax, "predicted\nfrom its bytes", (passes["layer_hand"], 0), shift=(0, -24), point_out=True)
     figures.name(ax, "measured", (np.median(copies("layer_hand")), 0), figures.BLUE, (-8, 0))
     worst = f"{worst_prediction(layer_norm):.1f}"
     figures.title(fig, f"On this CPU, bytes predict time to a factor of {worst}")

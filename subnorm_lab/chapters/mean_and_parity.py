@@ -46,7 +46,7 @@ def draw_eight_pairs(losses):
     )
     axes[1].axhline(0, color=figures.BLACK, linewidth=1)
     axes[1].plot(np.zeros(len(SEEDS)), difference, "o", color=figures.GREY, alpha=0.6)
-    axes[1].errorbar(0.5, mean, half, fmt="s", color=figures.BLACK, capsize=6)
+    axes[1].errorbar(0.5, mean, half, fmt="s", color=figures.BLACK)
     axes[1].set(
         xticks=[0, 0.5],
         xticklabels=["pairs", "mean, interval"],

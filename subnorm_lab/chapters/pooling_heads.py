@@ -316,7 +316,7 @@ def draw_pool_weights(models):
     right = []
     for ax, fleet in zip(axes, FLEETS, strict=True):
         weights = pool_weights(models, fleet, 0)[:6]
-        image = ax.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        ax.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
         if fleet != "spread":
             flags = judged_machines(fleet)[0][:6, :, 1].argmax(1)
             at = flags if fleet == "flagged" else np.full(6, T - 1)
@@ -329,9 +329,8 @@ def draw_pool_weights(models):
             xticklabels=(1, 10, 20, 30),
         )
         ax.grid(visible=False)
-    axes[0].set(ylabel="machine", yticks=range(6), yticklabels=range(1, 7))
-    bar = fig.colorbar(image, ax=axes, label="weight", ticks=(0, 0.5, 1))
-    bar.outline.set_visible(False)
+    key = "a row for each of six machines; white: weight 0, dark blue: weight 1"
+    axes[0].set(ylabel=key, yticks=range(6), yticklabels=range(1, 7))
     figures.title(fig, "Where one reading tells the wear, the largest weight is on it", all(right))
     figures.show(
         fig,

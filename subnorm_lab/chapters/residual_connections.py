@@ -730,7 +730,6 @@ def draw_path_lengths():
             spread[:, drawn],
             fmt=mark,
             color=color,
-            capsize=2,
             linewidth=1,
         )
         ax.plot(LAYERS, paths.binomial(L, g), **figures.LOOKS["theory"])
@@ -845,11 +844,11 @@ def draw_who_wrote_which_word(shares):
     _wrote, lily, she = contributions(shares)
     fig, ax = plt.subplots(figsize=(6.4, 3.8))
     rows = np.arange(11)
-    for values, shift, color, hatch in ((lily, -0.2, figures.BLUE, ""), (she, 0.2, figures.ORANGE, "//")):
-        ax.barh(rows + shift, values, height=0.38, color=color, hatch=hatch, edgecolor="white")
+    for values, shift, color in ((lily, -0.2, figures.BLUE), (she, 0.2, figures.GREY)):
+        ax.barh(rows + shift, values, height=0.36, color=color)
     ax.axvline(0, color=figures.BLACK, linewidth=0.8)
     figures.name(ax, "Lily", (lily[10], 9.8), figures.BLUE)
-    figures.name(ax, "She", (she[1], 1.2), figures.ORANGE)
+    figures.name(ax, "She", (she[1], 1.2), figures.GREY)
     part = f"{100 * lily[10] / lily.sum():.0f}\N{NO-BREAK SPACE}%"
     figures.title(fig, f"Feed-forward 5 gives Lily {part} of its logit, and takes from She's", she[10] < 0)
     ax.set(xlabel="share in the logit", xticks=(0, 5, 10), xlim=(None, 11))
