@@ -14,7 +14,8 @@ from subnorm_lab import _labels, _svg
 DPI = 90  # CSS pixels to an inch
 WIDTH = 358 / DPI  # inches; a phone of 390 has a margin of 16 on both sides of its text
 SMALLEST = 9.0  # points, 11.25 CSS pixels
-TALL, LOW = 7.0, 2.2  # inches of a figure, and of the panels of one that is taller
+TALL, LOW = 6.6, 2.1  # inches of a figure, and of the panels of one that is taller
+LESS, ROW = 0.85, 0.18  # of the height on a page; and inches, for each row that has a name
 LETTERS = 40  # in a line as wide as the figure
 
 
@@ -38,7 +39,9 @@ def relaid(fig: Figure, width: float = WIDTH) -> Figure:
         for index, panel in enumerate(panels):
             label(panel)
             panel.set_subplotspec(grid[divmod(index, columns)[::-1]] if rows > 1 else grid[index])
-    fig.set_size_inches(width, lines * min(fig.get_figheight() / rows, max(TALL / lines, LOW)))
+    most = max(len(panel.get_yticks()) for panel in panels)
+    height = max(LESS * fig.get_figheight() / rows, ROW * most)
+    fig.set_size_inches(width, lines * min(height, max(TALL / lines, LOW)))
     if fig.get_suptitle():
         break_lines(fig)
     for text in fig.findobj(Text):

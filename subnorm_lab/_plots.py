@@ -62,12 +62,18 @@ def lift(fig: Figure, panels: list[Axes]) -> None:
 
 
 def number(axis: Axis) -> None:
-    """Write short numbers at an axis, and its names, which are no numbers, in black."""
+    """Write short numbers at an axis."""
     formatter = axis.get_major_formatter()
     if isinstance(formatter, LogFormatter):
         axis.set_major_formatter(FuncFormatter(power))
     elif isinstance(formatter, ScalarFormatter):
         axis.set_major_formatter(FuncFormatter(short))
+    else:
+        names(axis)
+
+
+def names(axis: Axis) -> None:
+    """Write the names at an axis, which are no numbers, in black, unless they have a colour."""
     for text in axis.get_ticklabels():
         if any(map(str.isalpha, text.get_text())) and same_color(text.get_color(), figures.GREY):
             text.set_color(figures.BLACK)

@@ -813,15 +813,15 @@ globalThis.subnormLive ??= (() => {
       this.draw();
     }
 
-    /** Show the state: at once, or gliding from what is shown. A `hand` holds the handle. */
-    draw(glides = true, hand = undefined) {
+    /** Show the state: at once, or gliding from what is shown. A `hand` holds the handle. A glide lasts so many ms. */
+    draw(glides = true, hand = undefined, lasts = GLIDE) {
       cancelAnimationFrame(this.frame);
       const begun = performance.now();
       const { shown: from, handle: left } = this;
       const drawn = this.spec.kind === "sketch"; // a line follows the hand that draws it
       const jump = !glides || drawn || !from || matchMedia("(prefers-reduced-motion: reduce)").matches;
       const paint = (now) => {
-        const part = jump ? 1 : Math.min(Math.max(now - begun, 0) / GLIDE, 1);
+        const part = jump ? 1 : Math.min(Math.max(now - begun, 0) / lasts, 1);
         const seen = this.paint(from, part);
         const handle = this.picture.querySelector(".handle");
         if (handle) this.handle = settle(handle, hand, left, part);
@@ -1001,7 +1001,7 @@ globalThis.subnormLive ??= (() => {
       this.state[name] = anew ? 0 : this.state[name] + 1;
       this.timer = this.atEnd ? undefined : setTimeout(() => this.play(), BEAT);
       this.place();
-      this.draw();
+      this.draw(!anew, undefined, BEAT); // it glides until the next step, so that nothing stops in between
       if (this.atEnd) this.tell();
     }
 

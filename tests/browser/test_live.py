@@ -435,6 +435,7 @@ def still(page):
     page.clock.resume()
 
 
+BEAT = 700  # ms between two steps
 HEIGHTS = """figure => {
   const points = figure.querySelector("polyline").getAttribute("points").split(" ");
   return points.map((point) => Number(point.split(",")[1]));
@@ -454,6 +455,10 @@ def test_a_picture_glides_to_the_next_state_unless_motion_is_to_be_reduced(clock
         clock.run_for(150)
         last = figure.evaluate(HEIGHTS)
         assert 0.3 < (first[1] - halfway[1]) / (first[1] - last[1]) < 0.7  # a frame takes 16 ms
+        figure.locator(".live-play").click()  # at once from step 0, and on until the next beat
+        level = figure.evaluate(HEIGHTS)
+        clock.run_for(1.5 * BEAT)
+        assert 0.3 < 3 * (level[1] - figure.evaluate(HEIGHTS)[1]) / (level[1] - last[1]) < 0.7
         figure.get_by_role("button", name="Start again").click()
         clock.run_for(100)
         clocked.emulate_media(reduced_motion="reduce")
@@ -571,9 +576,6 @@ def test_a_cloud_projects_only_for_layer_norm(desk, server):
     agree(json.loads(EXAMPLES[0]), figure)
     figure.get_by_role("button", name="Start again").click()
     assert project.is_enabled()
-
-
-BEAT = 700  # ms between two steps
 
 
 def test_play_goes_step_by_step_to_the_end_and_begins_anew(clocked, server):
