@@ -329,7 +329,7 @@ def draw_pool_weights(models):
             xticklabels=(1, 10, 20, 30),
         )
         ax.grid(visible=False)
-    key = "a row for each of six machines; white: weight 0, dark blue: weight 1"
+    key = "a row for each of six machines; the stronger the blue, the larger the weight, up to 1"
     axes[0].set(ylabel=key, yticks=range(6), yticklabels=range(1, 7))
     figures.title(fig, "Where one reading tells the wear, the largest weight is on it", all(right))
     figures.show(

@@ -143,8 +143,8 @@ def test_a_phone_has_the_panels_of_a_wide_figure_below_one_another(outputs: list
     assert len(set(heights(broad, "a panel"))) == 1
     upper, lower = heights(svg, "a panel")
     (legend,) = heights(svg, "one")
-    assert upper + 150 < lower
-    assert lower + 150 < legend
+    assert upper + 130 < lower
+    assert lower + 130 < legend
     assert words_in(broad).count("loss") == words_in(svg).count("loss") == 1  # below the title
     assert "a label that is much too long for the" in " ".join(words_in(svg))
     assert not any(len(words) > 60 for words in words_in(svg))
