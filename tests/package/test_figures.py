@@ -321,6 +321,9 @@ def test_what_an_axis_shows_is_above_it(finding: str, above: str, outputs: list[
     ax.set(ylabel="loss", title=above, yscale="log", ylim=(1e-3, 1), xlim=(0, 40_000), xticks=(0, 0.5, 20_000))
     title(fig, finding)
     show(fig, ALT)
+    assert ' width="688" ' in wide(outputs[0])  # the column of a page
+    sizes = {round(float(size) * 96 / 72, 1) for size in re.findall(r"font-size: ([\d.]+)px", wide(outputs[0]))}
+    assert sizes == ({13, 14.8} if finding else {13})  # CSS pixels, as in a live figure
     for svg in (wide(outputs[0]), narrow(outputs[0])):
         found = words_in(svg)
         assert {"a panel: loss"} <= set(found) if above and not finding else {"loss"} <= set(found)
