@@ -9,7 +9,7 @@ from matplotlib.gridspec import GridSpec
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 
-from subnorm_lab import _labels, _svg
+from subnorm_lab import _labels, _plots, _svg
 
 DPI = 90  # CSS pixels to an inch
 WIDTH = 358 / DPI  # inches; a phone of 390 has a margin of 16 on both sides of its text
@@ -82,6 +82,7 @@ def label(panel: Axes) -> None:
     """Give a panel the labels that it shared with its neighbour."""
     panel.tick_params(labelbottom=True, labelleft=True)
     for axis, shared in ((panel.xaxis, panel.get_shared_x_axes()), (panel.yaxis, panel.get_shared_y_axes())):
+        _plots.names(axis)
         if not axis.get_label_text():
             texts = [other._axis_map[axis.axis_name].get_label_text() for other in shared.get_siblings(panel)]
             axis.set_label_text(next(filter(None, texts), ""))

@@ -75,7 +75,8 @@ def number(axis: Axis) -> None:
 def names(axis: Axis) -> None:
     """Write the names at an axis, which are no numbers, in black, unless they have a colour."""
     for text in axis.get_ticklabels():
-        if any(map(str.isalpha, text.get_text())) and same_color(text.get_color(), figures.GREY):
+        a_name = any(map(str.isalpha, text.get_text())) and "$" not in text.get_text()
+        if a_name and same_color(text.get_color(), figures.GREY):
             text.set_color(figures.BLACK)
 
 

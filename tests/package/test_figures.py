@@ -133,6 +133,7 @@ def test_a_phone_has_the_panels_of_a_wide_figure_below_one_another(outputs: list
         ax.plot([0, 1], label="one")
         ax.set(title="a panel", xlabel="a label that is much too long for the width of a phone, and so has two lines")
     axes[0].set_ylabel("loss")
+    axes[0].set_yticks([0, 1], ["low", "high"])
     axes[1].legend(fontsize=6)
     title(fig, "It rises")
     show(fig, ALT)
@@ -146,6 +147,8 @@ def test_a_phone_has_the_panels_of_a_wide_figure_below_one_another(outputs: list
     assert upper + 130 < lower
     assert lower + 130 < legend
     assert words_in(broad).count("loss") == words_in(svg).count("loss") == 1  # below the title
+    assert len(heights(svg, "high")) == 2
+    assert len(set(re.findall(r'style="([^"]*)"[^>]*>high<', svg))) == 1  # black in both panels
     assert "a label that is much too long for the" in " ".join(words_in(svg))
     assert not any(len(words) > 60 for words in words_in(svg))
     assert min(float(size) for size in re.findall(r"font-size: ([\d.]+)px", svg)) >= 9
