@@ -179,12 +179,15 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   // A picture is beside the text that follows it and, where that is too short, beside the paragraphs before it. In one
   // box they stay on one sheet. How the paper breaks lines is not known yet, so lines are counted by their letters.
   const TEXT = "p, ul, ol, dl, div.math, .admonition";
-  const [SCALE, LINE, SHEET] = [(0.75 * 25.4) / 96, 4.6, 171]; // mm of a picture's px (subnorm.css), of a line, and across a sheet
+  const [PIXEL, LINE, SHEET] = [25.4 / 96, 4.6, 171]; // mm of a px, of a line, and across a sheet
   let beside = [];
   const following = (part) => part.nextElementSibling ?? (part.parentElement.matches(".foretold") ? part.parentElement.nextElementSibling : null);
   const hidden = (part) => getComputedStyle(part).display === "none";
   const linesOf = (part, letters = 50) => (part.matches("div.math") ? 3 : Math.ceil(part.innerText.length / letters) + 0.3);
-  const sizeOf = (cell) => ["width", "height"].map((side) => SCALE * (cell.querySelector("source") ?? cell.querySelector("img")).getAttribute(side));
+  const sizeOf = (cell) => {
+    const [drawing, zoom] = cell.querySelector("source") ? ["source", 0.85] : ["img", 0.75]; // as in subnorm.css
+    return ["width", "height"].map((side) => zoom * PIXEL * cell.querySelector(drawing).getAttribute(side));
+  };
   const picturesToText = () => {
     for (const cell of document.querySelectorAll(".bd-article div.cell:has(> .cell_output img)")) {
       const wide = cell.querySelector(".tall"); // then only the paragraph before stays with it

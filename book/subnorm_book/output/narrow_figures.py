@@ -20,7 +20,7 @@ from subnorm_lab import figures
 log = logging.getLogger(__name__)
 
 NARROW = "(max-width: 40rem)"  # as in subnorm.css
-TALL = 1.45  # times as high as wide; paper has room for such panels in a row
+TALL = 1.38  # times as high as wide; paper has room for such panels in a row
 
 
 class picture(nodes.General, nodes.Element):
