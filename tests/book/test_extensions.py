@@ -175,7 +175,8 @@ def test_slim_fixes_pages_and_may_run_twice(tmp_path):
     once = slim.slim(
         '<script src="./documentation_options.js?v=1"></script><script src="x.js"></script><script>1</script>'
         '<script async src="y.js"></script><img alt="a" src="a.png" /><img src="b.svg"><img width="5" src="a.png">'
-        '<strong>So it is.</strong><sup class="claim">a</sup> <code class="b">x</code><sup class="claim">c</sup>',
+        '<strong>So it is.</strong><sup class="claim">a</sup> <code class="b">x</code><sup class="claim">c</sup>'
+        '<div class="highlight-"><div class="highlight"><pre>if:\n    <b>return</b> of_more_than_thirty_letters</pre>',
         tmp_path / "a.html",
     )
     assert "<script>const DOCUMENTATION_OPTIONS = {};</script>" in once
@@ -186,6 +187,7 @@ def test_slim_fixes_pages_and_may_run_twice(tmp_path):
     assert '<img decoding="async" width="5" src="a.png">' in once
     assert 'So it </strong><span class="glued"><strong>is.</strong><sup class="claim">a</sup></span>' in once
     assert '<span class="glued"><code class="b">x</code><sup class="claim">c</sup></span>' in once
+    assert '\n<span class="line" style="--in:4">    <b>return</b> of_more_than_thirty_letters</span></pre>' in once
     assert slim.slim(once, tmp_path / "a.html") == once
 
 

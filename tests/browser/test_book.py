@@ -240,6 +240,34 @@ def test_nothing_jumps_when_the_reader_begins(browser, server):
         assert page.evaluate(where)[:3] == before[:3]
 
 
+# Of the listings: how many lines of code go on below; those that go on left of their beginning; and what is not copied
+# as it is stored.
+LISTINGS = """() => {
+  const row = document.createRange(), copied = getSelection();
+  const seen = (name) => [...document.querySelectorAll(name)].filter((e) => e.checkVisibility());
+  const wraps = seen("article .line[style]").map((line) => {
+    const text = document.createTreeWalker(line, NodeFilter.SHOW_TEXT).nextNode();
+    row.setStart(text, 0);
+    row.setEnd(text, text.data.search(/\\S|$/));
+    const { right, bottom } = row.getBoundingClientRect();
+    row.selectNodeContents(line);
+    return [...row.getClientRects()].filter((box) => box.top > bottom - 3).map((box) => box.left - right);
+  });
+  const copy = (pre) => (copied.selectAllChildren(pre), copied.toString().trim());
+  const changed = seen("article .highlight pre:has(.line)").map((pre) => [copy(pre), pre.textContent.trim()]);
+  const left = wraps.flat().filter((from) => from < 9);
+  return [wraps.filter((rows) => rows.length).length, left, changed.filter(([one, other]) => one !== other)];
+}"""
+
+
+def test_a_long_line_of_a_listing_goes_on_under_its_own_beginning_and_is_copied_as_one(browser, server):
+    with opened(browser, server, [], viewport=PHONE, has_touch=True) as page:
+        page.goto(server + "notebooks/09a-the-bug-museum.html")
+        wrapped, *faults = page.evaluate(LISTINGS)
+    assert wrapped > 10
+    assert faults == [[], []]
+
+
 def test_the_words_that_fold_code_are_where_those_were_that_unfold_it(browser, server):
     left = "d => [...d.querySelectorAll('summary p')].find((p) => p.checkVisibility()).getBoundingClientRect().left"
     with opened(browser, server, [], viewport=DESK) as page:

@@ -57,6 +57,12 @@ const mark = StateField.define({
   provide: (field) => EditorView.decorations.from(field),
 });
 
+// The indentation of each line, under which a long one goes on (subnorm.css).
+const hang = EditorView.decorations.compute(["doc"], ({ doc }) => Decoration.set(Array.from({ length: doc.lines }, (_, k) => {
+  const { from, text } = doc.line(k + 1);
+  return Decoration.line({ attributes: { style: `--in:${/^ */.exec(text)[0].length}` } }).range(from);
+})));
+
 // Put an editor in the place of a textarea. Tab leaves it, as it leaves any field.
 // `names(path)` promises the names after "path.", or nothing while Python is not running.
 globalThis.subnormEditor = (textarea, { changed, run, check, names }) => {
@@ -79,7 +85,7 @@ globalThis.subnormEditor = (textarea, { changed, run, check, names }) => {
         python(), pythonLanguage.data.of({ autocomplete: attributes }),
         autocompletion({ icons: false, selectOnOpen: false }), // Enter ends a line until a name is chosen
         keymap.of([...completionKeymap, ...KEYS, ...historyKeymap]),
-        syntaxHighlighting(CLASSES), LOOK, mark,
+        syntaxHighlighting(CLASSES), LOOK, mark, hang,
         EditorView.contentAttributes.of({
           "aria-label": textarea.getAttribute("aria-label"),
           tabindex: "0", // it is anyway, but axe does not know

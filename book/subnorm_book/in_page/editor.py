@@ -33,5 +33,6 @@ def editor_html(label, code="", **slots):
 def preview(code):
     """The code in colours, with numbered lines: the field shows it until its editor comes."""
     lines = highlight(code, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)).rstrip("\n").split("\n")
-    shown = "".join(f"<div>{line or '<br>'}</div>" for line in lines)
+    indents = [len(line) - len(line.lstrip()) for line in code.rstrip("\n").split("\n")]
+    shown = "".join(f'<div style="--in:{n}">{line or "<br>"}</div>' for n, line in zip(indents, lines, strict=True))
     return f'<div class="preview" aria-hidden="true">{shown}</div>'

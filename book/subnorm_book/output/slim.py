@@ -8,6 +8,7 @@ one that no page needs any more is a warning.
 import json
 import re
 import struct
+from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -68,6 +69,11 @@ RULES = [
     (r'<span class="(?:n|nn|p|w)">([^<]*)</span>', r"\1"),
 ]
 
+#: On a narrow screen a long line of a listing goes on below, under its own beginning (subnorm.css). One of these
+#: characters or fewer has room on every phone.
+SHORT = 30
+LISTING = re.compile(r'(<div class="(?:story )?highlight-[^"]*"><div class="highlight"><pre>)(.*?)(?=</pre>)', re.S)
+
 # The theme asks for the width of every listing and table as the page opens, which lays out a long page at once, with
 # the sections that nobody has come to yet. subnorm.js does the same for each section when it is laid out.
 THEME_SCRIPT = "scripts/pydata-sphinx-theme.js"
@@ -100,10 +106,21 @@ def slim(html, page, matched=None):
         html, count = re.subn(pattern, replacement, html, flags=re.DOTALL)
         if count and matched is not None:
             matched.add(pattern)
+    html = LISTING.sub(lambda m: m[1] + "\n".join(map(marked, m[2].split("\n"))), html)
     first = re.search(r"<article\b.*?<img\b", html, re.DOTALL)  # the logo, and what the reader may see at once
     return re.sub(
         r"<img (?![^>]*\bdecoding=)([^>]*)>", lambda m: sized(m, page, bool(first) and m.start() > first.end()), html
     )
+
+
+def marked(line):
+    """A line of a listing; a long one with its indentation, for the style sheet."""
+    text = unescape(re.sub(r'<span class="linenos".*?</span>|<[^>]*>', "", line))
+    if len(text) <= SHORT or '<span class="line"' in line:
+        return line
+    indent = len(text) - len(text.lstrip())
+    style = f' style="--in:{indent}"' if indent else ""
+    return f'<span class="line"{style}>{line}</span>'
 
 
 def options(path):
