@@ -1,7 +1,7 @@
 // The filter of a list or a table: show the rows that contain all words, in this or another form and spelling
 // (search-terms.js, which comes first), and are of the chosen kind; after a comma come other words, of which a row may
-// have all instead. With data-nearest a pasted message is compared with those of the rows instead (symptoms.js), and a
-// single row opens. Of the words of a
+// have all instead. With data-nearest a pasted message is compared with those of the rows instead (symptoms.js). A single
+// row opens. Of the words of a
 // reader who describes a trouble, some are enough if no row has all. In a table the words are marked, and a note that is
 // folded and has one opens; the names of its files are no words of the row. Where nothing is found, a line says so and leads on. The contents of the page list what shows; a
 // link to another row empties the filter, and the status says so.
@@ -81,7 +81,7 @@
     nothing.hidden = count > 0;
     elsewhere.href = `${document.querySelector("form.bd-search").getAttribute("action")}?q=${encodeURIComponent(words.value.trim())}`;
     elsewhere.hidden = !wanted.length;
-    if (nearest && count === 1 && !some) rows.find(({ row }) => !row.hidden).row.querySelector(":scope > details").open = true;
+    if (count === 1 && !some) found[0].row.querySelector(":scope > details")?.setAttribute("open", "");
     for (const title of titles) {
       const list = title.nextElementSibling;
       title.hidden = list.hidden = [...list.children].every((row) => row.hidden);

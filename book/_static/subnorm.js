@@ -295,7 +295,7 @@ for (const side of ["primary", "secondary"]) {
   const open = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;
-    target.querySelector(":scope > details.hide, :scope.second-reading > details")?.setAttribute("open", "");
+    target.querySelector(":scope > details.hide, :scope:is(.second-reading, .question) > details")?.setAttribute("open", "");
     let moved = false;
     for (let fold = target.closest("details:not([open])"); fold; fold = fold.parentElement.closest("details:not([open])")) {
       fold.open = true;

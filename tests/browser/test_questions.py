@@ -40,6 +40,11 @@ def test_words_choose_questions(browser, server, window):
         page.goto(server + "book/questions.html")
         asked, contents = page.locator("article section:has(> h3)"), page.locator("nav.contents")
         total, shown = asked.count(), asked.locator("visible=true")
+        answer = asked.locator("details p").first
+        assert answer.is_visible() == (window == DESK)  # and on a phone folded
+        if window == PHONE:
+            asked.locator("summary").first.click()
+            assert answer.is_visible()
         page.get_by_label("Find", exact=True).fill("gpt-2 1/√n")
         assert 0 < shown.count() < 5
         assert page.locator(".row-filter [role=status]").inner_text() == f"{shown.count()} of {total} questions"
@@ -47,7 +52,7 @@ def test_words_choose_questions(browser, server, window):
         assert page.locator("article h2").locator("visible=true").count() == 1
         page.get_by_label("Find", exact=True).fill("")
         assert shown.count() == total
-        assert contents.is_visible()
+        assert contents.is_visible() == (window == DESK)
         page.get_by_label("Find", exact=True).fill("gpt-2 1/√n")
         faults += accessible(page, "light", "dark")
     assert faults == []
