@@ -30,7 +30,7 @@
     return `You: ${brief(guess)}${off}. It is ${brief(truth)}.`;
   }
 
-  // "Just let me read" opens all, as if skipped, but stores no answers.
+  // The box above opens all, as if skipped, but stores no answers.
   const reading = document.getElementById("just-read");
   if (reading) reading.checked = subnormStore((store) => store.getItem("just-read")) !== null;
 

@@ -275,10 +275,13 @@ for (const side of ["primary", "secondary"]) {
   });
 }
 
-// "Read with code" unfolds all code of the page but the solutions, and is remembered where the browser allows it.
+// "Read with code" unfolds the code of the page, but no solution, and no code that draws: that is longer than all the rest.
+// It is remembered where the browser allows it.
 {
   const box = document.getElementById("with-code");
-  const show = () => document.querySelectorAll(".cell:not(.solution) details.hide").forEach((fold) => { fold.open = box.checked; });
+  const show = () => document.querySelectorAll(".cell:not(.solution) details.hide").forEach((fold) => {
+    fold.open = box.checked && !fold.closest(".tag_hide-input:has(.cell_output)");
+  });
   if (box && subnormStore((store) => store.getItem("with-code"))) {
     box.checked = true;
     show();

@@ -5,6 +5,7 @@ import re
 from helpers.visit import DESK, opened
 
 PAGE, SHEET = "notebooks/05b-warm-up.html", "notebooks/exercises/ex02-layer-norm.html"
+KINDS = "not", "is"  # the proofs and what sets up, and what draws
 OPEN = "folds => folds.map(f => f.open)"
 
 
@@ -36,10 +37,13 @@ def test_proofs_and_the_ids_of_claims_are_for_those_who_read_with_code(browser, 
 def test_one_box_unfolds_all_code_and_is_remembered(browser, server):
     with opened(browser, server, [], viewport=DESK) as page:
         page.goto(server + PAGE)
-        folds, box = page.locator(".cell details.hide"), page.get_by_label("Read with code")
+        folds, drawn = (page.locator(f".cell:{kind}(.tag_hide-input:has(.cell_output)) details.hide") for kind in KINDS)
+        box = page.get_by_label("Read with code")
         assert not any(folds.evaluate_all(OPEN))
         box.press("Space")
         assert all(folds.evaluate_all(OPEN))
+        assert drawn.first.is_visible()
+        assert not any(drawn.evaluate_all(OPEN))
         page.reload()
         assert box.is_checked()
         assert all(folds.evaluate_all(OPEN))
