@@ -33,7 +33,7 @@ def faults(html):
     for heading, section in questions(html).items():
         for formula in section.select(".katex-html"):
             formula.replace_with("x")  # a formula counts as a word
-        for unread in section.select(".katex-mathml, h3"):
+        for unread in section.select(".katex-mathml, h3, summary"):
             unread.decompose()
         words = len(section.get_text(" ").split())
         links = [link["href"] for link in section.select("a[href]")]
