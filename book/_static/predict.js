@@ -32,7 +32,6 @@
 
   // The box above opens all, as if skipped, but stores no answers.
   const reading = document.getElementById("just-read");
-  if (reading) reading.checked = subnormStore((store) => store.getItem("just-read")) !== null;
 
   for (const box of document.querySelectorAll("[data-predict]")) {
     const name = box.dataset.predict;
@@ -120,17 +119,4 @@
     if (kept() || reading?.checked) begin();
     reading?.addEventListener("change", begin);
   }
-  reading?.addEventListener("change", () =>
-    subnormStore((store) => (reading.checked ? store.setItem("just-read", "yes") : store.removeItem("just-read"))));
-
-  // A link to what waits opens it.
-  const open = () => {
-    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    const waiting = target && target.closest(".foretold[hidden]");
-    if (!waiting) return;
-    waiting.hidden = false;
-    target.scrollIntoView();
-  };
-  open();
-  addEventListener("hashchange", open);
 }

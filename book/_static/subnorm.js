@@ -111,6 +111,13 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   const root = document.documentElement.dataset;
   let shown, moved = [];
 
+  // Move a node, and remember where it was.
+  const move = (node, into) => {
+    const place = document.createComment("");
+    node.replaceWith(place);
+    into.append(node);
+    moved.unshift([place, node]); // the last one goes back first
+  };
   const made = (tag, className, ...nodes) => {
     const element = Object.assign(document.createElement(tag), { className });
     element.append(...nodes);
@@ -162,28 +169,19 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
           [heading, task, place] = [above, own, placeFor(own, title)];
           part.append(place);
         }
-        const empty = document.createComment("");
-        box.replaceWith(empty);
-        moved.push({ box, place: empty });
-        place.append(box);
+        move(box, place);
       }
       if (part.children.length > 1) document.querySelector(".bd-article").append(part);
     }
-  };
-  const answersBack = () => {
-    for (const { box, place } of moved) place.replaceWith(box);
-    moved = [];
-    for (const part of Object.values(parts)) part.remove();
   };
 
   // A picture is beside the text that follows it and, where that is too short, beside the paragraphs before it. In one
   // box they stay on one sheet. How the paper breaks lines is not known yet, so lines are counted by their letters.
   const TEXT = "p, ul, ol, dl, div.math, .admonition";
   const [PIXEL, LINE, SHEET] = [25.4 / 96, 4.6, 171]; // mm of a px, of a line, and across a sheet
-  let beside = [];
   const following = (part) => part.nextElementSibling ?? (part.parentElement.matches(".foretold") ? part.parentElement.nextElementSibling : null);
   const hidden = (part) => getComputedStyle(part).display === "none";
-  const linesOf = (part, letters = 50) => (part.matches("div.math") ? 3 : Math.ceil(part.innerText.length / letters) + 0.3);
+  const linesOf = (part, letters) => (part.matches("div.math") ? 3 : Math.ceil(part.innerText.length / letters) + 0.3);
   const sizeOf = (cell) => {
     const [drawing, zoom] = cell.querySelector("source") ? ["source", 0.85] : ["img", 0.75]; // as in subnorm.css
     return ["width", "height"].map((side) => zoom * PIXEL * cell.querySelector(drawing).getAttribute(side));
@@ -204,23 +202,12 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
       for (let last = cell.previousElementSibling; left > 4 && last && (hidden(last) || last.matches("p, ul")); last = last.previousElementSibling) {
         if (hidden(last)) continue;
         before.unshift(last);
-        left -= linesOf(last, wide ? undefined : letters);
+        left -= linesOf(last, wide ? 50 : letters);
       }
-      const box = document.createElement("div");
-      box.className = "beside";
+      const box = made("div", "beside");
       (before[0] ?? cell).before(box);
-      for (const node of wide ? [...before, cell] : [cell, ...before, ...after]) {
-        const place = document.createComment("");
-        node.replaceWith(place);
-        box.append(node);
-        beside.push({ node, place });
-      }
+      for (const node of wide ? [...before, cell] : [cell, ...before, ...after]) move(node, box);
     }
-  };
-  const picturesBack = () => {
-    for (const { node, place } of beside) place.replaceWith(node);
-    for (const box of document.querySelectorAll(".beside")) box.remove();
-    beside = [];
   };
 
   const print = ({ matches: printing }) => {
@@ -231,34 +218,16 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
       answersLast();
       picturesToText();
     } else {
-      picturesBack();
-      answersBack();
+      for (const [place, node] of moved) place.replaceWith(node);
+      moved = [];
+      for (const box of document.querySelectorAll(".beside, .printed-hints, .printed-answers")) box.remove();
     }
   };
   const paper = matchMedia("print");
   paper.addEventListener("change", print);
   if (paper.matches) print(paper); // a page can be opened to be printed
 
-  // Paper has the first reading and each second reading that is open; the menu can print them all.
-  const button = document.querySelector(".btn-download-pdf-button");
-  if (button && document.querySelector(".second-reading:not(.symptom) > details")) {
-    const item = button.closest("li").cloneNode(true);
-    const all = item.querySelector("button");
-    all.removeAttribute("onclick");
-    for (const [one, words, title] of [
-      [button, ".pdf, first reading", "Print the first reading, and what you have opened"],
-      [all, ".pdf, all", "Print with all second readings"],
-    ]) {
-      one.querySelector(".btn__text-container").textContent = words;
-      one.title = title;
-    }
-    all.addEventListener("click", () => {
-      document.documentElement.classList.add("print-all");
-      window.print();
-    });
-    addEventListener("afterprint", () => document.documentElement.classList.remove("print-all"));
-    button.closest("li").after(item);
-  }
+  addEventListener("afterprint", () => document.documentElement.classList.remove("print-all")); // of second_reading.py
 }
 
 // Closing a drawer on a phone returns the focus to the button that opened it, or follows a link within the page.
@@ -275,36 +244,34 @@ for (const side of ["primary", "secondary"]) {
   });
 }
 
+// The switches above a chapter are remembered where the browser allows it. predict.js does what the other one says.
+for (const box of document.querySelectorAll("#just-read, #with-code")) {
+  box.checked = subnormStore((store) => store.getItem(box.id)) !== null;
+  box.addEventListener("change", () => subnormStore((store) => (box.checked ? store.setItem(box.id, "yes") : store.removeItem(box.id))));
+}
+
 // "Read with code" unfolds the code of the page, but no solution, and no code that draws: that is longer than all the rest.
-// It is remembered where the browser allows it.
 {
   const box = document.getElementById("with-code");
   const show = () => document.querySelectorAll(".cell:not(.solution) details.hide").forEach((fold) => {
     fold.open = box.checked && !fold.closest(".tag_hide-input:has(.cell_output)");
   });
-  if (box && subnormStore((store) => store.getItem("with-code"))) {
-    box.checked = true;
-    show();
-  }
-  box?.addEventListener("change", () => {
-    show();
-    subnormStore((store) => (box.checked ? store.setItem("with-code", "yes") : store.removeItem("with-code")));
-  });
+  if (box?.checked) show();
+  box?.addEventListener("change", show);
 }
 
-// A link into a fold opens it: a cell's own, a folded section's, and all those around the target.
+// A link into a fold opens it: a cell's own, a folded section's, and all those around the target, with what waits for a
+// prediction.
 {
   // :target does not match yet when this runs
   const open = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;
     target.querySelector(":scope > details.hide, :scope:is(.second-reading, .question) > details")?.setAttribute("open", "");
-    let moved = false;
-    for (let fold = target.closest("details:not([open])"); fold; fold = fold.parentElement.closest("details:not([open])")) {
-      fold.open = true;
-      moved = true;
-    }
-    if (moved) target.scrollIntoView();
+    const around = () => target.closest("details:not([open]), .foretold[hidden]");
+    const folded = around();
+    for (let fold = folded; fold; fold = around()) [fold.open, fold.hidden] = [true, false];
+    if (folded) target.scrollIntoView();
   };
   open();
   addEventListener("hashchange", open);
@@ -316,8 +283,10 @@ for (const side of ["primary", "secondary"]) {
   const title = () => document.querySelector("article h1").textContent.replace(/#$/, "").trim(); // without its link
   if (/^Chapter/.test(chapter?.textContent)) subnormStore((store) => store.setItem("subnorm.last", JSON.stringify([location.pathname.split("/").at(-1), title()])));
   const last = start && subnormStore((store) => JSON.parse(store.getItem("subnorm.last")));
-  if (last) [start.href, start.textContent] = [`../notebooks/${last[0]}`, `Continue with chapter ${parseInt(last[0])}, ${last[1]}`];
-  start?.classList.toggle("on-screen", Boolean(last)); // paper is for other readers
+  if (last) {
+    [start.href, start.textContent] = [`../notebooks/${last[0]}`, `Continue with chapter ${parseInt(last[0])}, ${last[1]}`];
+    start.classList.add("on-screen"); // paper is for other readers
+  }
 }
 
 // Tick the sections that have been read: their end was seen, and they were on the screen for a while, with nothing in them
@@ -326,22 +295,24 @@ for (const side of ["primary", "secondary"]) {
 if (!document.querySelector("[data-in-page]")) {
   const WHILE = 5000; // ms
   const WAITS = ".foretold[hidden], :is(section, tr, li)[hidden], .symptom > details:not([open])";
-  const key = `subnorm.read.${location.pathname.split("/").at(-1)}`;
+  const page = location.pathname.split("/").at(-1);
+  const key = `subnorm.read.${page}`;
   const links = new Map([...document.querySelectorAll(".page-toc .toc-h2 > a")].map((link) => [link.hash.slice(1), link]));
   const stored = (name) => new Set(JSON.parse(subnormStore((store) => store.getItem(name)) ?? "[]"));
+  const add = (one, set, name) => {
+    set.add(one);
+    subnormStore((store) => store.setItem(name, JSON.stringify([...set])));
+  };
   const [read, whole] = [stored(key), stored("subnorm.whole")]; // sections of this page, and pages read to the end
-  const tickPages = () => document.querySelectorAll(".bd-links a").forEach((link) => {
-    if (!whole.has(link.href.split("/").at(-1)) || link.classList.contains("read")) return;
-    link.classList.add("read");
-    link.setAttribute("aria-label", `${link.textContent.trim()} (read)`);
-  });
-  tickPages();
-  const tick = (id) => {
-    const link = links.get(id);
+  const tick = (link) => {
     link?.classList.add("read");
     link?.setAttribute("aria-label", `${link.textContent.trim()} (read)`);
   };
-  read.forEach(tick);
+  const tickPages = () => document.querySelectorAll(".bd-links a").forEach((link) => {
+    if (whole.has(link.href.split("/").at(-1))) tick(link);
+  });
+  tickPages();
+  for (const id of read) tick(links.get(id));
   for (const id of links.keys()) {
     const section = document.getElementById(id);
     if (!section || read.has(id)) continue;
@@ -355,12 +326,10 @@ if (!document.querySelector("[data-in-page]")) {
       } else {
         observer.disconnect();
         changes.disconnect();
-        read.add(id);
-        subnormStore((store) => store.setItem(key, JSON.stringify([...read])));
-        tick(id);
+        add(id, read, key);
+        tick(links.get(id));
         if (read.size < links.size) return;
-        whole.add(location.pathname.split("/").at(-1));
-        subnormStore((store) => store.setItem("subnorm.whole", JSON.stringify([...whole])));
+        add(page, whole, "subnorm.whole");
         tickPages();
       }
     };

@@ -141,11 +141,11 @@ def test_what_no_page_needs_is_left_out(tmp_path, monkeypatch):
 def test_scripts_come_without_comments_and_indentation_and_strings_as_they_are(tmp_path):
     from subnorm_book.output import slim
 
-    code = "const x = `${`a, b`}  // ${1 + 1}\n  b`; // after code\nconst y = /\\/\\*/g; /* two */\n"
+    code = "const x = `${`a, b`}  // ${1 + 1}\n  b  // c\n`;\nconst y = /\\/\\*/g; /* two */\nz(' // ')"
     script = tmp_path / "a.js"
-    script.write_text(f"// one line\n/** two\n * lines */\n  {code}  // indented\n", "utf-8")
+    script.write_text(f"// one line\n/** two\n * lines */\n  {code} // after code\n  // indented\n", "utf-8")
     slim.leave_out_comments(tmp_path)
-    assert script.read_text("utf-8") == code
+    assert script.read_text("utf-8") == f"{code}\n"
 
 
 def test_a_rule_that_no_page_needs_is_a_warning_in_every_build(tmp_path, monkeypatch):

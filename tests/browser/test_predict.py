@@ -89,7 +89,7 @@ def test_without_a_script_and_on_paper_everything_is_open(browser, server, kind)
         box = visit(page, server, kind)
         assert box.is_open()
         assert not box.box.locator("input, button").locator("visible=true").count()
-        assert not page.get_by_label("Do not ask me to predict").is_visible()
+        assert not page.get_by_label("Skip all predictions").is_visible()
     with opened(browser, server, [], viewport=DESK) as page:
         box = visit(page, server, kind)
         assert not box.shows()
@@ -225,7 +225,7 @@ def test_just_let_me_read_opens_all_and_is_remembered(browser, server):
         names = page.locator("[data-predict]").evaluate_all("boxes => boxes.map((box) => box.dataset.predict)")
         boxes = [Box(page, name) for name in names]
         boxes[0].press("Skip")
-        switch = page.get_by_label("Do not ask me to predict")
+        switch = page.get_by_label("Skip all predictions")
         switch.press("Space")
         assert all(box.is_open() for box in boxes)
         page.reload()
@@ -244,7 +244,7 @@ def test_just_let_me_read_is_never_painted_closed(browser, server):
     path, _ = KINDS["choice"]
     with opened(browser, server, [], viewport=DESK) as page:
         page.goto(server + path)
-        page.get_by_label("Do not ask me to predict").press("Space")
+        page.get_by_label("Skip all predictions").press("Space")
         page.route("**/predict.js*", lambda route: route.abort())
         page.reload()
         assert page.locator(".foretold[hidden]").count() == 0
@@ -321,7 +321,7 @@ def test_a_box_is_its_question_and_its_answer_for_who_just_reads(browser, server
             "number": lambda: box.locator("[data-truth]").get_attribute("data-truth"),
             "curve": lambda: "",  # the figure below shows it
         }[kind]()
-        switch = page.get_by_label("Do not ask me to predict")
+        switch = page.get_by_label("Skip all predictions")
         switch.press("Space")
         shown = box.inner_text().split()
         assert shown == f"Predict {question} {answer}".split()

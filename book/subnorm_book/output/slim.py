@@ -88,6 +88,7 @@ ANYWHERE = "val.toLowerCase().indexOf(text)"
 AT_A_START = r'val.toLowerCase().search(RegExp("(?<![\\p{L}\\p{N}_])" + text.replace(/[^\p{L}\p{N}_-]/gu, "."), "u"))'
 
 COMMENT = re.compile(r"^[ \t]*(?://.*|/\*(?:[^*]|\*(?!/))*\*/[ \t]*)\n", re.MULTILINE)
+BEHIND = re.compile(r"[ \t]+//[ \t][^\"'`]*$")  # a comment behind code: in a string, a quotation mark would follow
 
 # A fifth of the bytes of the site, which no page loads. Fonts in another form are for browsers of before 2018.
 UNUSED = ["**/*.map", "**/*.ttf", "scripts/fontawesome.js*", "scripts/bootstrap.js*"]
@@ -229,25 +230,26 @@ def remove_unused(static):
 
 
 def leave_out_comments(static):
-    """Take the comments that have lines of their own, and indentation, out of our scripts and Sphinx's.
+    """Take comments and indentation out of our scripts and Sphinx's, which are a fortieth of what a chapter loads.
 
-    The indentation is a fortieth of what a chapter loads. A minifier would save a little more. The one that was tried,
-    rjsmin 1.2.5, took a space out of a nested template.
+    A minifier would save a little more. The one that was tried, rjsmin 1.2.5, took a space out of a nested template.
     """
     for path in static.glob("*.js"):
         script = path.read_text("utf-8")
-        short = without_indentation(COMMENT.sub("", script))
+        short = code_of_lines(COMMENT.sub("", script))
         if short != script:
             path.write_text(short, "utf-8")
 
 
-def without_indentation(script):
-    """The script with the spaces before a line only where a text in backticks goes on there."""
+def code_of_lines(script):
+    """The script without the spaces before a line and the comment behind it, but where a text in backticks goes on."""
     lines, in_text = [], False
-    for line in script.splitlines(keepends=True):
-        lines.append(line if in_text else line.lstrip(" \t"))
-        in_text ^= line.count("`") % 2
-    return "".join(lines)
+    for line in script.split("\n"):
+        goes_on = line.count("`") % 2
+        code = line if in_text else line.lstrip(" \t")
+        lines.append(code if in_text or goes_on else BEHIND.sub("", code))
+        in_text ^= goes_on
+    return "\n".join(lines)
 
 
 def warn_of_idle(record, needed, places):

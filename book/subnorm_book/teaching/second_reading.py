@@ -6,13 +6,15 @@
 The heading stays, and the contents of the page mark it; what is below it is folded behind the minutes that it takes and
 its gist: the paragraph that begins with "In short", or the sentence of its first claim that can stand alone. With the
 class `symptom`, too, it is folded behind "Cause and fix", and begins with its text; the cell before that, which shows
-the fault, comes after it on the page. subnorm.js opens it for a link to it, or into it.
+the fault, comes after it on the page. subnorm.js opens it for a link to it, or into it. Paper has those that are open;
+the menu of the page can print all.
 """
 
 import re
 from itertools import takewhile
 
 from docutils import nodes
+from subnorm_book import AFTER_THE_THEME
 from subnorm_book.evidence import claims
 from subnorm_book.teaching import reading_time
 
@@ -102,6 +104,24 @@ def mark_contents(contents, ids):
             entry["classes"] = sorted({*entry["classes"], CLASS})
 
 
+def offer_all(app, pagename, templatename, context, doctree):
+    """Two ways to print a page with second readings, in the menu of the theme."""
+    classes = [section["classes"] for section in doctree.findall(nodes.section)] if doctree else []
+    if not any(CLASS in names and "symptom" not in names for names in classes):
+        return
+    for menu in context["header_buttons"]:
+        for button in menu.get("buttons", []):
+            if button.get("javascript") == "window.print()":
+                whole = button | {
+                    "javascript": "document.documentElement.classList.add('print-all'); window.print()",
+                    "text": ".pdf, all",
+                    "tooltip": "Print with all second readings",
+                }
+                menu["buttons"].append(whole)
+                button |= {"text": ".pdf, first reading", "tooltip": "Print the first reading and what is open"}
+                return
+
+
 def visit(self, node):
     self.body.append("<details>")
 
@@ -122,4 +142,5 @@ def setup(app):
     app.add_node(second_reading, html=(visit, depart))
     app.add_node(fold_label, html=(visit_label, depart_label))
     app.connect("doctree-resolved", fold)
+    app.connect("html-page-context", offer_all, priority=AFTER_THE_THEME)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
