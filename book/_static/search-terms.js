@@ -29,7 +29,7 @@ const subnormTerms = (() => {
     "notebooks/06-the-block-assembled": `transformer block, transformer, block, encoder, decoder, cross attention, feed
       forward, feed forward network, ffn, mlp, swiglu, final norm, sublayer, language model, greedy decoding,
       temperature, last layer, output layer, output matrix, lm head, unembedding`,
-    "notebooks/06a-attention-sublayer": `attention sublayer, multi head attention, multihead attention, dropout`,
+    "notebooks/06a-attention-sublayer": `attention sublayer, scaled scores, multi head attention, multihead attention, dropout`,
     "notebooks/06b-ablation": `ablation, ablation study`,
     "notebooks/06c-pooling-heads": `pooling, pooling head, mean pooling, attention pooling`,
     "notebooks/06d-counting-parameters": `parameter, parameter count, number of parameters, counting parameters`,
@@ -50,11 +50,16 @@ const subnormTerms = (() => {
       determinism, sharded norm`,
     "notebooks/10a-outliers-and-rotations": `smoothquant, quarot, spinquant, massive activation, fp8, float8`,
     "notebooks/10b-fine-tuning": `lora, peft, adapter, muon, adamw, frozen batch norm`,
-    "notebooks/10c-cut-and-looped": `pruning, early exit, curse of depth, looped transformer, block influence, shortgpt`,
+    "notebooks/10c-cut-and-looped": `pruning, layer pruning, remove layers, early exit, curse of depth, looped transformer, block influence, shortgpt`,
     "notebooks/10d-without-a-norm": `fold batch norm, batchnorm folding, normalizer free, nfnet, adaptive gradient clipping,
       agc, weight standardization, remove layer norm`,
     "book/models": `model, which norm, llama, mistral, gemma, qwen, olmo, gpt 2, gpt 3, bert, deepseek`,
     "book/exercises": "exercise, exercise sheet, sheet",
+    "book/teaching": `teaching, teacher, lesson, lesson plan, syllabus, course plan, learning objective, exit question,
+      what students believe`,
+    "book/grade-a-class": "grade, grading, grade a class, submission, hand in",
+    "book/grading": "grading in full, autograder, copying, cheating, plagiarism, jupyterhub, colab",
+    "book/myths": "myth, misconception, common misconception, common belief, often said",
     "book/playground": "playground, sandbox, try it, run python, run code",
     "book/cheat-sheet": "cheat sheet, cheatsheet, crib sheet",
     "book/questions": "question, faq, frequently asked question",
@@ -67,6 +72,7 @@ const subnormTerms = (() => {
     RMSNorm: "rms norm, rms normalization, rms layer norm, root mean square norm",
     BatchNorm: "batch norm, batch normalization, batch normalisation",
     GroupNorm: "group norm, group normalization, group normalisation",
+    "GPT-2": "gpt 2",
     InstanceNorm: "instance norm, instance normalization, instance normalisation",
     "QK-norm": "qk norm, query key norm, query key normalization",
     "warm-up": "warm up, warming up",
@@ -76,18 +82,23 @@ const subnormTerms = (() => {
     backward: "backprop, backpropagation, derivative, derivation",
     frozen: "freeze, freezing",
     faster: "fast, speed, slow, slower, speedup",
-    eps: "epsilon",
+    swap: "convert, replace, exchange",
+    sqrt: "square root, root, √",
+    gamma: "γ",
+    beta: "β",
+    eps: "epsilon, ε",
     initialisation: "init, initialise, initialize, initialised, initialized, initialization",
     float16: "fp16, half precision",
     bfloat16: "bf16",
     float32: "fp32, single precision",
     float8: "fp8",
   };
+  /** The words that a question has, whatever it is about. */
   const COMMON = new Set(`a after always an and are as at be between by can could different difference do does few for from get go has have
     how i if in into is it its make me my need needed not of on or should so some than that the there they this to use used using
     versus vs was we what when where which why will with work works would you`.split(/\s+/));
 
-  const source = (name) => `(?<![\\p{L}\\p{N}_])${name.split(/[ -]/).join("[\\s-]*")}s?(?![\\p{L}\\p{N}_])`;
+  const source = (name) => name === "√" ? name : `(?<![\\p{L}\\p{N}_])${name.split(/[ -]/).join("[\\s-]*")}s?(?![\\p{L}\\p{N}_])`;
   const squeezed = (name) => name.toLowerCase().replace(/[\s-]/g, "");
   const every = Object.entries(SPELLINGS).flatMap(([name, others]) => [name, ...others.split(", ")].map((other) => [other, name]))
     .sort(([one], [other]) => other.length - one.length);
@@ -98,15 +109,33 @@ const subnormTerms = (() => {
   /** A word without its ending, for what has the same stem: "vanishing" and "vanishes". */
   const stem = (word) => word.replace(/is(e|ed|es|ing|ations?)$/, "iz$1").replace(/(?<=.{3})(?:ations?|ions?|ing|ed|es|e|(?<!s|ia)s)$/, "");
 
+  const common = new Set([...COMMON].map(stem));
+
   return {
     EXPLAINED,
     COMMON,
     stem,
     /** The stems of a text's words in order, with one stem for all spellings of a name. */
-    stems: (text) => (renamed(text, squeezed).toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []).map(stem),
+    stems: (text) => (renamed(text, (name) => ` ${squeezed(name)} `).toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []).map(stem),
+    /** Those that tell one text from others. */
+    telling: (stems) => stems.filter((one) => !common.has(one)),
+    /** The nearest of the words to one that is misspelt, by the letters to add, leave out or exchange; undefined if none is near. */
+    nearWord(word, all) {
+      function distance(one, other) {
+        let row = [...other, ""].map((_, k) => k);
+        for (const [j, letter] of [...one].entries()) {
+          const next = [j + 1];
+          for (const [k, its] of [...other].entries()) next.push(Math.min(row[k] + (its !== letter), row[k + 1] + 1, next[k] + 1));
+          row = next;
+        }
+        return row.at(-1);
+      }
+      const near = [...all].map((other) => [other, distance(word, other)]).sort((a, b) => a[1] - b[1])[0];
+      return near[1] <= (word.length < 6 ? 1 : 2) ? near[0] : undefined;
+    },
     /** The stems to look for: those of a question's own words, if it has any. */
     wanted(text) {
-      const asked = text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
+      const asked = text.toLowerCase().match(/[\p{L}\p{N}_√]+/gu) ?? [];
       const own = asked.filter((word) => !COMMON.has(word));
       return [...new Set(this.stems((own.length ? own : asked).join(" ")))];
     },

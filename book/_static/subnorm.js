@@ -88,8 +88,8 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
 {
   const { src } = document.currentScript;
   document.addEventListener("focusin", ({ target }) => {
-    if (!target.matches(".bd-search input") || typeof subnormSections !== "undefined" || document.getElementById("search-box")) return;
-    document.head.append(Object.assign(document.createElement("script"), { id: "search-box", src: src.replace(/subnorm\.js.*/, "search-box.js") }));
+    if (!target.matches(".bd-search input") || document.querySelector("script[src*='search-box.js']")) return;
+    document.head.append(Object.assign(document.createElement("script"), { src: src.replace(/subnorm\.js.*/, "search-box.js") }));
   });
 }
 

@@ -43,7 +43,7 @@
       const word = typed.toLowerCase();
       if (!/^\p{L}{4,}$/u.test(word) || known(word)) return typed;
       const name = respelt(typed);
-      return name === typed ? (subnormNearWord(word, right) ?? typed) : name;
+      return name === typed ? (subnormTerms.nearWord(word, right) ?? typed) : name;
     });
   }
 
@@ -157,7 +157,7 @@
   /** The quotation without the page: the sentences with most of the words, or below the heading with them, or none. */
   async function firstSentences(address, anchor) {
     const count = (text, wanted) => new Set(begins(text, wanted).map(([word]) => word)).size;
-    const own = (await subnormSections()).filter(({ page, text }) => {
+    const own = (await subnormRanked()).sections.filter(({ page, text }) => {
       const [file, id] = page.split("#");
       return text && address.endsWith(`/${file}`) && (!anchor || id === anchor);
     });

@@ -1,11 +1,12 @@
-"""The book's search: `searching.js` puts the page that explains a term first, and quotes prose.
+"""The book's search: `search.js` puts the page that explains a term first, and quotes prose.
 
 Sphinx's option for a scorer loads the script between its own search and the index. The index has no bare numbers,
 because Sphinx's search drops them from a query, not the ticks of plots, which run together with the labels, and not the
 names of tests, figures and proofs, nor private names.
 
 `sections.js` lists the sections of the chapters, deep dives, sheets and pages with their first sentences. It is a
-script, so that a page opened as a file can load it, and `search-box.js` looks it up while the reader types.
+script, so that a page opened as a file can load it. `search-box.js` looks it up while the reader types, in the order of
+`search-rank.js`.
 """
 
 import json
@@ -26,8 +27,8 @@ FORGET = 'try { localStorage.removeItem("sphinx_highlight_terms"); } catch { /* 
 def forget(app, pagename, templatename, context, doctree):
     if pagename == "search":
         app.add_js_file(None, body=FORGET)
-        app.add_js_file("search-terms.js", loading_method="defer", priority=AFTER_SUBNORM_JS)
-        app.add_js_file("search-box.js", loading_method="defer", priority=AFTER_SUBNORM_JS)
+        for name in ("search-terms.js", "search-box.js"):
+            app.add_js_file(name, loading_method="defer", priority=AFTER_SUBNORM_JS)
 
 
 #: How the names of tests, of the chapters' figures and proofs, and private names begin
@@ -58,7 +59,7 @@ SHORT, FIRST_WORDS = 25, 160  # characters
 
 
 def collect(app, doctree):
-    """The sections of a page, and the terms that it defines, as [anchor, title, first sentences]."""
+    """The sections of a page, and the terms that it defines, as [anchor, title, first sentences], and 1 if nested."""
     rows = []
     for node in doctree.findall(lambda n: isinstance(n, nodes.section | nodes.definition_list_item)):
         if isinstance(node, nodes.section):
@@ -70,8 +71,14 @@ def collect(app, doctree):
             continue
         title = node[0]
         anchor = "" if top else (title["ids"] or node["ids"])[0]
-        rows.append([anchor, without_citations(title), next((text for p in own if (text := first_words(p))), "")])
+        row = [anchor, without_citations(title), next((text for p in own if (text := first_words(p))), "")]
+        rows.append([*row, 1] if isinstance(node, nodes.section) and depth(node) > 1 else row)
     app.env.sections[app.env.docname] = [] if UNLISTED.fullmatch(app.env.docname) else rows
+
+
+def depth(node):
+    """How many sections a node is in."""
+    return 0 if node.parent is None else isinstance(node.parent, nodes.section) + depth(node.parent)
 
 
 def first_words(node):
@@ -116,4 +123,4 @@ def setup(app):
     app.config.html_search_scorer = str(Path(__file__).with_suffix(".js"))
     app.connect("html-page-context", forget)
     app.connect("doctree-resolved", once)
-    return {"env_version": 8, "parallel_read_safe": True, "parallel_write_safe": True}  # an old index has more
+    return {"env_version": 9, "parallel_read_safe": True, "parallel_write_safe": True}  # an old index has more

@@ -1,0 +1,76 @@
+// Ranks the sections of the book by the words in a search field, for the list below the field (search-box.js) and for the page
+// of results (search.js). search-terms.js and the list of all sections (sections.js) come first.
+const subnormRank = (() => {
+  const { EXPLAINED, COMMON, stem, stems, telling, respelt } = subnormTerms;
+  const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
+  const KINDS = [[/^notebooks\/\d\d-/, 3], [/^notebooks\/\d\d[a-z]-/, 2], [/exercises/, -3], [/^book\/api/, -6]];
+  const CODE = /\w[_.(]\w*/; // in a query that is the name of an object
+  // points for the words, for a title of them alone, for having all, for terms of them alone, for a heading that is worded as
+  // the query or begins so, and for a page as a whole
+  const [FITS, SHORT, ALL, WHOLE, WORDED, BEGUN, PAGE] = [20, 8, 6, 20, 15, 3, 3];
+  const NEAR = 0.4; // the share of the best that is near
+
+  /** The stems of a section, made once: of its title, the terms that it explains, its text, and where it is. */
+  const parts = (section) => (section.parts ??= [section.title, section.also, section.text, `${section.at} ${section.of}`]
+    .map((text) => stems(text.includes("_") ? `${text} ${text.replaceAll("_", " ")}` : text)));
+
+  /** How well a section has a word: in its title, its terms, its text or around it; in full, or as the beginning
+      of a word. Two letters count as a beginning only if nothing else is typed. */
+  const WEIGHTS = [1, 0.95, 0.5, 0.4], BEGINS = 0.8;
+  const has = (section, word, alone) => Math.max(...parts(section).map((own, k) =>
+    WEIGHTS[k] * (own.includes(word) ? 1 : (alone || word.length > 2) && own.some((other) => other.startsWith(word)) ? BEGINS : 0)));
+
+  /** How alike two lists are: the share of what they have in common. */
+  const alike = (one, other) => (2 * one.filter((word) => other.includes(word)).length) / (one.length + other.length || 1);
+  /** A text as it was typed, with each word and each pair of neighbours, as one list; and with one name for its spellings. */
+  const pairs = (list) => [...list, ...list.slice(1).map((word, k) => `${list[k]} ${word}`)];
+  const forms = (text) => [words(text), stems(text)].map(pairs);
+  /** Which of the words are in one of the terms that the typed words have in full. */
+  const within = (asked, terms) => new Set(terms.filter((term) => term && ` ${asked} `.includes(` ${term} `)).flatMap((term) => term.split(" ")));
+
+  /** The sections that have the words, or most of them, the best first. A word that few sections have tells more, a heading
+      that is worded as the query is counts, and so does a page that explains a term in it. */
+  function found(query) {
+    const asked = subnormTerms.wanted(query), typed = stems(query).join(" "), typedForms = forms(query);
+    const fits = sections.map((section) => asked.map((word) => has(section, word, asked.length === 1)));
+    const rare = asked.map((_, k) => Math.log(1 + sections.length / (1 + fits.filter((fit) => fit[k]).length)));
+    const total = rare.reduce((sum, weight) => sum + weight, 0);
+    const scored = sections.map((section, j) => {
+      const all = fits[j].every(Boolean), page = !section.page.includes("#");
+      const share = fits[j].reduce((sum, fit, k) => sum + fit * rare[k], 0) / total;
+      if (!share) return { ...section, all, share, score: 0 };
+      const [title] = section.parts, own = telling(title);
+      const short = own.filter((word) => asked.some((other) => word.startsWith(other))).length / (own.length || 1);
+      section.terms ??= [title.join(" "), ...section.also.split(",").map((term) => stems(term).join(" "))];
+      const named = within(typed, section.terms);
+      const whole = asked.filter((word) => named.has(word)).length / asked.length;
+      section.forms ??= [section.title, ...section.also.split(",")].map(forms);
+      const worded = Math.max(...section.forms.map((its) => typedForms.reduce((sum, form, k) => sum + alike(form, its[k]), 0) / 2));
+      const kind = (CODE.test(query) && section.page.startsWith("book/api") ? 0 : KINDS.find(([kind]) => kind.test(section.page))?.[1]) ?? 0;
+      const score = FITS * share + SHORT * short * share + (all ? ALL : 0) + WHOLE * whole ** 2 + WORDED * worded * share
+        + (title.join(" ").startsWith(typed) ? BEGUN : 0) + kind + (page ? PAGE : 0);
+      return { ...section, all, share, score };
+    });
+    const best = Math.max(...scored.map(({ share }) => share));
+    return scored.filter(({ all, share }) => all || (share && share >= NEAR * best)).sort((a, b) => b.score - a.score);
+  }
+
+  /** The words with each that begins none of the book's replaced by the nearest that does. */
+  function spelt(asked) {
+    const all = new Set(sections.flatMap(({ title, text, also }) => words(`${title} ${text} ${also}`)));
+    const known = (word) => respelt(word) !== word || [...all].some((other) => other.includes(word) || stem(other).startsWith(stem(word)));
+    return asked.map((word) => (/^\p{L}{4,}$/u.test(word) && !COMMON.has(word) && !known(word) && subnormTerms.nearWord(word, all)) || word);
+  }
+
+  /** Each section of the book: {page, at, of, title, text, also}, `at` the title of its page, `of` that of the section it is
+      in, and `also` the terms it explains. */
+  const sections = SECTIONS.flatMap(([page, at, rows]) => {
+    let above = "";
+    return rows.map(([anchor, title, text, below]) => {
+      if (!below) above = title;
+      return { page: `${page}.html${anchor && `#${anchor}`}`, at, of: below ? above : "", title, text, also: (!anchor && EXPLAINED[page]) || "" };
+    });
+  });
+
+  return { sections, words, found, spelt };
+})();
