@@ -109,7 +109,7 @@ def offer_all(app, pagename, templatename, context, doctree):
     classes = [section["classes"] for section in doctree.findall(nodes.section)] if doctree else []
     if not any(CLASS in names and "symptom" not in names for names in classes):
         return
-    for menu in context["header_buttons"]:
+    for menu in context.get("header_buttons", []):  # another theme has none
         for button in menu.get("buttons", []):
             if button.get("javascript") == "window.print()":
                 whole = button | {
