@@ -21,7 +21,7 @@ LETTERS = 40  # in a line as wide as the figure
 
 def as_svg(fig: Figure) -> str:
     """The figure as SVG; the exponents of an axis are as large as the smallest letters."""
-    return _svg.as_svg(fig, DPI).replace('font-size="70%"', 'font-size="82%"')
+    return _svg.as_svg(fig, DPI).replace('font-size="70%"', 'font-size="91%"')
 
 
 def relaid(fig: Figure, width: float = WIDTH) -> Figure:

@@ -183,8 +183,9 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   const hidden = (part) => getComputedStyle(part).display === "none";
   const linesOf = (part, letters) => (part.matches("div.math") ? 3 : Math.ceil(part.innerText.length / letters) + 0.3);
   const sizeOf = (cell) => {
-    const [drawing, zoom] = cell.querySelector("source") ? ["source", 0.85] : ["img", 0.75]; // as in subnorm.css
-    return ["width", "height"].map((side) => zoom * PIXEL * cell.querySelector(drawing).getAttribute(side));
+    const drawing = cell.querySelector("source") ?? cell.querySelector("img");
+    const zoom = drawing.matches('source[width="358"]') ? 0.85 : 0.75; // as in subnorm.css
+    return ["width", "height"].map((side) => zoom * PIXEL * drawing.getAttribute(side));
   };
   const picturesToText = () => {
     for (const cell of document.querySelectorAll(".bd-article div.cell:has(> .cell_output img)")) {
