@@ -109,7 +109,7 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
 // solutions. All go back to their places afterwards.
 {
   const root = document.documentElement.dataset;
-  let shown, moved = [];
+  let shown, moved = [], printing = false;
 
   // Move a node, and remember where it was.
   const move = (node, into) => {
@@ -211,7 +211,9 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
     }
   };
 
-  const print = ({ matches: printing }) => {
+  const print = (now) => {
+    if (now === printing) return; // two events tell of it
+    printing = now;
     if (printing) shown = root.theme;
     root.theme = printing ? "light" : shown;
     if (printing) {
@@ -224,9 +226,12 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
       for (const box of document.querySelectorAll(".beside, .printed-hints, .printed-answers")) box.remove();
     }
   };
+  // Chromium counts the sheets before the query changes, and would leave out the last ones.
+  addEventListener("beforeprint", () => print(true));
+  addEventListener("afterprint", () => print(false));
   const paper = matchMedia("print");
-  paper.addEventListener("change", print);
-  if (paper.matches) print(paper); // a page can be opened to be printed
+  paper.addEventListener("change", () => print(paper.matches));
+  print(paper.matches); // a page can be opened to be printed
 
   addEventListener("afterprint", () => document.documentElement.classList.remove("print-all")); // of second_reading.py
 }

@@ -82,6 +82,7 @@ def test_with_its_code_the_opening_figure_keeps_clear_of_the_contents(browser, s
         page.goto(f"{server}notebooks/{name}.html")
         page.get_by_label("Read with code").check()
         opening = page.locator(".cell:has(~ .opening)").last
+        opening.locator("summary").first.click()
         assert opening.locator("pre").first.is_visible()
         figure, contents = opening.bounding_box(), page.locator(".bd-sidebar-secondary").bounding_box()
         assert figure["x"] + figure["width"] <= contents["x"]

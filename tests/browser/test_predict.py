@@ -150,7 +150,7 @@ def test_a_number_is_compared_with_the_measured_one(browser, server):
         field.press("Enter")
         assert "Type a number" in box.said()
         assert not box.is_open()
-        field.fill(f"{10 * truth:.6g}".replace(".", ","))
+        field.fill(f"{1000 * truth:.6g} %".replace(".", ","))
         field.press("Enter")
         assert "10 times too large" in box.said()
         assert f"It is {truth:.3g}".replace("-", "−") in box.said()

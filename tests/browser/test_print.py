@@ -146,6 +146,16 @@ def test_a_first_reading_fills_a_few_sheets(print_page, name):
     assert faults_on_paper(page) == []
     assert empty_sheets(page) == []
     assert faults_on_sheets(page) == []
+    # a browser that prints at once has only the drawings for the screen
+    page.evaluate("document.querySelectorAll('picture > source').forEach((drawing) => drawing.remove())")
+    assert page.evaluate(SEEN)["wide"] == []
+
+
+def test_a_page_printed_from_the_screen_has_its_last_sheets(browser, server):
+    with opened(browser, server, []) as page:
+        page.goto(f"{server}{CHAPTERS[0]}.html")
+        sheets = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages
+    assert "Answers" in [line.strip() for line in sheets[-1].extract_text().splitlines()]
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -191,7 +191,7 @@
   // A result quotes only prose: no contents, objectives, code or answers.
 
   const NO_PROSE = `nav, script, style, details:not(.second-reading > details), figure, pre, .cell, .admonition, .quick-check, .checks-head, .supports,
-    .place, sup.claim, .headerlink, .katex-mathml`;
+    .place, .chapter-of, .promise, sup.claim, .headerlink, .katex-mathml`;
   const LONG = 240; // characters
 
   Search.makeSearchSummary = (html, keywords, anchor) => {
