@@ -62,7 +62,7 @@ def add_links(site: Path, root: str, files: dict[str, Path]) -> None:
         up = "../" * page.count("/")
         line = f' <a href="{up}pdf/{file.name}">PDF to print</a>'
         if page.startswith("notebooks/") and "exercises" not in page:
-            insert(site / f"{page}.html", r'docutils container">\s*<p>\d+ minutes\. [^\0]*?(?=</p>)', line)
+            insert(site / f"{page}.html", r'class="opening [^"]*">\s*<p>[^\0]*?(?=</p>)', line)
 
 
 def insert(page: Path, place: str, html: str) -> None:
