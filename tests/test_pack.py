@@ -28,7 +28,7 @@ HTML = """<!DOCTYPE html>
 <section id="top"><h1>{title}</h1>{opening}{text}</section>
 
 </article></body></html>"""
-OPENING = '<div class="opening admonition-this-chapter docutils container">\n<p>9 minutes. You need nothing.</p></div>'
+OPENING = '<div class="opening docutils container">\n<p><strong>You need</strong> nothing.</p></div>'
 PAGES = {
     "book/intro": ("Start", "", '<p><a href="../notebooks/01-one.html#far">One</a></p>'),
     "notebooks/01-one": (
@@ -194,7 +194,7 @@ def test_two_entries_of_one_name_are_refused(small):
 
 def test_a_page_without_a_place_for_its_link_is_refused(small):
     page = small / "notebooks" / "01-one.html"
-    page.write_text(page.read_text("utf-8").replace("9 minutes", "nine minutes"), "utf-8")
+    page.write_text(page.read_text("utf-8").replace("opening", "closing"), "utf-8")
     with pytest.raises(SystemExit, match=r"01-one\.html has 0 places"):
         pack.pack(small, CONTENTS, "Small")
 
