@@ -1,5 +1,6 @@
 """A figure for a phone: the same panels below one another, in letters that are large enough there."""
 
+import re
 import textwrap
 from collections.abc import Iterable
 
@@ -17,11 +18,13 @@ SMALLEST = 9.0  # points, 11.25 CSS pixels
 TALL, LOW = 6.6, 2.1  # inches of a figure, and of the panels of one that is taller
 LESS, ROW = 0.85, 0.18  # of the height on a page; and inches, for each row that has a name
 LETTERS = 40  # in a line as wide as the figure
+POWER = re.compile(r'(text-anchor: end[^>]* x=")([\d.]+)"(?=[^>]*>10<tspan)')  # beside an axis
 
 
 def as_svg(fig: Figure) -> str:
-    """The figure as SVG; the exponents of an axis are as large as the smallest letters."""
-    return _svg.as_svg(fig, DPI).replace('font-size="70%"', 'font-size="91%"')
+    """The figure as SVG; the exponents of an axis are as large as the smallest letters, and so as much closer to it."""
+    larger = _svg.as_svg(fig, DPI).replace('font-size="70%"', 'font-size="91%"')
+    return POWER.sub(lambda power: f'{power[1]}{float(power[2]) + 2:.2f}"', larger)
 
 
 def relaid(fig: Figure, width: float = WIDTH) -> Figure:
