@@ -9,7 +9,7 @@ of questions has it by its directive, which names the sections and counts them i
     :rows: "#questions-people-ask > section > section"
     ```
 
-On a phone each of its answers is folded under its question (subnorm.css).
+On a phone each of its answers is folded under its question (second_reading.py, subnorm.css).
 """
 
 from typing import ClassVar
@@ -18,7 +18,6 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 from subnorm_book.html_nodes import add_script
-from subnorm_book.teaching.second_reading import fold_label, second_reading
 
 MARK = 'class="row-filter"'
 
@@ -50,16 +49,6 @@ class RowFilter(SphinxDirective):
         return [made]
 
 
-def fold_answers(app, doctree, docname):
-    if any("folds" in raw for raw in doctree.findall(nodes.raw)):
-        for section in list(doctree.findall(nodes.section)):
-            if isinstance(section.parent.parent, nodes.section):
-                title, *answer = section.children
-                section["classes"].append("question")
-                section.children = [title]
-                section += second_reading("", fold_label("", "", nodes.inline("", "Answer")), *answer)
-
-
 def has_filter(doctree):
     return any(MARK in raw.astext() for raw in doctree.findall(nodes.raw))
 
@@ -70,7 +59,6 @@ def has_nearest(doctree):
 
 def setup(app):
     app.add_directive("row-filter", RowFilter)
-    app.connect("doctree-resolved", fold_answers)
     add_script(app, "symptoms.js", has_nearest)
     add_script(app, "search-terms.js", has_filter)
     add_script(app, "row-filter.js", has_filter)

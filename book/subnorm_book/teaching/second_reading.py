@@ -49,6 +49,17 @@ def fold(app, doctree, docname):
             section += second_reading("", label, *rest)
 
 
+def fold_answers(app, doctree, docname):
+    """Below each question of a page that filters its questions (row_filter.py)."""
+    if any("folds" in raw for raw in doctree.findall(nodes.raw)):
+        for section in list(doctree.findall(nodes.section)):
+            if isinstance(section.parent.parent, nodes.section):
+                title, *answer = section.children
+                section["classes"].append("question")
+                section.children = [title]
+                section += second_reading("", fold_label("", "", nodes.inline("", "Answer")), *answer)
+
+
 def text_first(parts):
     """The cause and the fix in words; then the cells that come before them in the notebook, and those after them."""
     before = list(takewhile(is_cell, parts))
@@ -142,5 +153,6 @@ def setup(app):
     app.add_node(second_reading, html=(visit, depart))
     app.add_node(fold_label, html=(visit_label, depart_label))
     app.connect("doctree-resolved", fold)
+    app.connect("doctree-resolved", fold_answers)
     app.connect("html-page-context", offer_all, priority=AFTER_THE_THEME)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
