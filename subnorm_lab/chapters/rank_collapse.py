@@ -43,20 +43,18 @@ def spread_by_skip():
 
 def draw_first_layers():
     drawn = positions(rc.states(TOKENS[0], SHALLOW[0], skip=False))
-    fig, axes = plt.subplots(1, 3, figsize=(7.4, 2.8), sharex=True, sharey=True)
-    for layers, ax in enumerate(axes):
-        ax.plot(*drawn[layers].T, "o", color=figures.BLUE, alpha=0.7)
-        title = "tokens that enter" if layers == 0 else f"after {layers} layer{'s' if layers > 1 else ''}"
+    fig, axes = plt.subplots(1, 2, figsize=(6.4, 3.2), sharex=True, sharey=True)
+    for ax, title, x in zip(axes, ("tokens that enter", "after one layer"), drawn[:2], strict=True):
+        ax.plot(*x.T, "o", color=figures.BLUE, alpha=0.7)
         ax.set(title=title, xlabel="first direction", xlim=(-1.1, 1.1), ylim=(-1.1, 1.1))
         ax.set(xticks=(-1, 0, 1), yticks=(-1, 0, 1))
     axes[0].set_ylabel("second direction")
-    figures.name(axes[2], "all sixteen tokens", (0, 0), shift=(0, 28), point_out=True)
-    near = np.ptp(drawn[2], axis=0).max() < 0.2 * np.ptp(drawn[0], axis=0).min()
-    figures.title(fig, "Two layers of attention draw all tokens together", near)
+    before, after = np.ptp(drawn[:2], axis=1)  # (2,) each
+    figures.title(fig, "One layer of attention leaves the tokens apart", (after > before / 2).all())
     figures.show(
         fig,
-        alt="Sixteen points in a plane, three times. Those that enter are spread over the plane. After one layer they "
-        "are about as far apart, after two layers all sixteen are in one small heap.",
+        alt="Sixteen points in a plane, twice. Those that enter are spread over the plane. After one layer they are "
+        "about as far apart.",
     )
 
 
@@ -417,7 +415,7 @@ def prove_short_paths(by_length):
 
 def tabulate_gains(needed):
     table(
-        ["gain on queries and keys", "layers until r < 1e-6, 8 seeds"],
+        ["factor on queries and keys", "layers until r < 1e-6, 8 seeds"],
         [[g, f"{n.min()} to {n.max()}"] for g, n in needed.items()],
     )
 

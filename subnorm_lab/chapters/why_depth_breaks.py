@@ -56,7 +56,7 @@ def draw_token():
                 24,
                 play=True,
             ),
-            live.slider("gain", "Gain", GAINS, 1 / 2),
+            live.slider("gain", "Branch gain g", GAINS, 1 / 2),
         ],
         [
             live.Heat(
@@ -285,7 +285,7 @@ def draw_two_gains():
             for label in ("size of the signal", "size of the gradient")
         ],
         frame,
-        "Two panels on logarithmic axes, with two stacks of 32 layers, the gain of one 2, that of the "
+        "Two panels on logarithmic axes, with two stacks of 32 layers; the branch gain of one is 2, that of the "
         "other its inverse. Left, the size of the signal by layer: both start at one; the first rises by "
         "more than four powers of ten, the second falls by as many. Right, the size of the gradient: both are "
         "at one in the last layer; towards the first layer one rises and the other falls, by as many powers of "
