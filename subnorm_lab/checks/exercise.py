@@ -265,12 +265,13 @@ class Exercise:
             return ""
         kept = {fact: [fact_holds(test, case, outcome) for case, outcome in plain] for fact, test in self.facts}
         decided = {fact: all(found) for fact, found in kept.items() if None not in found}
-        yes, no = ("; ".join(fact for fact in decided if decided[fact] == wanted) for wanted in (True, False))
         if not decided:
             return ""
+        yes = " and that ".join(fact for fact in decided if decided[fact])
+        no = " and that ".join(fact for fact in decided if not decided[fact])
         if not yes:
-            return f"What does not hold: {no}."
-        return f"What holds: {yes}." + (f" What does not: {no}." if no else "")
+            return f"It should be true that {no}."
+        return f"It is true that {yes}." + (f" It should also be true that {no}." if no else "")
 
 
 @dataclass(frozen=True)
@@ -416,7 +417,8 @@ def difference(
         if wanted.error and wanted.error in (got.error, *got.kinds):
             return None if names in got.message else ("message", f"{SENTENCES['message']}: {names!r}")
         if not got.error:
-            return "no_error", f"{SENTENCES['no_error']}: it returns {short(got.value)}, expected {wanted.error}"
+            seen = f"it returns {short(got.value)}, but should raise {wanted.error}"
+            return "no_error", f"{SENTENCES['no_error']}: {seen}"
         if got.about in UNSUPPORTED:
             return "error", UNSUPPORTED[got.about]
         where = f" in line {got.line} of your cell" if got.line else ""
@@ -427,7 +429,7 @@ def difference(
     if got.changed and not wanted.changed:
         return "in_place", SENTENCES["in_place"]
     if got.calls != wanted.calls:
-        return "calls", f"{SENTENCES['calls']}: {got.calls} times, expected {wanted.calls}"
+        return "calls", f"{SENTENCES['calls']}: {got.calls} times instead of {wanted.calls}"
     return None
 
 
@@ -448,7 +450,7 @@ def differences(
     if isinstance(wanted, dict):
         if not isinstance(got, dict) or set(got) != set(wanted):
             keys = sorted(got) if isinstance(got, dict) else type(got).__name__
-            yield "keys", f"{name} has keys {keys}, expected {sorted(wanted)}"
+            yield "keys", f"{name} has keys {keys}, but should have {sorted(wanted)}"
             return
         for key in wanted:
             yield from differences(got[key], wanted[key], key, within)
@@ -456,17 +458,18 @@ def differences(
         if not isinstance(got, tuple | list) or len(got) != len(wanted):
             if isinstance(got, tuple | list):
                 tag = "count" if name == WHOLE else "list_length"
-                yield tag, f"{name} has {len(got)} values, expected {len(wanted)}"
+                yield tag, f"{name} has {len(got)} values, but should have {len(wanted)}"
             else:
-                yield "type", f"{name} is {short(got)}, expected a {type(wanted).__name__} of {len(wanted)} values"
+                kind = f"a {type(wanted).__name__} of {len(wanted)} values"
+                yield "type", f"{name} is {short(got)}, but should be {kind}"
             return
         for k, (one, other) in enumerate(zip(got, wanted, strict=True)):
-            yield from differences(one, other, f"{name}[{k}]", within)
+            yield from differences(one, other, entry(name, k), within)
     elif isinstance(wanted, str | bool) or wanted is None:
         if type(got) is not type(wanted) and not (isinstance(wanted, bool) and is_truth(got)):
-            yield "type", f"{name} is {short(got)}, expected {short(wanted)}"
+            yield "type", f"{name} is {short(got)}, but should be {short(wanted)}"
         elif got != wanted:
-            yield "value", f"{name} is {short(got)}, expected {short(wanted)}"
+            yield "value", f"{name} is {short(got)}, but should be {short(wanted)}"
     else:
         yield from array_differences(got, wanted, name, within)
 
@@ -481,10 +484,10 @@ def array_differences(
     except Exception:  # rows of different lengths, or an object without an array
         found = np.asarray(None)
     if found.dtype.kind not in "fiub":
-        yield "type", f"{name} is {short(got)}, expected numbers of shape {expected.shape}"
+        yield "type", f"{name} is {short(got)}, but should be numbers of shape {expected.shape}"
         return
     if found.shape != expected.shape:
-        yield "shape", f"{name} has shape {found.shape}, expected {expected.shape}"
+        yield "shape", f"{name} has shape {found.shape}, but should have {expected.shape}"
         return
     rtol, atol = within.get(str(expected.dtype), within["float64"])
     if expected.dtype.kind in "iub":
@@ -496,13 +499,18 @@ def array_differences(
         with np.errstate(all="ignore"):  # for inf - inf
             off = np.where(same, -1, np.nan_to_num(np.abs(found.astype(float) - expected), nan=np.inf))
         at = tuple(int(k) for k in np.unravel_index(off.argmax(), off.shape))
-        place = f"{name}[{', '.join(map(str, at))}]" if at else name
-        seen = f"{place} is {short(found[at])}, expected {short(expected[at])}"
+        place = entry(name, *at) if at else name
+        seen = f"{place} is {short(found[at])}, but should be {short(expected[at])}"
         if found.dtype.kind == expected.dtype.kind == "f" and found.dtype.itemsize < expected.dtype.itemsize:
-            seen += f" (and the dtype is {found.dtype}, expected {expected.dtype})"  # a possible reason
+            seen += f" (and the dtype is {found.dtype}, but should be {expected.dtype})"  # a possible reason
         yield "value", seen
     elif isinstance(wanted, np.ndarray) and wanted.ndim and found.dtype != wanted.dtype:
-        yield "dtype", f"{name} has dtype {found.dtype}, expected {wanted.dtype}"
+        yield "dtype", f"{name} has dtype {found.dtype}, but should have {wanted.dtype}"
+
+
+def entry(name: str, *at: int) -> str:
+    """How messages call an entry: of "the result", as in code, "result[0, 7]"."""
+    return f"{name.removeprefix('the ')}[{', '.join(map(str, at))}]"
 
 
 def only_numbers(value: Any) -> bool:

@@ -9,7 +9,7 @@ CHANGED = "an input was changed: work on a copy"
 DIFFERENCES = {
     "value": "the values are not right",
     "shape": "the shape is not right",
-    "dtype": "the values are right, the dtype is not",
+    "dtype": "the values are right, but the dtype is not",
     "type": "the type of the result is not right",
     "keys": "the keys of the result are not right",
     "count": "the number of results is not right",

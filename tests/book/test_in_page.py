@@ -195,7 +195,7 @@ def test_a_verdict_is_what_the_check_prints_and_other_output_is_not(capsys):
     page = Page()
     result = page.run(code, "checks.layer_norm(layer_norm)")
     assert (page.output + result["verdict"]).strip() == printed.strip()
-    assert result["verdict"].startswith("✗ layer_norm: on a (3, 8) batch, the values are not right: the result[")
+    assert result["verdict"].startswith("✗ layer_norm: on a (3, 8) batch, the values are not right: result[")
     assert set(page.output.split()) == {"working"}
 
 

@@ -56,12 +56,12 @@ def test_whole_numbers_and_truths_are_exact():
 
 def test_the_number_that_is_furthest_off_is_named():
     wanted = np.array([1.0, 0.1, 100.0, 4.0])
-    assert "the result[3] is 9, expected 4" in difference_of(np.array([1.0, 0.4, 101.0, 9.0]), wanted)[1]
-    assert "the result[2] is nan, expected 100" in difference_of(np.array([1.0, 0.4, np.nan, 9.0]), wanted)[1]
-    assert "the result[1] is 0.4, expected 0.1" in difference_of(np.array([1.0, 0.4, 100.0, 4.0]), wanted)[1]
+    assert "result[3] is 9, but should be 4" in difference_of(np.array([1.0, 0.4, 101.0, 9.0]), wanted)[1]
+    assert "result[2] is nan, but should be 100" in difference_of(np.array([1.0, 0.4, np.nan, 9.0]), wanted)[1]
+    assert "result[1] is 0.4, but should be 0.1" in difference_of(np.array([1.0, 0.4, 100.0, 4.0]), wanted)[1]
 
 
-HINT = "(and the dtype is {}, expected {})"
+HINT = "(and the dtype is {}, but should be {})"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ HINT = "(and the dtype is {}, expected {})"
 def test_a_narrow_dtype_is_mentioned_as_a_reason_for_wrong_values(got, wanted, hint):
     tag, words = difference_of(np.array([1, 1], got), np.array([5, 1], wanted))
     assert tag == "value"
-    assert words.partition(", expected 5")[2].strip() == hint
+    assert words.partition(", but should be 5")[2].strip() == hint
 
 
 @pytest.mark.parametrize(("got", "wanted"), [("f4", "f8"), ("f8", "f4")])
@@ -91,14 +91,14 @@ def test_right_values_in_another_dtype(got, wanted):
 @pytest.mark.parametrize(
     ("got", "wanted", "words"),
     [
-        ({"a": 1, "b": 2}, {"a": 1}, "the result has keys ['a', 'b'], expected ['a']"),
-        ([1, 2, 3], [1, 2], "the result has 3 values, expected 2"),
-        (1.5, [1, 2], "the result is 1.5, expected a list of 2 values"),
-        (np.ones((2, 3)), [1, 2], "the result is an array of shape (2, 3), expected a list of 2 values"),
-        (np.array(1), True, "the result is 1, expected True"),
-        (np.array([True]), True, "the result is an array of shape (1,), expected True"),
-        ({"mean": 9}, {"mean": 1.5}, "mean is 9, expected 1.5"),
-        ({"shape": [3]}, {"shape": [3, "rows"]}, "shape has 1 values, expected 2"),
+        ({"a": 1, "b": 2}, {"a": 1}, "the result has keys ['a', 'b'], but should have ['a']"),
+        ([1, 2, 3], [1, 2], "the result has 3 values, but should have 2"),
+        (1.5, [1, 2], "the result is 1.5, but should be a list of 2 values"),
+        (np.ones((2, 3)), [1, 2], "the result is an array of shape (2, 3), but should be a list of 2 values"),
+        (np.array(1), True, "the result is 1, but should be True"),
+        (np.array([True]), True, "the result is an array of shape (1,), but should be True"),
+        ({"mean": 9}, {"mean": 1.5}, "mean is 9, but should be 1.5"),
+        ({"shape": [3]}, {"shape": [3, "rows"]}, "shape has 1 values, but should have 2"),
     ],
 )
 def test_what_is_said_of_a_wrong_form(got, wanted, words):
@@ -154,8 +154,8 @@ BIG = [("it is large", lambda y, x: bool(np.all(y > 10)))]
 
 def test_facts_are_of_the_plain_cases_that_gave_a_value():
     exercise = an_exercise(double, ONE, TWO, EDGE, facts=BIG)
-    assert exercise(lambda x: x + 20 if x.any() else x).hint == "What holds: it is large."
-    assert exercise(lambda x: x + 20 if x.ndim == 1 else 1 / 0).hint == "What holds: it is large."
+    assert exercise(lambda x: x + 20 if x.any() else x).hint == "It is true that it is large."
+    assert exercise(lambda x: x + 20 if x.ndim == 1 else 1 / 0).hint == "It is true that it is large."
     assert exercise(lambda x: x + 20 if x.ndim == 2 else 1 / 0).hint == ""
 
 
@@ -165,9 +165,9 @@ def test_facts_of_an_answer_that_is_not_trusted_need_small_results():
     def hint(answer):
         return exercise.judge([ONE, TWO], outcomes_of(answer, [ONE, TWO]), trusted=False).hint
 
-    assert hint(lambda x: x + 20) == "What holds: it is large."
-    assert hint(lambda x: x + 20 if x.ndim == 1 else 1 / 0) == "What holds: it is large."
-    assert hint(lambda x: x + 20 if x.ndim == 1 else np.full(5, 20.0)) == "What holds: it is large."  # as in class
+    assert hint(lambda x: x + 20) == "It is true that it is large."
+    assert hint(lambda x: x + 20 if x.ndim == 1 else 1 / 0) == "It is true that it is large."
+    assert hint(lambda x: x + 20 if x.ndim == 1 else np.full(5, 20.0)) == "It is true that it is large."  # as in class
     assert hint(lambda x: x + 20 if x.ndim == 1 else np.full(5000, 20.0)) == ""
     assert hint(lambda x: x + 20 if x.ndim == 1 else [[[[20.0]]]]) == ""
 

@@ -144,14 +144,14 @@ def test_a_result_instead_of_the_function(answer):
 SEEN = {
     "value": (
         lambda x, g: 3 * scaled(x, g),
-        r"on a \(3, 4\) batch, the values are not right: the result\[[012], [0-3]\] is .*, expected ",
+        r"on a \(3, 4\) batch, the values are not right: result\[[012], [0-3]\] is .*, but should be ",
     ),
-    "shape": (lambda x, g: scaled(x, g).T, r"the shape is not right: the result has shape \(4, 3\), expected \(3, 4\)"),
+    "shape": (lambda x, g: scaled(x, g).T, r"is not right: the result has shape \(4, 3\), but should have \(3, 4\)"),
     "dtype": (
         lambda x, g: scaled(x, g).astype(float),
-        "on a float32 row, the values are right, the dtype is not: the result has dtype float64, expected float32",
+        "on a float32 row, the values are right, but the dtype is not: the result has dtype float64, but should",
     ),
-    "type": (lambda x, g: [[1, 2], [3]], r"the result is \[\[1, 2\], \[3\]\], expected numbers of shape \(3, 4\)"),
+    "type": (lambda x, g: [[1, 2], [3]], r"the result is \[\[1, 2\], \[3\]\], but should be numbers of shape \(3, 4\)"),
     "in_place": (with_in_place, "the values are right, but an input was changed: work on a copy"),
     "error": (answer_of(error=KeyError("gamma")), r"it raises KeyError in line \d+ of your cell: 'gamma'"),
 }
@@ -206,13 +206,13 @@ def test_without_a_name_the_facts_are_told():
         ("no entry is above the gain", lambda y, x, gain: bool((np.abs(y) <= np.abs(gain)).all())),
     ]
     result = an_exercise(scaled, of_arrays, facts=facts)(lambda x, gain: 5 * scaled(x, gain))
-    assert result.hint == "What holds: signs are kept. What does not: no entry is above the gain."
+    assert result.hint == "It is true that signs are kept. It should also be true that no entry is above the gain."
     broken = [("never", lambda y, x, gain: y.nothing)]
-    assert an_exercise(scaled, of_arrays, facts=broken)(lambda x, gain: 5).hint == "What does not hold: never."
+    assert an_exercise(scaled, of_arrays, facts=broken)(lambda x, gain: 5).hint == "It should be true that never."
 
 
 def test_nan_is_wrong_where_a_number_is_expected_and_right_where_nan_is():
-    assert "is nan, expected" in check(lambda x, gain: scaled(x, gain) * np.nan).seen
+    assert "is nan, but should be" in check(lambda x, gain: scaled(x, gain) * np.nan).seen
     of_nan = an_exercise(lambda x: x, lambda rng: [Case("nan", (np.array([np.nan, 1.0]),))])
     assert of_nan(lambda x: x.copy())
     assert not of_nan(np.nan_to_num)
@@ -252,7 +252,7 @@ def test_calls_are_counted():
     assert CALLED(lambda x, f: x + f(x))
     result = CALLED(lambda x, f: x + (f(x) + f(x)) / 2)
     assert result.tag == "calls"
-    assert "called too often or too seldom: [2] times, expected [1]" in result.seen
+    assert "called too often or too seldom: [2] times instead of [1]" in result.seen
 
 
 def of_numbers(x):
@@ -294,7 +294,7 @@ def test_an_error_that_is_asked_for():
     exercise = an_exercise(refuses, cases)
     assert exercise(refuses)
     assert exercise(lambda x: x).seen == (
-        "on minus one, an error was expected, and none was raised: it returns -1, expected ValueError."
+        "on minus one, an error was expected, and none was raised: it returns -1, but should raise ValueError."
     )
     assert exercise(lambda x: x).tag == "no_error"
 

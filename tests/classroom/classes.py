@@ -38,7 +38,7 @@ def graded(out, sheet, many, planted, name="Student {:03}", seed=7, first=0, **m
     return out
 
 
-NORMAL = "on a (3, 8) batch, the values are not right. What holds: each row has mean beta."
+NORMAL = "on a (3, 8) batch, the values are not right. It is true that each row has mean beta."
 #: Unknown answers: diagnosis, sentence, traces.
 STRANGE = {
     "half": ("value", NORMAL, [["float64 (3, 8)", 0, 0.5, 0.125], ["float64 (8,)", 0, 0.5, 0.0625]]),
