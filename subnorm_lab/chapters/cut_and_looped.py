@@ -104,7 +104,7 @@ def influences(influence, streams, step=2):
 def tabulate_influence(influence):
     scores = influences(influence, streams())
     table(
-        ["block", "1 − cosine", "nats more without it"],
+        ["block", "1 − cosine", "rise of the loss without it (nats)"],
         [
             [b, f"{s.mean():.2f} ({interval(s)})", f"{cost(b).mean():.1f} ({interval(cost(b), '.1f')})"]
             for b, s in zip(WHOLE, scores, strict=True)

@@ -62,7 +62,7 @@ def draw_way():
 
     live.chart(
         "gains-alone",
-        "The trained model, and nothing changed but 640 gains",
+        "The trained model, with only its 640 gains changed",
         [live.slider("way", "way to the fine-tuned gains", {f"{100 * way:.0f} %": way for way in WAY}, 0.0, play=True)],
         [
             live.Lines(

@@ -164,7 +164,7 @@ def wrong_norm(all_reduce, x, gamma, dy, width, mistake):
 
 FEATURE_MISTAKES = ("none", "its own mean square", "no message back")
 TOKEN_MISTAKES = ("averaged", "not summed")
-TESTS = ("finite, right shapes", "forward of one process", "processes agree on gains", "gradients of one process")
+TESTS = ("finite, right shapes", "forward as in one process", "processes agree on gains", "gradients as in one process")
 
 
 @cache

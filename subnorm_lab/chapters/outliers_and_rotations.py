@@ -169,7 +169,7 @@ def draw_stages():
 
     live.chart(
         "stages",
-        "The trained model, its stream turned step by step",
+        "The trained model, while its stream is rotated step by step",
         [
             live.slider("pairs", "features mixed", {str(2**n): n for n in range(7)}, 0, play=True),
             live.choice(
@@ -334,9 +334,9 @@ def tabulate_bases():
         [
             "basis of the stream",
             "largest entry read",
-            "nats more: 4 bits for what is read",
-            "3 bits for it",
-            "4 bits, matrices too",
+            "rise of the loss (nats): inputs in 4 bits",
+            "inputs in 3 bits",
+            "inputs and matrices in 4 bits",
         ],
         [[name, *cells(found)] for name, found in bases().items()],
     )
@@ -373,11 +373,11 @@ def fp8_models():
     weights = tuple({name: fp8(w) for name, w in one.items()} for one in model.weights)
     return {
         "the branches' matrices": replace(model, weights=weights),
-        "what they read": replace(model, norms=read),
+        "the inputs of these matrices": replace(model, norms=read),
         "both: the matrix products": replace(model, weights=weights, norms=read),
         "the stream, after every branch": stories.altered(model, place=fp8_place),
         "the norms' sums of squares": stories.altered(model, norm=fp8_norm),
-        "the same, of a stream 10 times as large": stories.altered(model, norm=partial(fp8_norm, loud=10.0)),
+        "these sums, for a stream 10 times as large": stories.altered(model, norm=partial(fp8_norm, loud=10.0)),
     }
 
 
@@ -388,7 +388,7 @@ def fp8_rises():
 
 def tabulate_fp8():
     def shown(rise):
-        return "beyond guessing" if rise.min() > np.log(512) else interval(rise)
+        return "worse than guessing" if rise.min() > np.log(512) else interval(rise)
 
     table(
         ["in float8 (E4M3)", "rise of the loss, twelve texts (nats)"],

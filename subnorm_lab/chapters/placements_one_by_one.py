@@ -269,7 +269,7 @@ def tabulate_runs():
         [
             "placement",
             *(f"{k} steps" for k in (*record["steps"], record["longer_steps"][1])),
-            "less Pre-LN's, 120 steps",
+            "120 steps, minus Pre-LN's",
         ],
         [
             [

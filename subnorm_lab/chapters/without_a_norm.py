@@ -89,7 +89,7 @@ def draw_frozen():
 
     live.chart(
         "frozen",
-        "The trained model, whose norms divide by a constant instead of each token's size, from the first norm on",
+        "The trained model, while more and more of its norms, from the first on, divide by a constant",
         [live.slider("count", "norms with a constant", range(NORMS + 1), 7, play=True)],
         [
             live.Lines(
