@@ -966,8 +966,9 @@ globalThis.subnormLive ??= (() => {
 
     /** Add to the figure, or take back, what paper shows in its place. */
     print(printing) {
-      this.element.querySelector(".live-states")?.remove();
-      if (!printing) return;
+      const shown = this.element.querySelector(".live-states");
+      if (Boolean(shown) === printing) return; // two events tell of it, and subnorm.js has moved a curve by the second
+      if (shown) return shown.remove();
       const sets = [...document.querySelectorAll(`a.live-set[href="#${this.element.id}"]`)].map(({ dataset }) => JSON.parse(dataset.to));
       this.element.insertAdjacentHTML("beforeend", `<div class="live-states">${states(this.spec, sets)}</div>`);
     }
@@ -1049,10 +1050,15 @@ globalThis.subnormLive ??= (() => {
     mounted.get(figure).print(matchMedia("print").matches); // a page can be opened to be printed
   });
 
-  const print = ({ matches }) => {
-    for (const figure of document.querySelectorAll("figure[data-live]")) mounted.get(figure)?.print(matches);
+  const print = (printing) => {
+    for (const figure of document.querySelectorAll("figure[data-live]")) mounted.get(figure)?.print(printing);
   };
-  if (typeof document !== "undefined") matchMedia("print").addEventListener("change", print);
+  if (typeof document !== "undefined") {
+    // before subnorm.js moves what paper has elsewhere, and before Chromium counts the sheets
+    addEventListener("beforeprint", () => print(true));
+    addEventListener("afterprint", () => print(false));
+    matchMedia("print").addEventListener("change", ({ matches }) => print(matches));
+  }
 
   return { steps, markup, picture, mountAll };
 })();

@@ -180,7 +180,8 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   const TEXT = "p, ul, ol, dl, div.math, .admonition";
   const [PIXEL, LINE, SHEET] = [25.4 / 96, 4.6, 171]; // mm of a px, of a line, and across a sheet
   const following = (part) => part.nextElementSibling ?? (part.parentElement.matches(".foretold") ? part.parentElement.nextElementSibling : null);
-  const hidden = (part) => getComputedStyle(part).display === "none";
+  // the rules for paper are not in force yet when a browser says that it prints
+  const hidden = (part) => part.matches(".opening, .waits, .on-screen, .of-proof, .tag_checked") || getComputedStyle(part).display === "none";
   const linesOf = (part, letters) => (part.matches("div.math") ? 3 : Math.ceil(part.innerText.length / letters) + 0.3);
   const sizeOf = (cell) => {
     const drawing = cell.querySelector("source") ?? cell.querySelector("img");
