@@ -840,7 +840,7 @@ def tabulate_published():
 
 
 GPUS = {"H200": "NVIDIA H200", "H100": "NVIDIA H100 80GB HBM3"}
-LARGEST = (16384, 16384)
+MIDDLE, LARGEST = (16384, 4096), (16384, 16384)
 
 
 def gpu_rounds(gpu, name, shape=LARGEST):
@@ -896,6 +896,11 @@ def prove_gpu_kernels():
     say("gpu_compiled", max(medians(forward, "rms_compile", "layer_compile")), ".2f")
     say("gpu_builtin_low", min(medians(forward, "rms_builtin", "layer_builtin")), ".1f")
     say("gpu_builtin_high", max(medians(forward, "rms_builtin", "layer_builtin")), ".1f")
+    quack, narrower = forward[1], gpu_rounds("H100", "forward", MIDDLE)["layer_quack"]
+    assert max(quack["rms_quack"]) < 1.05
+    assert min(quack["layer_quack"]) > 10 * max(narrower)
+    say("gpu_quack_middle", np.median(narrower), ".1f")
+    say("gpu_quack_largest", np.median(quack["layer_quack"]), ".1f")
 
     assert max(max(rounds["rms_triton"]) for rounds in both) < 1.05
     say("gpu_sum_kernel", max(medians(both, "rms_triton")), ".1f")
@@ -912,24 +917,28 @@ def prove_gpu_kernels():
     say("gpu_back_layer_kernel", min(medians(back, "layer_triton")), ".1f")
     say("gpu_back_layer_quack", np.median(back[1]["layer_quack"]), ".1f")
 
-    middle = gpu_rounds("H200", "forward", (16384, 4096))["layer_triton"]
+    middle = gpu_rounds("H200", "forward", MIDDLE)["layer_triton"]
     assert np.median(middle) < 1.1
     assert max(middle) > 1.5
     say("gpu_middle", np.median(middle), ".1f")
     say("gpu_middle_worst", max(middle), ".1f")
 
-    calls = timing.rows(records()[GPUS["H200"]], "host", (1, 4096))
-    micro = {key: 1e6 * np.median(calls[key].rounds) for key in ("rms_builtin", "rms_compile", "rms_triton")}
+    calls = [timing.rows(records()[gpu], "host", (1, 4096)) for gpu in GPUS.values()]
+    micro = {
+        key: sorted(1e6 * np.median(rows[f"rms_{key}"].rounds) for rows in calls)
+        for key in ("builtin", "compile", "triton")
+    }
     small, small_h100 = (gpu_rounds(gpu, "forward", (4096, 1024)) for gpu in GPUS)
-    assert micro["rms_builtin"] < micro["rms_compile"] < micro["rms_triton"]
+    assert micro["builtin"][1] < micro["compile"][0] < micro["compile"][1] < micro["triton"][0]
     assert min(small["rms_triton"]) > 5 * max(small["rms_builtin"])
-    say("gpu_call_builtin", micro["rms_builtin"], ".0f")
-    say("gpu_call_compiled", micro["rms_compile"], ".0f")
-    say("gpu_call_kernel", micro["rms_triton"], ".0f")
-    say("gpu_small_builtin", np.median(small["rms_builtin"]), ".1f")
+    assert min(small_h100["rms_triton"]) > max(small_h100["rms_builtin"])
+    for key, name in (("builtin", "builtin"), ("compile", "compiled"), ("triton", "kernel")):
+        say(f"gpu_call_{name}_low", micro[key][0], ".0f")
+        say(f"gpu_call_{name}", micro[key][1], ".0f")
+    say("gpu_small_builtin", max(medians([small, small_h100], "rms_builtin")), ".1f")
     say("gpu_small_kernel", np.median(small["rms_triton"]), ".1f")
     say("gpu_small_kernel_h100", np.median(small_h100["rms_triton"]), ".1f")
-    say("gpu_small_worst_h100", max(small_h100["rms_triton"]), ".1f")
+    say("gpu_small_best_h100", min(small_h100["rms_triton"]), ".1f")
 
 
 RECORD = "record:subnorm/timing/records/cpu-*.json"
