@@ -201,10 +201,10 @@ class Reader:
     def equation(self, label, lines):
         body = "\n".join(lines)
         tag = TAG.search(body)
-        if tag and label not in self.tags:
+        if tag and label not in self.tags and "\\end" not in body[tag.end() :]:
             self.tags[label] = tag[1]
         else:
-            self.faults.append(f"equation {label} has no \\tag{{…}}, or is written twice")
+            self.faults.append(f"equation {label} has no \\tag{{…}} at its end, or is written twice")
         yield from TAG.sub("", body).split("\n")[:-1]
         yield f"{lines[-1]} ({label})"
 

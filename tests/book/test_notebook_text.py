@@ -90,6 +90,7 @@ FAULTS = {
     "other authors": ("[Hu et al. (2016)](https://arxiv.org/abs/1512.03385)", "calls .* 'He et al., 2016'"),
     "a paper without an entry": ("([Hu et al., 2016](https://a.b/c))", "cites a paper that the bibliography has not"),
     "an equation without a number": ("<!-- eq-a -->\n$$\nx\n$$", "equation eq-a has no"),
+    "a number within the lines": ("<!-- eq-a -->\n$$\n\\b{a}x \\tag{2.1}\n\\end{a}\n$$", "no .* at its end"),
     "a fold without its end": ("<details><summary>A</summary>\n\nText.", "is never closed"),
     "an answer without a number": (
         "> **Predict** <!-- p -->\n>\n> What?\n>\n> 1. a\n> 2. b\n>\n> <details><summary>Answer</summary>b</details>",

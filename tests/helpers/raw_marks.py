@@ -18,6 +18,7 @@ def raw_marks(html: str) -> list[str]:
     """The marks in the text of a page, each with some text around it; code and formulas may have any."""
     page = BeautifulSoup(html, "html.parser")
     marks = [f"a listing of the language {name}" for name in re.findall(r'class="[^"]*(\{[\w-]+\})', html)]
+    marks += [f"a formula that MathJax refuses: {fault['title']}" for fault in page.select("mjx-merror")]
     for comment in page.find_all(string=lambda text: isinstance(text, Comment)):
         comment.extract()
     for hidden in page.select("pre, mjx-container, style, script"):
