@@ -83,9 +83,10 @@ def draw_one_square_each(shapes):
         count = sum(int(np.prod(shape)) for name, shape in shapes.items() if part_of(name) == part)
         column, row = np.divmod(np.arange(count), rows)
         ax.plot(left + column, -row, "s", color=COLOURS[part], markersize=5)
-        ax.text(left - 0.5, 1, f"{part}\n{count}", va="bottom", fontsize=10, linespacing=1.3)
+        for y, text in ((3.2, part), (1.2, count)):
+            ax.text(left - 0.5, y, text, fontsize=10)
         left += max(column.max() + 1, 9) + gap  # room for the name
-    ax.set(xlim=(-0.7, left), ylim=(-rows + 0.4, 4), aspect="equal")
+    ax.set(xlim=(-2, left - gap), ylim=(-rows + 0.4, 4), aspect="equal")  # the margin of a text beside it
     ax.axis("off")
     figures.show(
         fig,
