@@ -1,6 +1,5 @@
 """A figure for a phone: the same panels below one another, in letters that are large enough there."""
 
-import re
 import textwrap
 from collections.abc import Iterable
 
@@ -9,22 +8,26 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 from matplotlib.legend import Legend
 from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter
 
-from subnorm_lab import _labels, _plots, _svg
+from subnorm_lab import _labels, _plots, _svg, figures
 
 DPI = 90  # CSS pixels to an inch
-WIDTH = 358 / DPI  # inches; a phone of 390 has a margin of 16 on both sides of its text
+WIDTH = figures.PHONE_COLUMN / DPI  # inches
 SMALLEST = 9.0  # points, 11.25 CSS pixels
 TALL, LOW = 6.6, 2.1  # inches of a figure, and of the panels of one that is taller
 LESS, ROW = 0.85, 0.18  # of the height on a page; and inches, for each row that has a name
 LETTERS = 40  # in a line as wide as the figure
-POWER = re.compile(r'(text-anchor: end[^>]* x=")([\d.]+)"(?=[^>]*>10<tspan)')  # beside an axis
 
 
 def as_svg(fig: Figure) -> str:
-    """The figure as SVG; the exponents of an axis are as large as the smallest letters, and so as much closer to it."""
-    larger = _svg.as_svg(fig, DPI).replace('font-size="70%"', 'font-size="91%"')
-    return POWER.sub(lambda power: f'{power[1]}{float(power[2]) + 2:.2f}"', larger)
+    """The figure as SVG; the exponents of an axis are as large as the smallest letters."""
+    return _svg.as_svg(fig, DPI).replace('font-size="70%"', 'font-size="91%"')
+
+
+def roomy(value: float, position: int = 0) -> str:
+    """A number at a logarithmic axis, as wide as it is with its larger exponent."""
+    return _plots.power(value, position).replace("}$", "}\\,$")
 
 
 def relaid(fig: Figure, width: float = WIDTH) -> Figure:
@@ -37,6 +40,9 @@ def relaid(fig: Figure, width: float = WIDTH) -> Figure:
     rows, columns = panels[0].get_subplotspec().get_gridspec().get_geometry()  # type: ignore[union-attr]
     beside = 1 if columns == 1 else rows if rows > 1 else 1 + (columns > 3)
     lines = -(-rows * columns // beside)
+    for axis in (axis for panel in panels for axis in (panel.xaxis, panel.yaxis)):
+        if getattr(axis.get_major_formatter(), "func", None) is _plots.power:
+            axis.set_major_formatter(FuncFormatter(roomy))
     if columns > 1:
         grid = GridSpec(lines, beside, figure=fig)
         for index, panel in enumerate(panels):

@@ -20,6 +20,7 @@ COLUMN = 688  # CSS pixels of a page's column
 LETTERS, SMALL = 13, 11  # CSS pixels, as in live.css
 STORED = 11  # points of the same letters in the code of a plot (figures.use_style)
 DPI = 96  # CSS pixels to an inch
+SHRUNK = 1.1  # times larger on a page than on a phone is a drawing that both show
 PLAIN = range(-2, 4)  # the powers of ten that are written out, as in live.js
 
 
@@ -29,7 +30,7 @@ def dress(fig: Figure) -> int:
     lift(fig, panels)
     small = float(SMALL)
     if fig.get_figwidth() <= figures.PHONE:
-        small *= 1.1  # on a phone this drawing is a little smaller
+        small *= SHRUNK
     else:
         fig.set_size_inches(COLUMN / DPI, fig.get_figheight() / fig.get_figwidth() * COLUMN / DPI)
     for ax in fig.axes:

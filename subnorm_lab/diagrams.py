@@ -6,7 +6,6 @@ Each diagram returns a figure for :func:`subnorm_lab.figures.show`.
 """
 
 from collections.abc import Sequence
-from fractions import Fraction
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
@@ -15,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Ellipse, FancyBboxPatch, PathPatch, Rectangle
 from matplotlib.path import Path
 
-from subnorm_lab.figures import BLACK, BLUE, GREEN, ORANGE, PHONE, PINK
+from subnorm_lab.figures import BLACK, BLUE, GREEN, ORANGE, PHONE, PINK, ink
 
 Point = tuple[float, float]
 
@@ -250,23 +249,6 @@ def placements_upright() -> Figure:
         (_, top), _ = _tower(ax, (x, 0.35), ("attention", "feed-forward"), placement, side=-1, width=1.3)
         arrow(ax, (x, top), (x, top + 0.35))
         ax.text(x, top + 0.47, "$y$", ha="center", va="center", fontsize=14)
-    return fig
-
-
-def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> Figure:
-    """Attention for one token: every value flows into the output along a line as wide as its weight."""
-    step = PHONE / len(values)
-    fig, ax = canvas(PHONE, 2.5)
-    top, line = (step * len(values) / 2, 2.1), 0.4
-    output = sum(value * weight for value, weight in zip(values, weights, strict=True))
-    for index, (value, weight) in enumerate(zip(values, weights, strict=True)):
-        x = step * (index + 0.5)
-        ax.plot([x, top[0]], [line, top[1]], color=BLUE, lw=16 * weight, solid_capstyle="butt", zorder=0)
-        middle = (x + 0.42 * (top[0] - x), line + 0.42 * (top[1] - line))
-        label = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
-        ax.text(*middle, str(Fraction(weight).limit_denominator(100)), ha="center", va="center", bbox=label)
-        operation_box(ax, (x, line), f"{value:g}", BLACK, width=0.7)
-    operation_box(ax, top, f"{output:g}", width=0.8)
     return fig
 
 
@@ -528,3 +510,57 @@ def gradient_routes(sublayers: int = 2) -> Figure:
             ax.plot(fork, line, marker="o", color=BLACK, markersize=5)
         arrow(ax, (right, line), (0.45, line), GREEN)
     return fig
+
+
+def all_reduce(halves: Sequence[Sequence[float]] = ((2, 4), (6, 12)), upright: bool = False) -> Figure:
+    """An RMSNorm whose token is cut between two processes: what each holds before the one message, and after it.
+
+    Args:
+        halves: the features that each process holds.
+        upright: from the bottom up, with the processes side by side, for a phone.
+    """
+    squares = [sum(v * v for v in half) for half in halves]
+    width = sum(map(len, halves))
+    total = sum(squares)
+    steps = (0.55, 1.7, 2.75, 3.8, 4.95) if upright else (0.85, 2.6, 4.2, 5.55, 7.15)
+    sides = (0.85, 3.45) if upright else (1.6, 0.5)
+    fig, ax = canvas(PHONE, 5.35) if upright else canvas(7.9, 2.55)
+    box, row, long = (BOX_HEIGHT / 2, 0.24, (1.4, 1.2)) if upright else (0.7, 0.5, (1.4, 1.4))
+
+    def at(step: int, side: float, away: float = 0) -> Point:
+        """Where a step of a process is, or `away` from there on the way of the signal."""
+        return (side, steps[step] + away) if upright else (steps[step] + away, side)
+
+    centre = sum(sides) / 2
+    for half, own, side, name in zip(halves, squares, sides, ("process 0", "process 1"), strict=True):
+        near = centre + (side - centre) * (0.07 if upright else 0.15)  # the plus, on this side
+        sent, back = at(1, side, box), at(3, side, -box)
+        numbers(ax, at(0, side), [f"{v:g}" for v in half])
+        arrow(ax, at(0, side, row), at(1, side, -box))
+        operation_box(ax, at(1, side), " + ".join(f"{v * v:g}" for v in half) + f" = {own:g}", width=long[0])
+        arrow(ax, sent, at(2, near, -PLUS_RADIUS), PINK)
+        arrow(ax, at(2, near, PLUS_RADIUS), back, PINK)
+        for number, end in ((own, sent), (total, back)):
+            x, y = ((a + b) / 2 for a, b in zip(end, at(2, centre), strict=True))
+            out = (0.32 if upright else 0.2) * (1 if side > centre else -1)
+            place = (x + out, y) if upright else (x, y + out)
+            ax.text(*place, f"{number:g}", color=ink(PINK), ha="center", va="center")
+        operation_box(ax, at(3, side), f"÷ √({total:g} / {width})", ORANGE, long[1])
+        arrow(ax, at(3, side, box), at(4, side, -row))
+        numbers(ax, at(4, side), [f"{v / (total / width) ** 0.5:.2f}" for v in half])
+        ax.text(*((side, 0.13) if upright else (0.61, side + 0.36)), name, ha="center", va="center")
+    plus(ax, at(2, centre))
+    for step, note in enumerate(("its features", "adds its\nsquares", "all-reduce", "both divide", "their output")):
+        place = at(step, centre, 0.43 * (step == 2)) if upright else at(step, 2.4)
+        words = note if upright else note.replace("\n", " ")
+        ax.text(*place, words, ha="center", va="center", color=ink(PINK) if step == 2 else BLACK)
+    return fig
+
+
+def numbers(ax: Axes, centre: Point, words: Sequence[str], side: float = 0.48) -> None:
+    """The features of a token with their values: a row of squares."""
+    left = centre[0] - len(words) / 2 * side
+    for k, word in enumerate(words):
+        corner = left + k * side, centre[1] - side / 2
+        ax.add_patch(Rectangle(corner, side, side, facecolor="white", edgecolor=GREEN, lw=2))
+        ax.text(left + (k + 0.5) * side, centre[1], word, ha="center", va="center")

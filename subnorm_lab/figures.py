@@ -39,6 +39,7 @@ TITLE = 12.5  # points of the finding above a plot
 SHARP = 2  # image pixels of a PNG for each CSS pixel, in both directions
 STILL = 1.5  # the same, of a PNG that is shown where an SVG or a live figure is not
 PHONE = 4.3  # inches; a figure at most so wide has letters that are large enough on a phone
+PHONE_COLUMN = 358  # CSS pixels of a page's column on a phone: of 390, 16 are free on both sides
 WIDE, NARROW = "wide", "narrow"  # where an output's metadata has the SVG for a page, and that for a phone
 HEAVY = 30_000  # bytes of an SVG on the wire; the book's heaviest plot has 10,200, and as PNG 127,000
 
@@ -152,6 +153,29 @@ def name_curve(ax: "Axes", words: str, x: "npt.ArrayLike", y: "npt.ArrayLike", c
     from subnorm_lab import _labels
 
     _labels.add(ax, words, np.column_stack([x, y]), color, _labels.beside)
+
+
+def leave(ax: "Axes", words: str, x: "npt.ArrayLike", y: "npt.ArrayLike", color: str = BLACK) -> None:
+    """Mark with an arrow head and words where a curve leaves its panel, whose limits are set, upwards or downwards.
+
+    Args:
+        ax: the panel.
+        words: the value that the curve reaches, perhaps after its name.
+        x: where the curve is, in the units of the panel; it begins inside.
+        y: its heights there.
+        color: that of the curve.
+    """
+    import numpy as np
+
+    scaled = ax.transScale.transform(np.column_stack([x, y]))  # type: ignore[attr-defined]
+    across, up = ax.transLimits.transform(scaled).T  # type: ignore[attr-defined]
+    after = int(np.flatnonzero((up < 0) | (up > 1))[0])
+    edge = float(up[after] > 1)
+    part = (edge - up[after - 1]) / (up[after] - up[after - 1])
+    place = across[after - 1] + part * (across[after] - across[after - 1]), edge
+    at = (ax.transScale + ax.transLimits).inverted().transform(place)  # type: ignore[attr-defined]
+    ax.plot(*at, marker=10 if edge else 7, markersize=8, color=color, clip_on=False)
+    name(ax, words, tuple(at), color, (8 if place[0] < 0.6 else -8, -3 if edge else 4))
 
 
 def name_ends(ax: "Axes", ends: Sequence[tuple[str, tuple[float, float], str]]) -> None:

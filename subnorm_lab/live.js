@@ -27,9 +27,9 @@ globalThis.subnormLive ??= (() => {
   const minus = (text) => text.replace(/-/g, "−");
   const unbroken = (text) => text.replace(/(\d) %/g, "$1\u00a0%"); // no line ends before a percent sign
 
-  /** A readable number: three digits, with a power of ten below 0.001 and from 100 000 on. */
+  /** A readable number: three digits, with a power of ten below 0.001 and from 10 000 on, as in live.py. */
   function short(v) {
-    if (v === 0 || (Math.abs(v) >= 1e-3 && Math.abs(v) < 1e5)) return minus(String(Number(v.toPrecision(3))));
+    if (v === 0 || (Math.abs(v) >= 1e-3 && Math.abs(v) < 1e4)) return minus(String(Number(v.toPrecision(3))));
     const [digits, power] = v.toExponential(1).split("e");
     return `${minus(digits).replace(/\.0$/, "")} × 10${superscript(Number(power))}`;
   }
@@ -62,10 +62,19 @@ globalThis.subnormLive ??= (() => {
     return powers.map((p) => ({ at: 10 ** p, label: plain(p) }));
   }
 
-  /** From data to pixels; values beyond the limits are drawn at the limit. */
+  const FAR = 1e5; // px; an infinite value is drawn so far away
+  const SEEN = 1.5; // px beyond the limit that can be seen
+
+  /** From data to pixels, at most to the limits; `free` also beyond them, and `edges` are the limits in pixels. */
   function scale({ limits: [low, high], log, ticks }, start, end, most) {
     const f = log ? Math.log : (v) => v;
-    const to = (v) => start + ((f(Math.min(Math.max(v, low), high)) - f(low)) / (f(high) - f(low))) * (end - start);
+    const place = (v) => start + ((f(v) - f(low)) / (f(high) - f(low))) * (end - start);
+    const to = (v) => place(Math.min(Math.max(v, low), high));
+    to.free = (v) => {
+      const at = Math.min(Math.max(place(v), -FAR), FAR);
+      return Math.abs(at - to(v)) < SEEN ? to(v) : at;
+    };
+    to.edges = [Math.min(start, end), Math.max(start, end)];
     to.ticks = ticks
       ? ticks.map(([at, label]) => ({ at, label }))
       : log ? logTicks(low, high, most) : linearTicks(low, high, most);
@@ -105,7 +114,36 @@ globalThis.subnormLive ??= (() => {
   const stroke = ({ colour: name, dash }) =>
     `fill="none" stroke="${colour(name)}" stroke-width="2.2"${dash ? ` stroke-dasharray="${dash}"` : ""}`;
 
-  /** One curve: a line with its band, or points. A missing value interrupts it. */
+  /** A line in px, with a point more wherever it crosses the top or the bottom of its frame. */
+  const crossed = (points, edges) => points.flatMap(([x, y], k) => {
+    const [x0, y0] = points[k - 1] ?? [x, y];
+    const over = edges.filter((edge) => (y0 - edge) * (y - edge) < 0).sort((a, b) => (a - b) * (y - y0));
+    return [...over.map((edge) => [x0 + ((edge - y0) / (y - y0)) * (x - x0), edge]), [x, y]];
+  });
+
+  /** The parts of a line that are in the frame, and the points where it leaves the frame or comes back. */
+  function within(points, edges) {
+    const line = crossed(points, edges);
+    const inside = (at) => at !== undefined && at[1] >= edges[0] && at[1] <= edges[1];
+    const parts = [];
+    line.forEach((at, k) => {
+      if (!inside(at)) return;
+      if (inside(line[k - 1])) parts.at(-1).push(at);
+      else parts.push([at]);
+    });
+    return { parts, exits: line.filter((at, k) => inside(at) && [k - 1, k + 1].some((n) => line[n] && !inside(line[n]))) };
+  }
+
+  /** Where a curve leaves its frame: an arrow head, and at the first one the value that the curve reaches. */
+  function exit([x, y], first, values, paint, px, py) {
+    const up = y === py.edges[0];
+    const words = `to ${short((up ? Math.max : Math.min)(...values))}`;
+    const left = x + 9 + (11 / 13) * width(words) > px.edges[1] + SIDE.right;
+    return `<path fill="${paint}" d="M${fixed(x - 5)} ${fixed(up ? y : y - 10)}h10l-5 ${up ? -10 : 10}z"/>` +
+      (first ? text(x + (left ? -9 : 9), y - (up ? 1 : 4), words, left ? "end" : "start", ' class="small"') : "");
+  }
+
+  /** One curve: a line with its band, or points. A missing value interrupts it; beyond its frame it is cut off and marked. */
   function curve(look, { x, y, low, high }, px, py) {
     const seen = (k) => y[k] !== null && y[k] !== undefined;
     const runs = [];
@@ -114,14 +152,22 @@ globalThis.subnormLive ??= (() => {
       if (k > 0 && seen(k - 1)) runs.at(-1).push(k);
       else runs.push([k]);
     });
-    const points = (ks, values) => ks.map((k) => `${fixed(px(x[k]))},${fixed(py(values[k]))}`).join(" ");
-    const band = (ks) => `<polygon fill="${colour(look.colour)}" fill-opacity=".18" points="${points(ks, high)} ${
-      points([...ks].reverse(), low)}"/>`;
-    const dots = (ks) => ks.map((k) =>
-      `<circle cx="${fixed(px(x[k]))}" cy="${fixed(py(y[k]))}" r="4" fill="${colour(look.colour)}"/>`).join("");
+    const [top, bottom] = py.edges;
+    const paint = colour(look.colour);
+    const places = (ks, values) => ks.map((k) => [px(x[k]), py.free(values[k])]);
+    const written = (points) => points.map(([a, b]) => `${fixed(a)},${fixed(Math.min(Math.max(b, top), bottom))}`).join(" ");
+    const band = (ks) => `<polygon fill="${paint}" fill-opacity=".18" points="${written(crossed(places(ks, high), py.edges))} ${
+      written(crossed(places([...ks].reverse(), low), py.edges))}"/>`;
+    const dots = (ks) => places(ks, y).filter(([, b]) => b >= top && b <= bottom).map(([a, b]) =>
+      `<circle cx="${fixed(a)}" cy="${fixed(b)}" r="4" fill="${paint}"/>`).join("");
+    const line = (ks) => {
+      const { parts, exits } = within(places(ks, y), py.edges);
+      return parts.map((part) => `<polyline ${stroke(look)} points="${written(part)}"/>`).join("") +
+        exits.map((at, k) => exit(at, k === 0, ks.map((n) => y[n]), paint, px, py)).join("");
+    };
     const grips = look.name === "guess" ? x.map((at, k) => grip(px(at), py(y[k]))).join("") : "";
-    const drawn = runs.map((ks) => (low ? band(ks) : "") + (look.marks ? dots(ks) : "") + (look.marks === "only" ? "" :
-      `<polyline ${stroke(look)} points="${points(ks, y)}"/>`)).join("") + grips;
+    const drawn = runs.map((ks) => (low ? band(ks) : "") + (look.marks ? dots(ks) : "") +
+      (look.marks === "only" ? "" : line(ks))).join("") + grips;
     return ["guess", "truth"].includes(look.name) ? `<g class="${look.name}">${drawn}</g>` : drawn;
   }
 
@@ -150,14 +196,24 @@ globalThis.subnormLive ??= (() => {
     }));
   }
 
+  /** Both axes with wider limits, so that a unit is as long on one as on the other. */
+  function alike({ x, y }, wide, high) {
+    const unit = Math.min(wide / (x.limits[1] - x.limits[0]), high / (y.limits[1] - y.limits[0]));
+    return [[x, wide], [y, high]].map(([axis, room]) => {
+      const middle = (axis.limits[0] + axis.limits[1]) / 2;
+      return { ...axis, limits: [-1, 1].map((side) => middle + (side * room) / unit / 2) };
+    });
+  }
+
   /** A panel of curves; leaves room for `rows` rows of legend `key`, so that neighbouring panels line up. Adds its points to `seen`. */
   function linesPanel(panel, data, { x, y, w, h, below }, key, rows, seen) {
     const top = y + SIDE.top + Math.max(key.rows, rows) * ROW - 8;
     const bottom = y + h - (below ? SIDE.bottom - ROW : SIDE.bottom);
-    const py = scale(panel.y, bottom, top, Math.min(6, Math.floor((bottom - top) / 18)));
-    const left = x + 10 + Math.max(...py.ticks.map(({ label }) => width(label)));
+    const up = (axis) => scale(axis, bottom, top, Math.min(6, Math.floor((bottom - top) / 18)));
+    const left = x + 10 + Math.max(...up(panel.y).ticks.map(({ label }) => width(label)));
     const box = { left, right: x + w - SIDE.right, top, bottom };
-    const px = scale(panel.x, box.left, box.right, w < 340 ? 5 : 8);
+    const [ax, ay] = panel.equal ? alike(panel, box.right - left, bottom - top) : [panel.x, panel.y];
+    const [px, py] = [scale(ax, left, box.right, w < 340 ? 5 : 8), up(ay)];
     const grid = py.ticks.map(({ at, label }) => rule(box.left, py(at), box.right, py(at), "grid") +
       text(box.left - 6, py(at) + 4, label, "end"));
     const marks = px.ticks.map(({ at, label }) => rule(px(at), box.bottom, px(at), box.bottom + 4, "axis") +
@@ -205,7 +261,7 @@ globalThis.subnormLive ??= (() => {
   /** The bar of colours of a heat map, above its first panel: all values, and some of them by name. */
   function colourBar(panel, w) {
     const [low, high] = panel.colours.length === 2 ? [-panel.limits[1], panel.limits[1]] : panel.limits;
-    const [left, steps] = [22, 40]; // half of the widest number at 13 px is left of the bar
+    const [left, steps] = [26, 40]; // half of the widest number at 13 px is left of the bar
     const cw = (Math.min(w, 360) - 2 * left) / steps;
     const values = Array.from({ length: steps }, (_, k) => low + ((k + 0.5) / steps) * (high - low));
     const at = (v) => left + ((v - low) / (high - low)) * steps * cw;
@@ -462,7 +518,8 @@ globalThis.subnormLive ??= (() => {
         const place = { y: (r + (tight ? 1 : 0)) * row + (tight ? HANDLE : 0), w: wide - 12, h: row };
         const first = tight ? 0 : wide;
         return bars({ norm, title: norm === "layer" ? "LayerNorm: x − mean" : "RMSNorm: x", bars: now.centred, ghost: ghost.centred, limits: norm === "layer" ? ROOM.centred : ROOM.token }, { x: first, ...place }) +
-          bars({ norm, title: moved < UNMOVED ? "output: unchanged" : `output: changed${tight ? "" : ` by ${short(Number(moved.toPrecision(2)))}`}`, bars: now.y, ghost: ghost.y, limits: ROOM.output }, { x: first + wide, ...place });
+          bars({ norm, title: `output: ${moved < UNMOVED ? "un" : ""}changed`, by: `by shift and scale${moved < UNMOVED ? "" : `, by ${short(Number(moved.toPrecision(2)))}`}`,
+            bars: now.y, ghost: ghost.y, limits: ROOM.output }, { x: first + wide, ...place });
       }).join("");
     },
 
@@ -493,9 +550,9 @@ globalThis.subnormLive ??= (() => {
   };
 
   /** One bar for each feature, its value at the axis; a hollow bar for its value before shift and scale, or the right one. */
-  function bars({ norm, title, bars: values, ghost, limits, drag, right }, { x, y, w, h }) {
+  function bars({ norm, title, by, bars: values, ghost, limits, drag, right }, { x, y, w, h }) {
     const [low, high] = limits;
-    const [top, bottom] = [y + 24, y + h - (low < 0 && !drag ? 4 : 20)];
+    const [top, bottom] = [y + (by ? 36 : 24), y + h - (low < 0 && !drag ? 4 : 20)];
     const clear = drag ? 18 : 16; // from the end of a bar, or its handle, to its value
     const at = scale({ limits }, bottom, top, 4);
     const step = w / values.length;
@@ -506,7 +563,7 @@ globalThis.subnormLive ??= (() => {
     const block = (v, k, more) => `<rect x="${fixed(x + k * step + 3)}" y="${fixed(Math.min(at(v), zero))}" ` +
       `width="${fixed(Math.max(step - 6, 1))}" height="${fixed(Math.max(Math.abs(at(v) - zero), 1))}" ${more}/>`;
     return [
-      text(x, y + 14, title, "start", ' class="title"'),
+      text(x, y + 14, title, "start", ' class="title"'), by ? text(x, y + 29, by, "start", ' class="small"') : "",
       ...values.map((v, k) => block(v, k, `class="bar ${norm ?? ""}${v < low || v > high ? " beyond" : ""}"` +
         (right && Math.abs(v - ghost[k]) < UNMOVED ? ` style="fill:${colour("green")}"` : ""))),
       ...ghost.map((v, k) => block(v, k, 'class="ghost"')),
@@ -744,7 +801,7 @@ globalThis.subnormLive ??= (() => {
       `<div class="live-bar"><div class="live-controls" role="group" aria-label="${escape(spec.title)}: controls">${controls(false)}` +
       (spec.more ? `<details><summary>${escape(spec.more)}</summary><div>${controls(true)}</div></details>` : "") +
       `<div class="live-buttons">${spec.controls.some(({ play }) => play) ? '<button type="button" class="live-play">Play</button>' : ""}` +
-      '<button type="button" class="live-reset">Start again</button>' +
+      '<button type="button" class="live-reset">Reset</button>' +
       `${readable(spec) ? '<button type="button" class="live-read">Values: ← →</button>' : ""}</div></div>` +
       `<p class="live-say">${escape(say)}</p></div><p class="live-heard" role="status"></p>`;
   }
@@ -813,19 +870,23 @@ globalThis.subnormLive ??= (() => {
       this.draw();
     }
 
-    /** Show the state: at once, or gliding from what is shown. A `hand` holds the handle. A glide lasts so many ms. */
-    draw(glides = true, hand = undefined, lasts = GLIDE) {
+    /**
+     * Show the state: at once, or gliding from what is shown. A `hand` holds the handle.
+     * While the figure plays, glide to the `next` state until the next beat; the words stay those of the last one.
+     */
+    draw(glides = true, hand = undefined, next = undefined) {
       cancelAnimationFrame(this.frame);
       const begun = performance.now();
       const { shown: from, handle: left } = this;
       const drawn = this.spec.kind === "sketch"; // a line follows the hand that draws it
       const jump = !glides || drawn || !from || matchMedia("(prefers-reduced-motion: reduce)").matches;
+      if (jump && next) return;
       const paint = (now) => {
-        const part = jump ? 1 : Math.min(Math.max(now - begun, 0) / lasts, 1);
-        const seen = this.paint(from, part);
+        const part = jump ? 1 : Math.min(Math.max(now - begun, 0) / (next ? BEAT : GLIDE), 1);
+        const seen = this.paint(from, part, next);
         const handle = this.picture.querySelector(".handle");
         if (handle) this.handle = settle(handle, hand, left, part);
-        if (now === begun) {
+        if (now === begun && !next) {
           this.say.textContent = seen.say;
           this.element.dataset.state = JSON.stringify({ state: this.state, numbers: seen.numbers });
           this.element.classList.add("live-on");
@@ -836,10 +897,10 @@ globalThis.subnormLive ??= (() => {
     }
 
     /** Draw the picture that is `part` of the way `from` other numbers to the state. */
-    paint(from, part) {
+    paint(from, part, state = this.state) {
       this.size = roomOf(this.picture);
       const { w, h } = { ...this.size, w: this.size.w || STILL };
-      const seen = picture(this.spec, { ...this.state, compared: this.compared }, w, tightness(this.spec, w, h), from, part);
+      const seen = picture(this.spec, { ...state, compared: this.compared }, w, tightness(this.spec, w, h), from, part);
       this.picture.innerHTML = seen.svg;
       // A finger that drags must not scroll the page. In Chromium `touch-action` has no effect on a shape in a picture.
       const keep = (event) => { if (this.held?.matches(":not(.turn)")) event.preventDefault(); };
@@ -980,8 +1041,7 @@ globalThis.subnormLive ??= (() => {
       this.timer = undefined; // of the next step, while the figure plays
       button?.addEventListener("click", () => {
         if (this.timer === undefined) return this.play();
-        this.pause();
-        this.namePlay();
+        this.set({});
         this.tell();
       });
     }
@@ -995,15 +1055,25 @@ globalThis.subnormLive ??= (() => {
       this.playButton.textContent = this.timer !== undefined ? "Pause" : this.atEnd ? "Play again" : "Play";
     }
 
-    /** One step, and the next one after a beat; the end is announced. From where the figure began, play all. */
+    /** Play on; from where the figure began or ended, from the first step. */
     play() {
       const { name, start } = this.playing;
-      const anew = this.atEnd || (this.timer === undefined && start > 0 && this.state[name] === start);
-      this.state[name] = anew ? 0 : this.state[name] + 1;
-      this.timer = this.atEnd ? undefined : setTimeout(() => this.play(), BEAT);
+      if (this.atEnd || (start > 0 && this.state[name] === start)) this.state[name] = 0;
+      this.step();
+    }
+
+    /** Show this step, and glide to the next until the next beat; the end is announced. */
+    step() {
+      const { name } = this.playing;
+      const next = { ...this.state, [name]: this.state[name] + 1 };
+      this.timer = this.atEnd ? undefined : setTimeout(() => {
+        this.state = next;
+        this.step();
+      }, BEAT);
       this.place();
-      this.draw(!anew, undefined, BEAT); // it glides until the next step, so that nothing stops in between
+      this.draw(false);
       if (this.atEnd) this.tell();
+      else this.draw(true, undefined, next);
     }
 
     pause() {

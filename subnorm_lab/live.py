@@ -107,7 +107,8 @@ class Axis:
     Args:
         label: its quantity, with its unit.
         log: logarithmic; then all data must be above 0.
-        limits: values beyond are drawn at the limit. By default, the range of the data in all states.
+        limits: a curve beyond them is cut off, and marked with the value it reaches. By default, the range of the data
+            in all states.
         ticks: {position: label}. By default, round numbers.
     """
 
@@ -173,12 +174,15 @@ class Lines:
         y: the vertical axis.
         curves: {name: :class:`Curve`}, in the order of the legend.
         height: in pixels.
+        equal: whether a unit is as long on one axis as on the other, so that a circle is round; where the panel has
+            room, the limits become wider.
     """
 
     x: Axis
     y: Axis
     curves: Mapping[str, Curve]
     height: int = 300
+    equal: bool = False
 
     def data(self, given: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]) -> dict[str, dict[str, Array]]:
         if unknown := given.keys() - self.curves.keys():
@@ -193,6 +197,7 @@ class Lines:
             "x": self.x.spec([curve["x"] for curve in drawn]),
             "y": self.y.spec([values for curve in drawn for key, values in curve.items() if key != "x"]),
             "curves": [curve.spec(name) for name, curve in self.curves.items()],
+            **({"equal": True} if self.equal else {}),
         }
 
 

@@ -37,6 +37,7 @@ def say(name: str, value: float, spec: str = ".2f", noise: float = 1e-6) -> None
             f"a quoted number must round the same on every machine; {name} = {value!r} rounds to {text} only by luck "
             f"with {spec!r} and noise {noise:g}. Show fewer digits."
         )
+    text = typeset(text)
     publish({"text/plain": f"{name} = {text}"}, metadata={SAID: {name: text}})
 
 
@@ -52,8 +53,7 @@ def interval(values: Any, spec: str = ".2f") -> str:
 
 
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_NUMBER = r"-?\d(?:\.\d+)?(?:e[+-]\d+)?"
-_NUMBERS = re.compile(rf"{_NUMBER}(?: (?:to|→) {_NUMBER})*(?: <!--.*-->)?")
+_POWER = re.compile(r"`[^`]*`|<!--.*?-->|(?<![\w.])(-?\d(?:\.\d+)?)e([+-]\d+)\b")
 
 
 def times_ten_to(power: int) -> str:
@@ -61,16 +61,18 @@ def times_ten_to(power: int) -> str:
     return "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}10" + str(power).translate(SUPERSCRIPT)
 
 
-def typeset(cell: str) -> str:
-    """A table's cell of numbers as print writes them: ``2e+02`` as 200, ``4.2e-07`` as 4.2 × 10⁻⁷; others unchanged."""
-    if not _NUMBERS.fullmatch(cell):
-        return cell
+def typeset(text: str) -> str:
+    """Numbers as print writes them, but not in code: ``2e+02`` as 200, ``4.2e-07`` as 4.2 × 10⁻⁷, ``1e-8`` as 10⁻⁸."""
 
     def without_e(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0]
         digits, power = found[1], int(found[2])
-        return f"{Decimal(found[0]):f}" if -4 < power < 4 else digits + times_ten_to(power)
+        if -4 < power < 4:
+            return f"{Decimal(found[0]):f}"
+        return times_ten_to(power)[3:] if digits == "1" else digits + times_ten_to(power)
 
-    return re.sub(r"(-?[\d.]+)e([+-]\d+)", without_e, cell)
+    return _POWER.sub(without_e, text)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -185,7 +185,7 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   const linesOf = (part, letters) => (part.matches("div.math") ? 3 : Math.ceil(part.innerText.length / letters) + 0.3);
   const sizeOf = (cell) => {
     const drawing = cell.querySelector("source") ?? cell.querySelector("img");
-    const zoom = drawing.matches('source[width="358"]') ? 0.85 : 0.75; // as in subnorm.css
+    const zoom = drawing.matches(".plot") ? 0.85 : 0.75; // as in subnorm.css
     return ["width", "height"].map((side) => zoom * PIXEL * drawing.getAttribute(side));
   };
   const picturesToText = () => {

@@ -3,7 +3,7 @@
 A notebook holds no role and no directive. Sphinx hands its text to `read` (event `source-read`), which puts the book's
 roles and directives in place of these forms:
 
-    7.8e-13<!-- 02:plain_gradient -->          a number that notebook 02 said; a test fails when it says another
+    7.8 × 10⁻¹³<!-- 02:plain_gradient -->      a number that notebook 02 said; a test fails when it says another
     32<!-- chosen -->                          a number that was chosen, not measured
     <!-- claim: 02-sum bib:he2016deep -->      a claim of the sentence before it, and what it rests on
     *at 2*<!-- gain: f=2 -->                   a phrase that sets the figure `gain`
@@ -81,7 +81,7 @@ log = logging.getLogger(__name__)
 
 ROOT = Path(__file__).parents[2]
 
-NUMBER = r"[+−-]?\d[\d.,]*(?:e[+-]?\d+)?"
+NUMBER = r"[+−-]?\d[\d.,]*(?:e[+-]?\d+)?(?:\u00a0×\u00a010)?[⁻⁰¹²³⁴-⁹]*"
 CODE = re.compile(r"^( *)(`{3,}|~{3,})[\s\S]*?^\1\2 *$|(`+)(?!`)[\s\S]+?(?<!`)\3(?!`)", re.MULTILINE)
 MEASURED = re.compile(rf"({NUMBER})<!-- (\d\d[a-z]?:\w+) -->")
 CHOSEN = re.compile(rf"({NUMBER})<!-- chosen -->")

@@ -191,7 +191,7 @@ def draw_train_all_five(runs):
             title=f"{depth} block{'s' if depth > 1 else ''}",
             xticks=(0, end // 2, end),
             xlim=(0, end),
-            ylim=(2.5, 5.2),
+            ylim=(2.5, 5.8),
             yticks=(3, 4, 5),
         )
     last = {arm: curves[arm, 12].mean(0)[-1] for arm in NAMES}
@@ -199,7 +199,8 @@ def draw_train_all_five(runs):
     figures.name(axes[0], "blind", (end, TASK.chance), shift=(-2, 4))
     ends = [(arm, (end, last[arm]), LOOKS[arm]["color"]) for arm in ("both", "scaled")]
     figures.name_ends(axes[1], [("neither,\nnorm only", (end, TASK.chance), figures.GREY), *ends])
-    figures.name(axes[1], "residual only:\nfar above", (end, 5.1), LOOKS["residual"]["color"], (-2, -4))
+    above = 100 * (curves["residual", 12].min() // 100)
+    figures.name(axes[1], f"residual only:\nabove {above:.0f} ↑", (end, 5.8), LOOKS["residual"]["color"], (-2, -4))
     axes[0].set_ylabel("training loss (nats)")
     learn = [arm for arm in NAMES if (curves[arm, 12].mean(0)[-1] < TASK.chance - 0.1)]
     figures.title(fig, "With 12 blocks, only both and the scaled residual learn", learn == ["both", "scaled"])
@@ -240,7 +241,6 @@ def draw_from_which_depth_on():
         ax.plot(where, np.median(losses, 0), **look)
         if arm != "residual":
             ends.append((NAMES[arm].replace(" (", "\n("), (EDGE, np.median(losses, 0)[-1]), look["color"]))
-    figures.name(ax, "residual only", (2.75, 3.6), LOOKS["residual"]["color"], (-4, 0))
     ax.axhline(record["blind"], **figures.LOOKS["theory"])
     figures.name_ends(ax, [*ends, ("blind", (EDGE, record["blind"]), figures.BLACK)])
     without = np.stack([held[arm][:, depths >= 4] for arm in ("neither", "norm")])
@@ -258,6 +258,8 @@ def draw_from_which_depth_on():
         ylim=(2.35, 3.75),
         yticks=(2.5, 3, 3.5),
     )
+    high = np.median(held["residual"], 0)
+    figures.leave(ax, f"residual only: to {high[-1]:.0f}", np.arange(len(depths)), high, LOOKS["residual"]["color"])
     figures.show(
         fig,
         alt="Held-back loss against the number of blocks, five ways with five seeds each, and a dotted blind "

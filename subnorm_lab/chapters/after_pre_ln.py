@@ -79,8 +79,8 @@ def draw_two_knobs():
         name = KNOWN.get((place, power), "a scaled branch")
         sentence = (
             f"With {name}, from 3 to 24 blocks the stream's mean square goes from "
-            f"{stream[0]:.3g} to {stream[-1]:.3g}, and the effect of one step goes from "
-            f"{step[0]:.2g} to {step[-1]:.2g}."
+            f"{live.number(stream[0])} to {live.number(stream[-1])}, and the effect of one step goes from "
+            f"{live.number(step[0])} to {live.number(step[-1])}."
         )
         return sentence, [place, *panels]
 
@@ -332,6 +332,7 @@ def draw_qk_order():
                     "q": live.Curve("query", figures.BLUE, marks="too"),
                     "k": live.Curve("key", figures.ORANGE, marks="too"),
                 },
+                equal=True,
             ),
             live.Lines(
                 live.Axis("place of the key", limits=(0, 12)),

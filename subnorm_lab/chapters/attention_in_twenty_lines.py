@@ -1,12 +1,13 @@
 """Figures and proofs of deep dive 01a, Attention in twenty lines."""
 
 import itertools
+from fractions import Fraction
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 import subnorm.numpy as sn
-from subnorm_lab import diagrams, figures
+from subnorm_lab import figures, live
 from subnorm_lab.report import say, table
 
 
@@ -15,12 +16,23 @@ def begin():
 
 
 def draw_one_token_looks_around():
-    figures.show(
-        diagrams.weighted_mean((2, 4, 6, 12), (1 / 8, 1 / 8, 1 / 4, 1 / 2)),
-        alt="Four boxes in a row with the numbers 2, 4, 6 and 12. From each a line leads up to one box above. "
-        "The lines "
-        "carry the weights one eighth, one eighth, one quarter and one half, and are as wide as their weight. The box "
-        "above holds the number that comes out.",
+    values = (2, 4, 6, 12)
+
+    def frame(times):
+        weights = [Fraction(part, 4 + times) for part in (1, 1, 2, times)]
+        terms = " + ".join(f"{weight} · {value}" for weight, value in zip(weights, values, strict=True))
+        new = float(sum(weight * value for weight, value in zip(weights, values, strict=True)))
+        rows = [(f"of {v}", f"{w}", float(w), False) for v, w in zip(values, weights, strict=True)]
+        return f"The new number is {terms} = {new:.2f}.", [rows]
+
+    live.chart(
+        "weights",
+        "One token looks at the numbers of all four, itself included, and takes their weighted mean",
+        [live.slider("times", "12 weighs, times as much as 2", (0, 1, 2, 4, 8, 16), 4)],
+        [live.Bars("weight", len(values))],
+        frame,
+        alt="Four bars for the numbers 2, 4, 6 and 12, with the weights one eighth, one eighth, one quarter and one "
+        "half. The new number, their weighted mean, is 8.25.",
     )
 
 

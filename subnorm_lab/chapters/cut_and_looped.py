@@ -315,7 +315,7 @@ def draw_loops():
         [live.choice("looped", "run", {"64 blocks, each once": False, "one block, 64 times": True}, False)],
         [
             live.Lines(live.Axis("block or loop"), live.Axis("root mean square", limits=(0, 90)), SHOWN, 260),
-            live.Lines(live.Axis("block or loop"), live.Axis("1 − cosine", log=True, limits=(1e-6, 1)), SHOWN, 260),
+            live.Lines(live.Axis("block or loop"), live.Axis("1 − cosine", log=True, limits=(1e-7, 1)), SHOWN, 260),
         ],
         frame,
         alt="Two panels for 64 different blocks. Left, the root mean square of the stream: with Pre-LN and with a norm "

@@ -10,7 +10,7 @@ from subnorm_lab import figures, live
 from subnorm_lab.chapters import begin as begin
 from subnorm_lab.experiments.finite_differences import adjoint_gap, finite_difference
 from subnorm_lab.experiments.jacobian import jacobian, singular_values
-from subnorm_lab.report import say, table
+from subnorm_lab.report import say, table, typeset
 
 
 def four_numbers_backwards(arrives=(1.0, 0.0, 0.0, 0.0)):
@@ -218,7 +218,7 @@ def draw_jacobian():
     live.chart(
         "jacobian",
         "The Jacobian of LayerNorm for a row of 16 features, with eps to choose",
-        [live.slider("eps", "eps", {e: float(e) for e in powers}, 0.0)],
+        [live.slider("eps", "eps", {typeset(e): float(e) for e in powers}, 0.0)],
         [
             live.Heat(
                 "J: blue positive, orange negative",
@@ -296,7 +296,7 @@ def draw_eps_is_a_ceiling():
     ax.loglog(SIZES, 1 / SIZES, **figures.LOOKS["theory"])
     ax.axvline(np.sqrt(1e-5), color=figures.GREY, linewidth=1, linestyle="--")
     figures.name(ax, "σ² = eps", (np.sqrt(1e-5), 2e-3), figures.GREY)
-    figures.name(ax, "eps =\n1e-5", (1e-4, strength(1e-5)[0]), figures.BLUE, (2, -6))
+    figures.name(ax, "eps =\n10⁻⁵", (1e-4, strength(1e-5)[0]), figures.BLUE, (2, -6))
     figures.name(ax, "eps = 0: 1/σ", (3e-4, 1 / 3e-4), shift=(8, 4))
     figures.title(fig, "eps puts a ceiling on the Jacobian", strength(1e-5).max() < 1.001 / np.sqrt(1e-5))
     ax.set(xlabel="standard deviation of the row, σ", ylabel="largest singular value of J")

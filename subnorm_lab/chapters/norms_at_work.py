@@ -8,7 +8,7 @@ import torch
 
 import subnorm.numpy as sn
 import subnorm.torch as st
-from subnorm_lab import chapters, live, stories
+from subnorm_lab import chapters, diagrams, figures, live, stories
 from subnorm_lab.experiments import fixed_order, same_answer, sharded
 from subnorm_lab.report import say, table
 from subnorm_lab.stories.torch import Stories
@@ -50,6 +50,17 @@ def draw_halves():
         "its own root mean square, and both get 0.63 and 1.26. Dotted outlines show the right values: lower for "
         "process 0, higher for process 1. The largest error is 0.70.",
         side=2,
+    )
+
+
+def draw_all_reduce():
+    figures.show(
+        diagrams.all_reduce(),
+        alt="Two processes, from left to right. Process 0 holds the features 2 and 4 and adds their squares to 20, "
+        "process 1 holds 6 and 12 and adds theirs to 180. Both sums go into one plus, and both processes get 200 back. "
+        "Each divides its features by the root of 200 over 4.",
+        dpi=86,
+        narrow=diagrams.all_reduce(upright=True),
     )
 
 

@@ -312,15 +312,18 @@ def pool_weights(models, fleet, seed):
 
 
 def draw_pool_weights(models):
-    fig, axes = plt.subplots(1, 3, figsize=(7.4, 2.9), sharey=True)
+    fig, axes = plt.subplots(1, 3, figsize=(7.4, 3.5), sharey=True)
     right = []
     for ax, fleet in zip(axes, FLEETS, strict=True):
         weights = pool_weights(models, fleet, 0)[:6]
-        ax.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        foot = np.arange(6)[:, None] + 0.4  # of the sticks, for each machine
+        tops = foot - weights.numpy()
+        ax.vlines(np.tile(range(T), 6), tops.ravel(), np.repeat(foot, T), color=figures.BLUE, linewidth=2)
+        ax.hlines(foot, -0.5, T - 0.5, color=figures.PALE, linewidth=0.8)
         if fleet != "spread":
             flags = judged_machines(fleet)[0][:6, :, 1].argmax(1)
             at = flags if fleet == "flagged" else np.full(6, T - 1)
-            ax.plot(at, range(6), "o", ms=9, mfc="none", mec=figures.ORANGE, mew=1.5, clip_on=False)
+            ax.plot(at, tops[range(6), at], "o", ms=9, mfc="none", mec=figures.ORANGE, mew=1.5, clip_on=False)
             right.append((weights.argmax(1) == at).all())
         ax.set(
             title=fleet,
@@ -328,15 +331,14 @@ def draw_pool_weights(models):
             xticks=(0, 9, 19, 29),
             xticklabels=(1, 10, 20, 30),
         )
-        ax.grid(visible=False)
-    key = "a row for each of six machines; the stronger the blue, the larger the weight, up to 1"
-    axes[0].set(ylabel=key, yticks=range(6), yticklabels=range(1, 7))
+        figures.rows(ax, range(1, 7))
+    axes[0].set_ylabel("a row for each of six machines; a stick as high as its row is a weight of 1")
     figures.title(fig, "Where one reading tells the wear, the largest weight is on it", all(right))
     figures.show(
         fig,
-        alt="Three heat maps of pooling weights, six machines by thirty steps. Spread: pale everywhere. Last: "
-        "one column at step 30, darker in some machines than in others. Flagged: one dark square in each "
-        "row, at a different step each time, inside the ring.",
+        alt="Pooling weights as sticks, six machines by thirty steps, three times. Spread: all sticks are equally low. "
+        "Last: one long stick at step 30, longer in some machines than in others. Flagged: one long stick in each "
+        "row, at a different step each time, and a ring on its tip.",
     )
 
 

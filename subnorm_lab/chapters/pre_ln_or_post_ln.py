@@ -125,22 +125,22 @@ def prove_pytorch_default():
 
 
 TIMELINE = [
-    (2017.45, "The transformer paper draws", "post"),
-    (2017.45, "its code, tensor2tensor: first commit", "post"),
-    (2017.6, "tensor2tensor: an option", "pre"),
-    (2017.76, "tensor2tensor: the default", "pre"),
-    (2018.25, "Annotated Transformer: its text", "post"),
-    (2018.25, "Annotated Transformer: its code", "pre"),
+    (2017.45, "the transformer paper", "post"),
+    (2017.45, "its code, at first", "post"),
+    (2017.6, "its code, an option", "pre"),
+    (2017.76, "its code, the default", "pre"),
+    (2018.25, "Annotated Transformer", "post"),
+    (2018.25, "its code", "pre"),
     (2018.5, "GPT", "post"),
     (2018.75, "Baevski & Auli", "pre"),
     (2018.8, "BERT", "post"),
-    (2019.1, "GPT-2, with a final norm", "pre"),
+    (2019.1, "GPT-2", "pre"),
     (2019.45, "Wang et al.", "pre"),
-    (2019.8, "T5, a norm that only rescales", "pre"),
-    (2020.1, "Xiong et al. analyse", "both"),
-    (2021.5, "PyTorch: norm_first=False", "post"),
-    (2023.15, "LLaMA, with RMSNorm", "pre"),
-    (2025.0, "OLMo 2: on the branch, after F", "other"),
+    (2019.8, "T5", "pre"),
+    (2020.1, "Xiong et al.", "both"),
+    (2021.5, "PyTorch's default", "post"),
+    (2023.15, "LLaMA", "pre"),
+    (2025.0, "OLMo 2", "other"),
 ]
 
 
@@ -159,10 +159,10 @@ def draw_timeline():
         ax.plot(*zip(*events, strict=True), marker, color=color, markersize=8)
         for at in dict.fromkeys((events[0], events[-1])):
             figures.name(ax, label, at, color, (10, 0))
-    ax.set(xlim=(2017, 2026.4), xticks=(2018, 2024), xlabel="year")
+    ax.set(xlim=(2017, 2026.4), xticks=range(2018, 2025, 2), xlabel="year")
     figures.rows(ax, [who for _, who, _ in TIMELINE], [year for year, _, _ in TIMELINE], size=9.5)
     late = [who for year, who, its in TIMELINE if year > 2019 and its == "post"]
-    only = late == ["PyTorch: norm_first=False"]
+    only = late == ["PyTorch's default"]
     figures.title(fig, "Of these, only PyTorch's default is Post-LN after 2018", only)
     figures.show(
         fig,

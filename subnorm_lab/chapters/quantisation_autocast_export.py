@@ -99,7 +99,7 @@ def draw_rises(quantised):
         if middle[-1] < HIGHEST:
             ends.append((name, (BITS[-1], middle[-1]), color))
         else:
-            figures.name(ax, name, (BITS[-2], middle[-2]), color, (-10, 10))
+            leaves = f"{name.replace(chr(10), ' ')}: to {middle[-1]:.1f}", BITS, middle, color
         ax.fill_between(BITS, found.min(axis=1), found.max(axis=1), color=color, alpha=0.2)
     ax.set(
         xlabel="bits",
@@ -109,6 +109,7 @@ def draw_rises(quantised):
         yticks=(0, 0.5, 1, 1.5, 2),
     )
     ax.invert_xaxis()
+    figures.leave(ax, *leaves)
     figures.name_ends(ax, ends)
     *others, one_step = (found.mean(axis=1)[np.array(BITS) <= 5] for found in rises_of(quantised).values())
     figures.title(

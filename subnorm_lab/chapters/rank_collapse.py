@@ -43,11 +43,11 @@ def spread_by_skip():
 
 def draw_first_layers():
     drawn = positions(rc.states(TOKENS[0], SHALLOW[0], skip=False))
-    fig, axes = plt.subplots(1, 2, figsize=(6.4, 3.2), sharex=True, sharey=True)
+    fig, axes = plt.subplots(1, 2, figsize=(6.4, 3.7), sharex=True, sharey=True)
     for ax, title, x in zip(axes, ("tokens that enter", "after one layer"), drawn[:2], strict=True):
         ax.plot(*x.T, "o", color=figures.BLUE, alpha=0.7)
         ax.set(title=title, xlabel="first direction", xlim=(-1.1, 1.1), ylim=(-1.1, 1.1))
-        ax.set(xticks=(-1, 0, 1), yticks=(-1, 0, 1))
+        ax.set(xticks=(-1, 0, 1), yticks=(-1, 0, 1), aspect="equal")
     axes[0].set_ylabel("second direction")
     before, after = np.ptp(drawn[:2], axis=1)  # (2,) each
     figures.title(fig, "One layer of attention leaves the tokens apart", (after > before / 2).all())
@@ -91,6 +91,7 @@ def draw_collapse():
                 live.Axis("first direction", limits=(-1.1, 1.1)),
                 live.Axis("second direction (sizes of a token)", limits=(-1.1, 1.1)),
                 {"tokens": live.Curve("a token", marks="only")},
+                equal=True,
             ),
             live.Lines(
                 live.Axis("layers passed", limits=(0, 6)),

@@ -462,21 +462,13 @@ def draw_streams():
             "pre": (pre_ln(init), 1 + g * LAYERS),
             "scaled": (propagate(init, "scaled").signal, (1 + g / L) ** LAYERS),
         }
-        panels = []
-        for top in (np.inf, 40):  # what leaves the right panel is not drawn
-            panel = {}
-            for name, (values, _) in grown.items():
-                inside = np.where(values.max(axis=0) < top, values, np.nan)
-                panel[name] = (at, inside[:, at])
-            laws = np.concatenate([law[few] for _, law in grown.values()])
-            laws[laws >= top] = np.nan
-            panel["theory"] = (np.tile(few, 3), laws)
-            panels.append(panel)
+        panel = {name: (at, values[:, at]) for name, (values, _) in grown.items()}
+        panel["theory"] = (np.tile(few, 3), np.concatenate([law[few] for _, law in grown.values()]))
         ends = [live.number(np.median(v[:, -1])) for v, _ in grown.values()]
         return (
             f"With g = {live.number(g)}, the mean square after 32 blocks is {ends[0]}"
             f" for x + F(x), {ends[1]} for Pre-LN, and {ends[2]} for x + F(x)/√L.",
-            panels,
+            [panel, panel],
         )
 
     live.chart(
@@ -895,7 +887,7 @@ def draw_forgotten():
         [
             live.Lines(
                 live.Axis("step (mean of the last 20)"),
-                live.Axis("loss", limits=(0, 2)),
+                live.Axis("loss", limits=(0, 2.5)),
                 {
                     "plain": live.Curve("without skips", **figures.LOOKS["plain"]),
                     "residual": live.Curve("with skips", **figures.LOOKS["residual"]),

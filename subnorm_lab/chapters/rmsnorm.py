@@ -24,7 +24,7 @@ from subnorm_lab.experiments.equivalence import (
 )
 from subnorm_lab.experiments.finite_differences import adjoint_gap, finite_difference
 from subnorm_lab.experiments.jacobian import singular_values
-from subnorm_lab.report import claimed_table, interval, say, table
+from subnorm_lab.report import claimed_table, interval, say, table, typeset
 from subnorm_lab.stories import altered
 from subnorm_lab.stories.torch import Stories
 
@@ -686,7 +686,7 @@ def draw_singular_values():
         "singular-values",
         "Singular values of the two Jacobians, relative to the largest",
         [
-            live.slider("eps", "eps", {e: float(e) for e in sizes}, 1e-5),
+            live.slider("eps", "eps", {typeset(e): float(e) for e in sizes}, 1e-5),
             live.choice("change", "token", as_token, as_token["as drawn"]),
         ],
         [

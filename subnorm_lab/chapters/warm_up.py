@@ -256,7 +256,7 @@ def draw_twelve_blocks():
             ax.plot(at, np.median(losses, 0), **look)
         ax.axhline(longer()["chance"], **figures.LOOKS["theory"])
         ax.set(title=f"learning rate {rate:g}", xlabel="training step", xticks=(0, 400, 800))
-    axes[0].set(ylabel="training loss (nats)", ylim=(1.6, 3.8), yticks=(2, 3))
+    axes[0].set(ylabel="training loss (nats)", ylim=(1.6, 4.4), yticks=(2, 3, 4))
     for ax in axes[1:]:
         figures.name(ax, "no warm-up", (480, longer()["chance"]), LOOKS["post"]["color"], (0, 8))
         figures.name(ax, "warm-up over\n400 updates", (420, 1.9), LOOKS["post_warmup"]["color"], (0, 0))

@@ -67,7 +67,7 @@ def draw_token():
                 limits=(-20, 20),
                 colors=(figures.BLUE, figures.ORANGE),
                 height=230,
-                bar={-20: "−1000", -10: "−1", 0: "±0.001", 10: "1", 20: "1000"},
+                bar={-20: "≤ −1000", -10: "−1", 0: "±0.001", 10: "1", 20: "≥ 1000"},
             )
             for title in WIRINGS.values()
         ],
@@ -180,7 +180,7 @@ def draw_products():
     ax.set(xticks=(0, 20, 50, 100), yticks=10.0 ** np.arange(-6, 7, 3))
     inside = {factor: color for factor, (color, _) in looks.items() if factor != 0.5}
     figures.name_ends(ax, [(f"{factor:g}", (100, factor**100), color) for factor, color in inside.items()])
-    figures.name(ax, "factor 0.5", (20, 1e-6), figures.BLUE, (6, 3))
+    figures.leave(ax, f"factor 0.5: to {live.number(0.5**100)}", depth, 0.5**depth, figures.BLUE)
     figures.show(
         fig,
         alt="The product of equal factors against the number of layers, up to 100, on a logarithmic axis, for "

@@ -19,11 +19,11 @@ PAGES = sorted(path for path in checkout.ROOT.glob("book/*.md") if path.stem != 
 FORMATS = {
     "65504": "np.finfo('float16').max",
     "256": "2**8",  # the smallest power of two whose square is above 65504
-    "6e-8": "float(np.finfo('float16').smallest_subnormal)",
-    "3e-8": "float(np.finfo('float16').smallest_subnormal) / 2",
-    "6e-5": "float(np.finfo('float16').smallest_normal)",
-    "1e-16": "np.finfo('float64').eps / 2",
-    "1e308": "10.0 ** int(np.log10(np.finfo('float64').max))",
+    "6\u00a0×\u00a010⁻⁸": "float(np.finfo('float16').smallest_subnormal)",
+    "3\u00a0×\u00a010⁻⁸": "float(np.finfo('float16').smallest_subnormal) / 2",
+    "6\u00a0×\u00a010⁻⁵": "float(np.finfo('float16').smallest_normal)",
+    "10⁻¹⁶": "np.finfo('float64').eps / 2",
+    "10³⁰⁸": "10.0 ** int(np.log10(np.finfo('float64').max))",
 }
 
 #: Settings of an experiment that another section or a page speaks of

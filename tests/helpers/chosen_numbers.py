@@ -173,11 +173,18 @@ def numbers_of(section, notebook):
     return found
 
 
+def plain(text):
+    """A power of ten as Python writes it: "6 × 10⁻⁸" as "6e-8"."""
+    power = re.fullmatch(r"(?:(.*)\u00a0×\u00a0)?10([⁻⁰¹²³⁴-⁹]+)", text)
+    exponent = power and power[2].translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+    return f"{power[1] or 1}e{exponent}" if power else text
+
+
 def value(text):
-    """The number that a reader sees: "260 032", "1e-6", "10000"."""
+    """The number that a reader sees: "260 032", "1e-6", "6 × 10⁻⁸", "10000"."""
     if text in WORDS:
         return float(WORDS[text])
-    return float(text.replace("\u202f", "").replace(" ", "").replace(",", "").replace("−", "-").rstrip("%"))
+    return float(plain(text).replace("\u202f", "").replace(" ", "").replace(",", "").replace("−", "-").rstrip("%"))
 
 
 TEST = re.compile(r"test:(tests/[\w/]+\.py)::(\w+)")
@@ -231,7 +238,7 @@ def rounded_to(shown, number):
     """Whether a number is this one, rounded to the digits that are shown."""
     if shown in WORDS:
         return number == WORDS[shown]
-    digits = len(shown.replace(".", "").lstrip("0").split("e")[0].replace(" ", "").rstrip("%"))
+    digits = len(plain(shown).replace(".", "").lstrip("0").split("e")[0].replace(" ", "").rstrip("%"))
     return math.isclose(float(f"{number:.{max(digits, 1) - 1}e}"), value(shown), rel_tol=1e-9)
 
 

@@ -55,6 +55,15 @@ def test_each_named_model_has_its_norms_in_their_places() -> None:
         assert column(fig.axes[0], x - 0.1, x + 0.1) == ["$x$", *parts[placement], "$y$", name]
 
 
+@pytest.mark.parametrize("upright", [False, True])
+def test_an_all_reduce_gives_both_processes_the_sum_of_their_squares(upright: bool) -> None:
+    fig = diagrams.all_reduce(upright=upright)
+    everything_fits(fig)
+    words = [text.get_text() for text in fig.axes[0].texts]
+    assert {"4 + 16 = 20", "36 + 144 = 180", "20", "180", "0.28", "0.57", "0.85", "1.70"} <= set(words)
+    assert words.count("200") == words.count("÷ √(200 / 4)") == 2
+
+
 def test_the_blocks_for_a_phone_have_their_parts_in_the_order_of_the_placement() -> None:
     fig = diagrams.placements_upright()
     everything_fits(fig)

@@ -126,6 +126,16 @@ def heights(svg: str, words: str) -> list[float]:
     ]
 
 
+@pytest.mark.parametrize(("y", "at"), [([1, 10, 1000], (1.5, 100)), ([1, 0.1, 0.001], (1.5, 0.01))])
+def test_a_curve_that_leaves_its_panel_has_an_arrow_head_there(y: list[float], at: tuple[float, float]) -> None:
+    _, ax = plt.subplots()
+    ax.set(xlim=(0, 4), yscale="log", ylim=(0.01, 100))
+    subnorm_lab.figures.leave(ax, "to somewhere", range(3), y)
+    assert np.allclose(ax.lines[-1].get_xydata(), [at])
+    assert ax.texts[-1].get_text() == "to somewhere"
+    assert not ax.lines[-1].get_clip_on()
+
+
 def test_a_phone_has_the_panels_of_a_wide_figure_below_one_another(outputs: list[dict[str, Any]]) -> None:
     use_style()
     fig, axes = plt.subplots(1, 2, figsize=(8, 3), sharey=True)
@@ -140,7 +150,7 @@ def test_a_phone_has_the_panels_of_a_wide_figure_below_one_another(outputs: list
     broad, svg = wide(outputs[0]), narrow(outputs[0])
     assert svg is not None
     assert svg.startswith("<svg ")
-    assert ' width="358" ' in svg  # of 390, which a phone has, 16 are free at both sides
+    assert f' width="{subnorm_lab.figures.PHONE_COLUMN}" ' in svg
     assert len(set(heights(broad, "a panel"))) == 1
     upper, lower = heights(svg, "a panel")
     (legend,) = heights(svg, "one")
@@ -400,13 +410,6 @@ def test_a_plot_has_its_finding_as_title(path: Path) -> None:
 
 def words(fig: plt.Figure) -> list[str]:
     return [text.get_text() for text in fig.axes[0].texts]
-
-
-def test_a_weighted_mean_is_drawn_with_its_weights_and_its_result() -> None:
-    fig = diagrams.weighted_mean((2, 4, 6, 12), (1 / 8, 1 / 8, 1 / 4, 1 / 2))
-    assert {"2", "12", "1/8", "1/4", "1/2", "8.25"} <= set(words(fig))
-    widths = [line.get_linewidth() for line in fig.axes[0].lines]
-    assert widths[3] == 2 * widths[2] == 4 * widths[0]
 
 
 def test_the_attention_sublayer_names_its_steps_in_order_with_their_shapes() -> None:

@@ -145,6 +145,33 @@ def test_a_missing_value_interrupts_a_curve(shown):
     assert [len(line.split()) for line in lines] == [2, 2]
 
 
+def drawn(shown, panel, y):
+    """The picture of one curve over 0, 1, …, and the points of its line in px."""
+    chart(panels=[panel], frame=lambda slope, sign: ("A curve.", [{"line": (range(len(y)), y)}]))
+    picture = live.markup(shown[0][1]["live"])
+    line = re.search(r'<polyline[^>]* points="([^"]+)"', picture)[1]
+    return picture, [[float(v) for v in point.split(",")] for point in line.split()]
+
+
+LEAVES = [((1, 1, 9, 30), 1.125, "to 30"), ((1, 1, -7), 1.125, "to −7"), ((1, 2, 2), 2, "")]
+
+
+@pytest.mark.parametrize(("y", "end", "told"), LEAVES)
+def test_a_curve_ends_where_it_leaves_its_panel_and_says_what_it_reaches(shown, y, end, told):
+    axes = live.Axis("x", limits=(0, 4)), live.Axis("y", limits=(0, 2))
+    picture, line = drawn(shown, live.Lines(*axes, {"line": live.Curve("y", marks="too")}), y)
+    assert line[-1][0] - line[0][0] == pytest.approx(end * (line[1][0] - line[0][0]), abs=0.2)
+    assert picture.count("<path") == bool(told)
+    assert picture.count("<circle") == sum(0 <= v <= 2 for v in y)
+    assert re.findall(">(to .*?)<", picture) == [told] * bool(told)
+
+
+def test_on_equal_axes_one_is_as_long_up_as_across(shown):
+    axes = live.Axis("x", limits=(0, 2)), live.Axis("y", limits=(-3, 3))
+    _, ((x0, y0), (x1, y1)) = drawn(shown, live.Lines(*axes, PANEL.curves, equal=True), (0, 1))
+    assert x1 - x0 == pytest.approx(y0 - y1, abs=0.2)
+
+
 def test_five_digits_are_stored(shown):
     chart(frame=lambda slope, sign: ("Pi.", [{"line": ([0, 1], [np.pi, 1e-7 * np.pi])}]))
     assert spec(shown[0])["frames"][0]["panels"][0]["line"]["y"] == [3.1416, 3.1416e-7]

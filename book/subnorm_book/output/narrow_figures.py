@@ -69,7 +69,10 @@ def visit(translator, node):
     builder = translator.builder
     width, height = image_size(Path(builder.srcdir, node["uri"]))
     address = posixpath.join(builder.imgpath, builder.images[node["uri"]])
-    media, name = (f"screen and {NARROW}", ' class="tall"') if height > TALL * width else (f"print, {NARROW}", "")
+    tall, plot = height > TALL * width, width == figures.PHONE_COLUMN
+    media = f"{'screen and' if tall else 'print,'} {NARROW}"
+    names = " ".join(["tall"] * tall + ["plot"] * plot)
+    name = f' class="{names}"' if names else ""
     translator.body.append(f'<source media="{media}" srcset="{address}" width="{width}" height="{height}"{name}>')
     raise nodes.SkipNode
 
@@ -79,4 +82,4 @@ def setup(app):
     app.add_node(picture, html=(writes("<picture>"), writes("</picture>")), **nothing)
     app.add_node(narrow, html=(visit, None), **dict.fromkeys(OTHERS, (skip, None)))
     app.connect("doctree-read", add, priority=BEFORE_SPHINX)
-    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}
