@@ -86,9 +86,9 @@
       return;
     }
     for (const row of found) {
-      const seen = [0, ...brief].map((column) => first(row.cells[column])).join(" ").toLowerCase();
-      for (const word of wanted) if (!seen.includes(word)) {
-        [...row.cells].find((cell) => cell.textContent.toLowerCase().includes(word))?.classList.add("found");
+      const seen = [0, ...brief].map((column) => first(row.cells[column])).join(" ");
+      for (const word of wanted) if (seen.search(word) < 0) {
+        [...row.cells].find((cell) => cell.textContent.search(word) >= 0)?.classList.add("found");
       }
     }
   });

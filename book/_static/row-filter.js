@@ -1,10 +1,10 @@
 // The filter of a list or a table: show the rows that contain all words, in this or another form and spelling
 // (search-terms.js, which comes first), and are of the chosen kind; after a comma come other words, of which a row may
 // have all instead. With data-nearest a pasted message is compared with those of the rows instead (symptoms.js). A single
-// row opens. Of the words of a
-// reader who describes a trouble, some are enough if no row has all. In a table the words are marked, and a note that is
-// folded and has one opens; the names of its files are no words of the row. Where nothing is found, a line says so and leads on. The contents of the page list what shows; a
-// link to another row empties the filter, and the status says so.
+// row opens. Of the words of a reader who describes a trouble, some are enough if no row has all. In a table the words are
+// marked, and a note that is folded and has one opens; the names of its files are no words of the row. Where nothing is
+// found, a line says so and leads on. The contents of the page list what shows; a link to another row empties the filter,
+// and the status says so.
 {
   const filter = document.querySelector(".row-filter");
   const [words, status] = [filter.querySelector("[type=search]"), filter.querySelector("[role=status]")];
@@ -13,9 +13,16 @@
   const said = (part) => {
     const copy = part.cloneNode(true);
     if (part.closest("table")) for (const file of copy.querySelectorAll("details a.external")) file.remove();
-    return copy.textContent.toLowerCase();
+    return copy.textContent;
   };
   const rows = [...document.querySelectorAll(filter.dataset.rows)].map((row) => ({ row, text: said(row) }));
+  const START = "(?:(?<![\\p{L}\\p{N}])|(?<=\\p{Ll})(?=\\p{Lu})|(?<=\\p{Lu})(?=\\p{Lu}\\p{Ll}))";
+  const code = (letter) => `\\u{${letter.codePointAt().toString(16)}}`;
+  /** Where a text has a typed word, in small letters or capitals: from the beginning of a word, or of a part of a name. A
+      number is whole: no 3 is in 32, 3.5 or 1e-3. */
+  const sign = (word) => new RegExp((/^\p{L}/u.test(word) ? START : /^\p{N}/u.test(word) ? "(?<!\\p{N}|\\p{N}[.]|\\p{N}e-)" : "")
+    + [...word].map((one) => `[${code(one.toLowerCase())}${code(one.toUpperCase())}]`).join("") + (/\p{N}$/u.test(word) ? "(?!\\p{N}|[.]\\p{N})" : ""), "gu");
+
   const nearest = "nearest" in filter.dataset && subnormNearest(rows.map(({ row }) => row));
   const PASTED = /(Error|Exception|Warning)\b|(\S+\s+){5}\S/; // the name of an error, or more words than anyone types
   const MESSAGE = /(Error|Exception|Warning)\b|[_()[\]{}"=:]/; // which nobody writes who describes a trouble
@@ -61,17 +68,16 @@
     const pasted = nearest && PASTED.test(words.value) && nearest(words.value);
     const either = (nearest ? [words.value] : words.value.split(",")).filter((part) => part.trim())
       .map((part) => ({ raw: part.toLowerCase().split(/\s+/).filter(Boolean), own: TOLD.test(part) ? subnormTerms.wanted(part) : [] }));
-    const wanted = either.flatMap(({ raw }) => raw);
+    const typed = new Map(either.flatMap(({ raw }) => raw).map((word) => [word, sign(word)])), wanted = [...typed.values()];
     const has = (one) => !either.length || either.some(({ raw, own }) =>
-      raw.every((word) => one.text.includes(word)) || (own.length > 0 && alike(one, own)));
+      raw.every((word) => one.text.search(typed.get(word)) >= 0) || (own.length > 0 && alike(one, own)));
     const kind = chosen();
     const offered = ({ row }) => !kind || row.classList.contains(kind);
     let found = rows.filter((one, k) => offered(one) && (pasted ? pasted[k] : has(one)));
     const some = nearest && !found.length && !MESSAGE.test(words.value) && subnormSome(words.value, rows.filter(offered));
     if (some) found = some.rows;
     for (const one of rows) one.row.hidden = !found.includes(one);
-    const literal = (word) => word.replace(/[^\p{L}\p{N}_-]/gu, (sign) => `\\u{${sign.codePointAt().toString(16)}}`);
-    const signs = [...wanted.filter((word) => !COMMON.has(word) || wanted.length === 1).map((word) => new RegExp(literal(word), "giu")),
+    const signs = [...[...typed].filter(([word]) => !COMMON.has(word) || typed.size === 1).map(([, place]) => place),
       ...either.flatMap(({ own }) => own).map((one) => places([one]))];
     unfold(found, signs);
     mark(found, signs);
@@ -101,7 +107,7 @@
     opened.clear();
     for (const { row } of found) {
       if (!folds.get(row).length) continue;
-      const shown = [...row.cells].map((cell) => (cell.querySelector("details:not([open]) > summary") ?? cell).textContent.toLowerCase());
+      const shown = [...row.cells].map((cell) => (cell.querySelector("details:not([open]) > summary") ?? cell).textContent);
       for (const fold of folds.get(row)) {
         const text = said(fold);
         if (fold.open || !signs.some((sign) => text.search(sign) >= 0 && !shown.some((seen) => seen.search(sign) >= 0))) continue;

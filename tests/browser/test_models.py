@@ -27,6 +27,10 @@ def test_words_and_placements_choose_models(browser, server):
         page.get_by_label("Find", exact=True).press_sequentially("glm rms")
         assert column(page, 1) == ["GLM-4-0414"]
         page.get_by_label("all", exact=True).check()
+        for typed, models in {"gemma 3": ["Gemma 3", "Gemma 3n"], "gpt-2": ["GPT-2"]}.items():  # not fp32, not Qwen2.5
+            page.get_by_label("Find", exact=True).fill(typed)
+            assert column(page, 1)[: len(models)] == models
+            assert len(column(page, 1)) < 4
         page.get_by_label("Find", exact=True).fill("modeling_llama")  # a file of several models' sources
         assert column(page, 1) == []
         page.get_by_label("Find", exact=True).fill("")
