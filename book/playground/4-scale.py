@@ -13,4 +13,4 @@ x, dy = rng.normal(size=(2, 64))
 for scale in (1, 10, 100, 1000):
     y = rms_norm(scale * x)
     dx, _ = rms_norm_backward(dy, scale * x)
-    print(f"x times {scale:4}: y begins {y[:3].round(2)}, size of dx {np.linalg.norm(dx):.4f}")
+    print(f"x × {scale:4}: y {y[:2].round(2)}, |dx| {np.linalg.norm(dx):.4f}")

@@ -3,6 +3,8 @@
 The model was trained with RMSNorm and its gains. Which change shows in the story? Write a norm of your own, too.
 """
 
+from textwrap import fill
+
 from subnorm.numpy import layer_norm, rms_norm
 from subnorm_lab import stories
 
@@ -18,4 +20,4 @@ def no_norm(x, gamma):
 model = stories.load()
 for norm in (rms_norm, layer_norm, no_gain, no_norm):
     told = stories.generate(stories.altered(model, norm=norm), tokens=40)
-    print(f"{norm.__name__}: {told}\n")
+    print(fill(f"{norm.__name__}: {told}", 40) + "\n")

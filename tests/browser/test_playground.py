@@ -24,6 +24,7 @@ def output_of(code):
 
 
 # How many lines a text takes.
+BEYOND = "e => e.scrollWidth - e.clientWidth"
 LINES = """text => {
   const all = document.createRange();
   all.selectNodeContents(text);
@@ -92,7 +93,10 @@ def test_the_starters_say_what_they_say_elsewhere_and_the_model_comes_when_it_is
     editor.write("print('0.25 ' * 40)")
     editor.run()
     assert page.locator("[data-output]").evaluate(LINES) == 1  # a row of an array stays whole: the box scrolls
-    assert page.locator("[data-output]").evaluate("e => e.scrollWidth - e.clientWidth") > 0
+    assert page.locator("[data-output]").evaluate(BEYOND) > 0
+    page.set_viewport_size(DESK)
+    assert page.locator("[data-output]").evaluate(BEYOND) == 0  # where a story has room
+    page.set_viewport_size(PHONE)
     editor.write("numpy")
     assert "NameError" in editor.run()  # every run begins anew
     page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")  # the answer came into view; axe measures what shows
