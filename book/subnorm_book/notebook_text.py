@@ -248,7 +248,8 @@ class Reader:
             return [f"{{predict}} {name}", ":curve:"], ["", *self.blocks(body)]
         said = MEASURED.search("\n".join(answer))
         if said and not options:
-            return [f"{{predict}} {name}", f":number: {said[2]}"], ["", *self.blocks(body)]
+            unit = [":percent:"] if said.string[said.end() :].strip() == "%" else []
+            return [f"{{predict}} {name}", f":number: {said[2]}", *unit], ["", *self.blocks(body)]
         right = re.fullmatch(r"Option (\d+)\.", "\n".join(answer))
         if not (right and 1 <= int(right[1]) <= len(options)):
             self.faults.append(f"the answer to predict {name} names no option: it must be such as 'Option 2.'")

@@ -64,6 +64,10 @@ FORMS = {
         "> **Predict** <!-- g -->\n>\n> How?\n>\n> <details><summary>Answer</summary>39<!-- 02:share --></details>",
         ":::{predict} g\n:number: 02:share\n\nHow?\n:::",
     ),
+    "a percentage": (
+        "> **Predict** <!-- g -->\n>\n> How?\n>\n> <details><summary>Answer</summary>39<!-- 02:share --> %</details>",
+        ":::{predict} g\n:number: 02:share\n:percent:\n\nHow?\n:::",
+    ),
     "a curve": ("> **Predict** <!-- c -->\n>\n> Draw it.", ":::{predict} c\n:curve:\n\nDraw it.\n:::"),
     "a quick check": (
         "> **Quick check** <!-- q value: 2 * 3 -->\n>\n> What?\n>\n> 1. 5\n> 2. 6\n>\n"

@@ -57,8 +57,8 @@ def test_one_option_is_marked_right_and_the_box_is_not_drawn(tmp_path):
 
 def test_a_number_is_compared_with_what_a_notebook_said(tmp_path):
     small_book.notebook(tmp_path, small_book.code(SAID))
-    html, _ = built(tmp_path, ":::{predict} alike\n:number: 03:alike\n\nHow alike?\n:::\n\nAfter.")
-    assert 'data-truth="0.12"' in html
+    html, _ = built(tmp_path, ":::{predict} alike\n:number: 03:alike\n:percent:\n\nHow alike?\n:::\n\nAfter.")
+    assert 'data-truth="0.12" data-percent> %' in html
     assert 'data-kind="number"' in html
 
 

@@ -9,8 +9,8 @@
     :::
 
 One option is right, marked [x]. Two other kinds have no options: `:number: 01:alike` asks for a number, which is
-compared with the one that a notebook said; `:curve:` asks for a curve, drawn into the figure that follows the box, a
-`subnorm_lab.live.sketch`.
+compared with the one that a notebook said, with `:percent:` as a percentage; `:curve:` asks for a curve, drawn into the
+figure that follows the box, a `subnorm_lab.live.sketch`.
 
 What follows is the rest of the section, up to the next box or heading. Without JavaScript, and in print, it is open.
 `_static/predict.js` keeps the answers in the browser, under the page's number and the id (01-after-24-blocks). Any
@@ -71,7 +71,7 @@ class Predict(SphinxDirective):
     # The id is required, but if the parser itself rejected it, only the first build would warn.
     optional_arguments = 1
     has_content = True
-    option_spec = {"number": directives.unchanged, "curve": directives.flag}  # noqa: RUF012, docutils' own style
+    option_spec = {"number": directives.unchanged, "percent": directives.flag, "curve": directives.flag}  # noqa: RUF012, docutils' own style
 
     def run(self):
         body = nodes.Element()
@@ -96,13 +96,15 @@ class Predict(SphinxDirective):
         if not (body and isinstance(body[0], nodes.paragraph)):
             raise ValueError("it does not begin with its question, a paragraph")
         *question, last = body
+        percent = "percent" in self.options
+        self.options.pop("percent", None)
         kinds = [*self.options, *(["choice"] if isinstance(last, nodes.bullet_list) else [])]
         if len(kinds) != 1:
             raise ValueError("it needs options, or :number:, or :curve:, and one of them only")
         (kind,) = kinds
         if kind == "number" and WORDED.search(body[0].astext()):
             raise ValueError("its question offers choices, but the field takes a number only")
-        end = prediction_end(truth=self.truth() if kind == "number" else None)
+        end = prediction_end(truth=self.truth() if kind == "number" else None, percent=percent)
         parts = [*question, read_options(last, name) if kind == "choice" else last, end]
         return prediction("", *parts, ids=[f"predict-{name}"], name=name, kind=kind)
 
@@ -169,7 +171,8 @@ def visit_guess(translator, node):
 
 
 def visit_end(translator, node):
-    field = f'<input inputmode="decimal" size="8" data-truth="{escape(node["truth"] or "")}">'
+    unit = " data-percent> %" if node["percent"] else ">"
+    field = f'<input inputmode="decimal" size="8" data-truth="{escape(node["truth"] or "")}"{unit}'
     translator.body.append(
         f'<p class="answer">{f"<label>Your guess {field}</label>" if node["truth"] else ""}'
         '<button type="button" class="compare">Compare</button>'

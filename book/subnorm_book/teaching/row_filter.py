@@ -17,6 +17,7 @@ from typing import ClassVar
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
+from subnorm_book import page_data
 from subnorm_book.html_nodes import add_script
 
 MARK = 'class="row-filter"'
@@ -44,9 +45,8 @@ class RowFilter(SphinxDirective):
     option_spec: ClassVar = {"rows": directives.unchanged_required}
 
     def run(self):
-        made = row_filter(self.options["rows"], self.arguments[0], {})
-        made["folds"] = True
-        return [made]
+        self.env.question_pages[self.env.docname] = self.options["rows"]
+        return [row_filter(self.options["rows"], self.arguments[0], {})]
 
 
 def has_filter(doctree):
@@ -58,8 +58,9 @@ def has_nearest(doctree):
 
 
 def setup(app):
+    page_data.by_page(app, "question_pages")
     app.add_directive("row-filter", RowFilter)
     add_script(app, "symptoms.js", has_nearest)
     add_script(app, "search-terms.js", has_filter)
     add_script(app, "row-filter.js", has_filter)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

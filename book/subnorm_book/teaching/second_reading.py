@@ -51,7 +51,7 @@ def fold(app, doctree, docname):
 
 def fold_answers(app, doctree, docname):
     """Below each question of a page that filters its questions (row_filter.py)."""
-    if any("folds" in raw for raw in doctree.findall(nodes.raw)):
+    if docname in app.env.question_pages:
         for section in list(doctree.findall(nodes.section)):
             if isinstance(section.parent.parent, nodes.section):
                 title, *answer = section.children
