@@ -38,12 +38,13 @@
     link.setAttribute("aria-describedby", card.id);
     const [at] = link.getClientRects(); // of a link on two lines, the first part
     const width = document.documentElement.clientWidth;
-    // The sentence being read is above its mark, so the card opens below. Without room it goes above for the mouse alone.
+    // The sentence of a mark is above it, so that card opens below; without room it goes above, for the mouse alone. Any
+    // other link is in the middle of what is being read, so its card covers the lines that have been read.
     const short = at.bottom + card.offsetHeight + 8 - innerHeight;
-    const above = short > 0 && !stays && at.top > card.offsetHeight + 60;
+    const above = at.top > card.offsetHeight + 60 && (!link.matches(CLAIM) || (short > 0 && !stays));
     card.style.left = `${scrollX + Math.max(8, Math.min(at.left, width - card.offsetWidth - 8))}px`;
     card.style.top = `${scrollY + (above ? at.top - card.offsetHeight - 4 : at.bottom + 4)}px`;
-    if (short > 0 && (stays || getComputedStyle(card).position === "fixed")) scrollBy(0, short); // a sheet on a phone
+    if (short > 0 && ((stays && !above) || getComputedStyle(card).position === "fixed")) scrollBy(0, short); // a sheet on a phone
   }
 
   function hide() {

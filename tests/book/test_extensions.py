@@ -192,10 +192,11 @@ def test_slim_fixes_pages_and_may_run_twice(tmp_path):
 
 
 def test_a_number_keeps_its_unit_on_its_line_but_not_in_code(tmp_path):
-    page(tmp_path, "Of 0.8 % of 4096 × 4096, {given}`20` µs, 3 sheets, as chapter 07. `4 % 2`\n\n    5 % 3")
+    given = "{given}`20` µs, 3 sheets, as chapter 07, 1.1 [0.5, 3.1]"
+    page(tmp_path, f"Of 0.8 % of 4096 × 4096, {given}. `4 % 2`\n\n    5 % 3")
     assert build(tmp_path) == ""
     text = html(tmp_path).replace("\u00a0", "_")
-    for kept in ("Of 0.8_% of 4096_×_4096, ", "20</span>_µs, 3 sheets", "chapter_07"):
+    for kept in ("Of 0.8_% of 4096_×_4096, ", "20</span>_µs, 3 sheets", "chapter_07", "1.1_[0.5,_3.1]"):
         assert kept in text
     assert "_2" not in text
     assert "5_%" not in text

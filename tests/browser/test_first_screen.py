@@ -34,6 +34,16 @@ def test_the_icons_end_where_the_figure_ends_and_cover_no_contents(browser, serv
         assert edges["contents"] >= edges["bar"] > 0
 
 
+def test_the_contents_begin_below_all_controls_of_the_figure(browser, server):
+    with opened(browser, server, [], viewport=LAPTOP) as page:
+        page.goto(f"{server}notebooks/03-layer-normalization.html")
+        page.locator(".first-screen .live-controls summary").click()
+        controls, contents = (
+            page.locator(name).bounding_box() for name in (".first-screen .live-controls", ".bd-sidebar-secondary")
+        )
+        assert controls["y"] + controls["height"] <= contents["y"]
+
+
 # Of the sidebar's list: by how many pixels it ends above the window and goes on below it, whether it fades there, and
 # how many pixels of fading room its last entry has when it is scrolled to its end.
 LIST = """async () => {
@@ -121,3 +131,17 @@ def test_a_sheet_opens_with_its_first_task_and_no_editor_cuts_a_line(browser, se
             assert "Read first:" in notes.text_content()
         assert page.evaluate(CUT) == []  # of a laptop; on a phone an editor scrolls
         assert page.locator(".workbench + .admonition.dropdown").count() > 0  # the hint comes below the editor
+
+
+READ = ["notebooks/03-layer-normalization", "notebooks/05-pre-ln-or-post-ln", "book/questions"]
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_page_on_a_phone_keeps_its_height_when_the_reader_begins(browser, server, name):
+    """Until then what is below the screen is not laid out, and its height is a guess."""
+    with opened(browser, server, [], viewport=PHONE) as page:
+        page.goto(f"{server}{name}.html")
+        guess = page.evaluate("document.documentElement.scrollHeight")
+        page.keyboard.press("Tab")
+        page.wait_for_function("!document.documentElement.matches('.fresh')")
+        assert 0.75 < guess / page.evaluate("document.documentElement.scrollHeight") < 1.33

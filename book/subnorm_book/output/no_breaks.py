@@ -1,4 +1,5 @@
-"""Keep a number on the line of its unit, its factor or its word: 0.8 %, 20 µs, 4096 × 4096, chapter 07.
+"""Keep a number on the line of its unit, its factor, its range or its word: 0.8 %, 20 µs, 4096 × 4096, 1.1 [0.5, 2.1],
+chapter 07.
 
 A name with a hyphen or a slash is kept on one line, too: Pre-LN, QK-norm, 1/√N; and in a heading any short word with a
 hyphen. Its characters stay as they are, for those who search or copy them.
@@ -10,7 +11,9 @@ from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 UNIT = r"(?:%|×|(?:µs|ms|s|GB|MB|kB|KiB|GB/s|nats|px)(?!\w))"
-BLANKS = re.compile(rf"(?<=\d) (?={UNIT})|(?<=×) (?=\d)|(?<=[Cc]hapter) (?=\d)|(?<=[Ss]heet) (?=\d)")
+NUMBER = r"[-−]?\d[\d.]*"
+RANGE = rf"(?<=\d) (?=\[{NUMBER}, {NUMBER}\])|(?<=\d,) (?={NUMBER}\])"
+BLANKS = re.compile(rf"(?<=\d) (?={UNIT})|(?<=×) (?=\d)|(?<=[Cc]hapter) (?=\d)|(?<=[Ss]heet) (?=\d)|{RANGE}")
 AFTER_A_NUMBER = re.compile(rf"^ (?={UNIT})")
 NAMES = r"\b(?:[A-Z]\w*|pre|post|peri)-(?:LN|[Nn]orm)s?\b|\b1/√\w+"
 NAME = re.compile(f"({NAMES})")
