@@ -52,7 +52,7 @@ def tabulate_four_lines():
         [
             row_of_step("the token", TOKEN),
             row_of_step("minus the mean", TOKEN - mean),
-            row_of_step("over the root of the variance", xhat),
+            row_of_step("divided by the root of the variance", xhat),
             row_of_step("times gamma, plus beta", GAMMA * xhat + BETA),
         ],
     )
@@ -145,7 +145,7 @@ def prove_biased():
         assert np.isclose(size, 1, rtol=1e-12, atol=0)
         assert np.isclose(shrunk, np.sqrt((d - 1) / d), rtol=1e-12, atol=0)
         rows.append([d, f"{size:.4f}", f"{shrunk:.4f}"])
-    table(["features d", "root mean square, by d", "by d − 1"], rows)
+    table(["features d", "root mean square, divided by d", "divided by d − 1"], rows)
 
 
 @cache
@@ -354,7 +354,7 @@ OUTSIDE = SCALES / (SCALES + 1e-5)
 def draw_size_out():
     live.sketch(
         "size-out",
-        "How wide a token comes out of LayerNorm, against how wide it went in",
+        "The spread of a token after LayerNorm, against its spread before",
         live.Axis("standard deviation of the input", True, (1e-4, 10)),
         live.Axis("standard deviation of the output", limits=(0, 1.5)),
         (SCALES, sizes_out()),
@@ -381,7 +381,7 @@ def draw_eps_outside():
     figures.name(ax, "eps inside the root\n(dots: measured)", (where, 0.7), figures.BLUE, (12, -8))
     figures.name(ax, "eps outside", (1e-4, 0.9), figures.ORANGE, (2, -8))
     figures.name(ax, "σ² = eps", (where, 0.05), figures.GREY, (6, 0))
-    figures.title(fig, "Inside the root, eps shrinks small rows far more", INSIDE[0] < 0.1 * OUTSIDE[0])
+    figures.title(fig, "Inside the root, eps shrinks small rows far more than outside", INSIDE[0] < 0.1 * OUTSIDE[0])
     ax.set(xlabel="standard deviation of the input, σ", ylabel="standard deviation of the output")
     ax.set(xticks=10.0 ** np.arange(-4, 2), yticks=(0, 0.5, 1))
     figures.show(

@@ -366,9 +366,9 @@ def draw_placements():
         data["mean_square"]["theory"] = theory
         top = [np.median(v[q][:, -1]) for q in AXES for v in shown.values()]
         sentence = (
-            f"At the top of {depth} blocks, Pre-LN against {KINDS[other]}: "
-            "mean square {:.1f} and {:.1f}, cosine {:z.2f} and {:z.2f}, "
-            "gradient {:.1f} and {:.1f}."
+            f"At the top of {depth} blocks, Pre-LN and {KINDS[other]} have "
+            "mean squares of {:.1f} and {:.1f}, cosines of {:z.2f} and {:z.2f}, "
+            "and gradients of {:.1f} and {:.1f}."
         )
         return sentence.format(*top), list(data.values())
 
@@ -556,8 +556,8 @@ def draw_loss_curves():
         }
         post, warm, pre = (np.median(runs[name][1][:, -1]) for name in ("post", "warm", "pre"))
         return (
-            f"Median loss at rate {rate:g} after 800 steps: Post-LN {post:.1f} nats, "
-            f"with warm-up {warm:.1f}; Pre-LN {pre:.1f}.",
+            f"At rate {rate:g}, after 800 steps, the median loss is {post:.1f} nats for Post-LN, "
+            f"{warm:.1f} for Post-LN with warm-up, and {pre:.1f} for Pre-LN.",
             [runs],
         )
 

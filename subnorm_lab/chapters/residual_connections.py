@@ -38,7 +38,7 @@ def draw_lens():
 
     def frame(blocks):
         right = hits[blocks].sum()
-        return f"After {blocks} of 5 blocks, {right} of its {len(places)} guesses are the next word (✓).", [blocks]
+        return f"After {blocks} of 5 blocks, {right} of the model's {len(places)} guesses are right (✓).", [blocks]
 
     live.chart(
         "lens",
@@ -620,8 +620,8 @@ def draw_broken():
             rows.append((SUBLAYERS[k], story, loss, loss < np.log(512)))
         low, high = (live.number(v) for v in np.sort(losses.mean(axis=1))[[0, -1]])
         return (
-            f"The loss is {low} to {high} nats. The whole model has"
-            f" {live.number(whole().mean())}, and guessing {live.number(np.log(512))}.",
+            f"The loss is {low} to {high} nats. The whole model has a loss of"
+            f" {live.number(whole().mean())}, and guessing costs {live.number(np.log(512))}.",
             [rows],
         )
 
@@ -728,7 +728,7 @@ def draw_path_lengths():
         figures.name_curve(ax, name, LAYERS[drawn], share.max(axis=1)[drawn], color)
     figures.name(ax, "dotted: binomial", (21, 0.04), shift=(8, 6))
     short = 100 * path_shares()["He, divided by √L"][0][:3].sum(0).mean()
-    figures.title(fig, f"Divided by √L, paths of two branches or fewer carry {short:.0f}\N{NO-BREAK SPACE}%")
+    figures.title(fig, f"Divided by √L, paths through two branches or fewer carry {short:.0f}\N{NO-BREAK SPACE}%")
     ax.set(xlabel="branches on the path", xlim=(-1, L + 1), ylim=(0, None), yticks=(0, 0.2, 0.4))
     ax.set_ylabel(f"share of the mean square, if above {LEAST_SHARE:g}")
     figures.show(
@@ -842,7 +842,7 @@ def draw_who_wrote_which_word(shares):
     figures.name(ax, "Lily", (lily[10], 9.8), figures.BLUE)
     figures.name(ax, "She", (she[1], 1.2), figures.GREY)
     part = f"{100 * lily[10] / lily.sum():.0f}\N{NO-BREAK SPACE}%"
-    figures.title(fig, f"Feed-forward 5 gives Lily {part} of its logit, and takes from She's", she[10] < 0)
+    figures.title(fig, f"Feed-forward 5 gives Lily {part} of its logit, and lowers She's", she[10] < 0)
     ax.set(xlabel="share in the logit", xticks=(0, 5, 10), xlim=(None, 11))
     ax.set_yticks(rows, ["embedding", *SUBLAYERS])
     ax.grid(visible=False)

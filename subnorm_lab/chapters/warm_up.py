@@ -198,8 +198,8 @@ def draw_map(name, title, measured, low, alt):
         words = "With warm-up" if warm else "Without warm-up"
         medians = (", ".join(f"{np.median(losses):.1f}" for losses in found.T) for found in (post, pre))
         return (
-            f"{words}, medians of five seeds: Post-LN {next(medians)}, Pre-LN "
-            f"{next(medians)} nats, from the smallest rate to the largest. "
+            f"{words}, from the smallest rate to the largest, the median losses of five seeds are {next(medians)} nats "
+            f"for Post-LN and {next(medians)} for Pre-LN. "
             f"Chance is {chance:.1f}.",
             [post, pre],
         )

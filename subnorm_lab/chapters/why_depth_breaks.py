@@ -40,8 +40,8 @@ def draw_token():
             cells.append(np.where(np.arange(25) <= blocks, shades, 0))
         plain, skip, both = sizes
         says = (
-            f"After {blocks} of 24 blocks, size 1 has become {plain} in the plain stack, {skip} with a skip, "
-            f"and {both} with skip and norm."
+            f"After {blocks} of 24 blocks, the size has gone from 1 to {plain} in the plain stack, to {skip} "
+            f"with a skip, and to {both} with skip and norm."
         )
         return says, cells
 

@@ -162,8 +162,8 @@ def test_the_controls_reach_the_norms(figure, dials):
 
 def test_the_sentence_says_which_norm_ignores_a_shift(figure):
     layer, rms = live.renderer().eval(f"subnormLive.picture({figure}).say").split("RMSNorm")
-    assert "unmoved by shift and scale" in layer
-    assert "; moved by shift and scale, up to" in rms
+    assert "shift and scale do not change" in layer
+    assert "; shift and scale change its output by up to" in rms
 
 
 CHOICES = {"layer": 0, "rms": 1}
