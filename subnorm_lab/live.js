@@ -537,7 +537,7 @@ globalThis.subnormLive ??= (() => {
     sentence(norm, now, ghost) {
       const { mean, rstd } = now;
       const moved = norms.moved(now, ghost);
-      const statistic = norm === "layer" ? `a mean of ${short(mean)} and a spread of ${short(1 / rstd)}` : `a size of ${short(1 / rstd)}`;
+      const statistic = norm === "layer" ? `mean ${short(mean)} and spread ${short(1 / rstd)}` : `size ${short(1 / rstd)}`;
       const answer = moved < UNMOVED ? "do not change its output" : `change its output by up to ${short(moved)}`;
       return `${NAMES[norm]} finds ${statistic}; shift and scale ${answer}.`;
     },
