@@ -261,7 +261,7 @@ globalThis.subnormLive ??= (() => {
   /** The bar of colours of a heat map, above its first panel: all values, and some of them by name. */
   function colourBar(panel, w) {
     const [low, high] = panel.colours.length === 2 ? [-panel.limits[1], panel.limits[1]] : panel.limits;
-    const [left, steps] = [26, 40]; // half of the widest number at 13 px is left of the bar
+    const [left, steps] = [32, 40]; // half of the widest number at 13 px is left of the bar
     const cw = (Math.min(w, 360) - 2 * left) / steps;
     const values = Array.from({ length: steps }, (_, k) => low + ((k + 0.5) / steps) * (high - low));
     const at = (v) => left + ((v - low) / (high - low)) * steps * cw;
