@@ -51,20 +51,19 @@ const subnormRanked = (() => {
 
     const show = async () => {
       const typed = field.value;
-      const { words, spelt, found } = typed.trim().length > 1 ? await subnormRanked() : { words: () => [] };
-      const asked = words(typed);
+      const { spelt, found } = await subnormRanked();
       if (field.value !== typed) return; // the reader has typed on
-      const meant = asked.length ? spelt(asked).join(" ") : "";
-      const query = meant === asked.join(" ") ? typed : meant;
-      const hits = meant ? found(query) : [];
+      const asked = typed.trim().length > 1 && /[\p{L}\p{N}]/u.test(typed), query = spelt(typed);
+      const hits = asked ? found(query) : [];
       const places = hits.length && subnormTerms.places(subnormTerms.wanted(query));
       list.replaceChildren(...hits.slice(0, SHOWN).map((hit) => row(hit, places)));
-      const other = query === typed ? "" : ` for “${meant}”`;
-      const full = hits.filter(({ all }) => all).length;
-      status.textContent = full || !hits.length
-        ? `${full === 1 ? "1 section" : `${full || "No"} sections`}${other}. Enter searches the whole text.`
+      const other = query === typed ? "" : ` for “${query}”`;
+      const shown = hits.slice(0, SHOWN), count = (some) => some.filter(({ all }) => all).length, [full, own] = [count(hits), count(shown)];
+      const these = own < shown.length ? `${own} of these ${shown.length} sections have all words${other}`
+        : `${full > own ? `The first ${own} of ` : ""}${full === 1 ? "1 section" : `${full || "No"} sections`}${other}`;
+      status.textContent = full || !hits.length ? `${these}. Enter searches the whole text.`
         : `No section has all these words${other}. The nearest:`;
-      box.hidden = !meant;
+      box.hidden = !asked;
     };
     field.addEventListener("input", show);
     if (document.activeElement === field && !new URLSearchParams(location.search).get("q")) show();

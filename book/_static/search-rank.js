@@ -3,11 +3,12 @@
 const subnormRank = (() => {
   const { EXPLAINED, COMMON, stem, stems, telling, respelt } = subnormTerms;
   const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
-  const KINDS = [[/^notebooks\/\d\d-/, 3], [/^notebooks\/\d\d[a-z]-/, 2], [/exercises/, -3], [/^book\/api/, -6]];
+  const KINDS = [[/^notebooks\/\d\d-/, 3], [/^notebooks\/\d\d[a-z]-/, 2], [/\/exercises\//, -3], [/^book\/api/, -6],
+    [/^book\/questions/, 4], [/^book\/glossary/, 1]]; // a question before a heading that is worded as it, a term before one
   const CODE = /\w[_.(]\w*/; // in a query that is the name of an object
   // points for the words, for a title of them alone, for having all, for terms of them alone, for a heading that is worded as
-  // the query or begins so, and for a page as a whole
-  const [FITS, SHORT, ALL, WHOLE, WORDED, BEGUN, PAGE] = [20, 8, 6, 20, 15, 3, 3];
+  // the query or begins so, for a page as a whole, and for one that explains the query
+  const [FITS, SHORT, ALL, WHOLE, WORDED, BEGUN, PAGE, EXPLAINS] = [20, 8, 6, 20, 15, 3, 3, 12];
   const NEAR = 0.4; // the share of the best that is near
 
   /** The stems of a section, made once: of its title, the terms that it explains, its text, and where it is. */
@@ -48,18 +49,21 @@ const subnormRank = (() => {
       const worded = Math.max(...section.forms.map((its) => typedForms.reduce((sum, form, k) => sum + alike(form, its[k]), 0) / 2));
       const kind = (CODE.test(query) && section.page.startsWith("book/api") ? 0 : KINDS.find(([kind]) => kind.test(section.page))?.[1]) ?? 0;
       const score = FITS * share + SHORT * short * share + (all ? ALL : 0) + WHOLE * whole ** 2 + WORDED * worded * share
-        + (title.join(" ").startsWith(typed) ? BEGUN : 0) + kind + (page ? PAGE : 0);
+        + (title.join(" ").startsWith(typed) ? BEGUN : 0) + kind + (page ? PAGE : 0) + (whole === 1 && section.also ? EXPLAINS : 0);
       return { ...section, all, share, score };
     });
     const best = Math.max(...scored.map(({ share }) => share));
     return scored.filter(({ all, share }) => all || (share && share >= NEAR * best)).sort((a, b) => b.score - a.score);
   }
 
-  /** The words with each that begins none of the book's replaced by the nearest that does. */
-  function spelt(asked) {
+  /** The text with each word that begins none of these, and that is not right elsewhere, replaced by the nearest that does. */
+  function spelt(text, right = () => false) {
     const all = new Set(sections.flatMap(({ title, text, also }) => words(`${title} ${text} ${also}`)));
     const known = (word) => respelt(word) !== word || [...all].some((other) => other.includes(word) || stem(other).startsWith(stem(word)));
-    return asked.map((word) => (/^\p{L}{4,}$/u.test(word) && !COMMON.has(word) && !known(word) && subnormTerms.nearWord(word, all)) || word);
+    return text.replace(/[\p{L}\p{N}_]+/gu, (typed) => {
+      const word = typed.toLowerCase();
+      return (/^\p{L}{4,}$/u.test(word) && !COMMON.has(word) && !known(word) && !right(word) && subnormTerms.nearWord(word, all)) || typed;
+    });
   }
 
   /** Each section of the book: {page, at, of, title, text, also}, `at` the title of its page, `of` that of the section it is
@@ -72,5 +76,5 @@ const subnormRank = (() => {
     });
   });
 
-  return { sections, words, found, spelt };
+  return { sections, found, spelt };
 })();

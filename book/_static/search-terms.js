@@ -7,14 +7,14 @@ const subnormTerms = (() => {
       degradation problem, plain stack, initialization, he init, he initialization, kaiming init, kaiming
       initialization, xavier, xavier init, glorot init, internal covariate shift, covariate shift`,
     "notebooks/01a-attention-in-twenty-lines": `attention, self attention, scaled dot product attention, softmax,
-      query, key, query key value, causal mask, token`,
+      query, key, query key value, causal mask, grouped query attention, gqa, token`,
     "notebooks/02-residual-connections": `residual connection, residual, skip connection, skip, shortcut, shortcut
       connection, identity shortcut, residual block, residual branch, residual stream, residual learning, branch gain,
       skip path, gradient path, identity mapping, 2 to the power L paths, logit lens`,
     "notebooks/02a-recipes-of-the-family": `resnet, residual network, pre activation, highway network, highway, densenet,
       u net, rwkv, parallel block, gpt j`,
     "notebooks/03-layer-normalization": `layer normalization, layer norm, norm, normalization, gain, shift, gamma, beta,
-      eps, epsilon, invariance`,
+      eps, epsilon, invariance, key value cache, kv cache`,
     "notebooks/03a-layer-norm-backward": `layer norm backward, layer norm gradient, backward pass, backward pass of layer
       norm, rstd, finite difference, gradient check, jacobian`,
     "notebooks/03b-batch-group-instance": `batch norm, batch normalization, group norm, group normalization, instance

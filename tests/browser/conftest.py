@@ -44,7 +44,7 @@ def search_page(browser, server):
     """The page of the search, with its index loaded."""
     with opened(browser, server, [], viewport=DESK) as page:
         page.goto(server + "search.html?q=x")
-        page.wait_for_function("Search.hasIndex()")
+        page.wait_for_function("Search.hasIndex() && typeof subnormRank !== 'undefined'")
         yield page
 
 

@@ -1,50 +1,24 @@
-// Sphinx's search scores only titles and words. This adds the page that explains a term, the question that was typed in
-// other words, the entry of a pasted message, an order of pages, and the right spelling of a misspelt word. It leaves
-// the words out that every question has, "how do I". It runs after searchtools.js and before the index has loaded.
+// Sphinx's search scores only titles and words. This shows the sections first that a field lists while the reader types
+// (search-rank.js), and before them the entry of a pasted message. It orders the other results by their kind, takes the right
+// spelling of a misspelt word, and leaves the words out that every question has, "how do I". It runs after searchtools.js
+// and before the index has loaded.
 {
-  const { EXPLAINED, COMMON, respelt } = subnormTerms;
+  const { COMMON, stems, telling, respelt } = subnormTerms;
   const KINDS = [[/^notebooks\/\d\d-/, 8], [/^notebooks\/\d\d[a-z]-/, 6], [/^(notebooks|book)\/exercises/, -8]];
   const FIRST = 1000; // higher than any of Sphinx's scores
+  const LISTED = 8, UNLISTED = /^book\/api|\/exercises\//; // sections of a field, and where none is
   const CODE = /\w[_.(]\w*/; // in a query that is the name of an object
-  const QUESTIONS = "book/questions", SYMPTOMS = "notebooks/09d-when-something-breaks";
+  const SYMPTOMS = "notebooks/09d-when-something-breaks";
   const ALIKE = 0.75; // share of the words that must agree
 
-  const words = (text) => text.toLowerCase().replaceAll("isation", "ization").match(/[\p{L}\p{N}_]+/gu) ?? [];
-  const plain = (some) => some.map((word) => (word.length > 3 ? word.replace(/s$/, "") : word)).join("");
-  const pages = new Map(Object.entries(EXPLAINED).flatMap(([doc, terms]) =>
-    terms.split(",").map((term) => [plain(words(term)), doc])));
+  /** The stems of a message that tell it from others. Numbers and shapes are the reader's own. */
+  const own = (text) => new Set(telling(stems(text)).filter((word) => !/^\d+$/.test(word)));
 
-  /** The words of a question or message that tell it from others. Numbers and shapes are the reader's own. */
-  const telling = (text) => new Set(words(text).filter((word) => !COMMON.has(word) && !/^\d+$/.test(word))
-    .map((word) => plain([word.replace(/is(e|ed|es|ing)$/, "iz$1")])));
-
-  /** All runs of words in the query, which may be terms: {run: number of words}. */
-  function runs(query) {
-    const asked = words(query);
-    return new Map(asked.flatMap((_, from) => asked.slice(from).map((_, k) => [plain(asked.slice(from, from + k + 1)), k + 1])));
-  }
-
-  /** The headings of a page beside the query: [title, anchor, words in common, words of the heading, words of the query]. */
-  function headings(query, page) {
-    const { docnames, alltitles } = Search._index;
-    const [at, asked] = [docnames.indexOf(page), telling(query)];
-    return Object.entries(alltitles).flatMap(([title, places]) => places.filter(([doc, id]) => doc === at && id)
-      .flatMap(([, id]) => title.split(" / ").map(telling).map((own) =>
-        [title, `#${id}`, [...asked].filter((word) => own.has(word)).length, own.size, asked.size])));
-  }
-
-  /** The query with each word that no page has replaced by the nearest word of a term, a title or the glossary. */
+  /** The query with its misspelt words replaced; a word is right if some text of the book has it. */
   function spelt(query) {
-    const { terms, titleterms, alltitles, indexentries } = Search._index;
-    const right = new Set(words([...Object.values(EXPLAINED), ...Object.keys(indexentries), ...Object.keys(alltitles)].join(" ")));
-    const known = (word) => [word, new Stemmer().stemWord(word)].some((form) => right.has(form) || Object.hasOwn(terms, form) ||
-      Object.hasOwn(titleterms, form)) || Object.keys(terms).some((term) => term.includes(word));
-    return query.replace(/[\p{L}\p{N}_]+/gu, (typed) => {
-      const word = typed.toLowerCase();
-      if (!/^\p{L}{4,}$/u.test(word) || known(word)) return typed;
-      const name = respelt(typed);
-      return name === typed ? (subnormTerms.nearWord(word, right) ?? typed) : name;
-    });
+    const { terms, titleterms } = Search._index;
+    return subnormRank.spelt(query, (word) => [word, new Stemmer().stemWord(word)].some((form) => Object.hasOwn(terms, form) || Object.hasOwn(titleterms, form))
+      || Object.keys(terms).some((term) => term.includes(word)));
   }
 
   const MARKED = "sphinx_highlight_terms"; // where Sphinx finds the words to mark on a page
@@ -109,24 +83,24 @@
 
   const perform = Search._performSearch;
   Search._performSearch = (query, ...terms) => {
-    const { docnames, titles, filenames, indexentries, alltitles } = Search._index;
+    const { docnames, titles, filenames, alltitles } = Search._index;
     const found = new Map(); // {page#anchor: result}
-    const add = (at, anchor, score, title = titles[at]) => {
-      const key = docnames[at] + anchor;
-      if (at >= 0 && !(found.get(key)?.[4] >= score)) found.set(key, [docnames[at], title, anchor, null, score, filenames[at]]);
+    const add = (doc, id, title, score) => {
+      const at = docnames.indexOf(doc), anchor = id && `#${id}`, key = doc + anchor;
+      if (at >= 0 && !found.has(key)) found.set(key, [doc, title === titles[at] || id.startsWith("term-") ? titles[at] : `${titles[at]} > ${title}`, anchor, null, score, filenames[at]]);
     };
-    const queried = runs(query);
-    const explained = [...queried].filter(([term]) => pages.has(term));
-    for (const [term, length] of explained) // "RMS norm" is not about "norm"
-      if (!explained.some(([longer]) => longer !== term && longer.includes(term))) add(docnames.indexOf(pages.get(term)), "", FIRST + length);
-    const [symptoms, questions] = [SYMPTOMS, QUESTIONS].map((page) => docnames.indexOf(page));
-    for (const [title, anchor, common, own, typed] of headings(query, SYMPTOMS)) // a message may be pasted in part, or with more around it
-      if (common >= 4 && common >= ALIKE * Math.min(own, typed)) add(symptoms, anchor, 2 * FIRST + common, `${titles[symptoms]} > ${title}`);
-    for (const [entry, places] of Object.entries(indexentries)) // then the glossary
-      for (const [at, id, main] of places) if (main && queried.has(plain(words(entry)))) add(at, `#${id}`, FIRST / 2);
-    if (!pages.has(plain(words(query)))) // a term alone is no question
-      for (const [title, anchor, common, own, typed] of headings(query, QUESTIONS))
-        if (typed > 1 && common >= ALIKE * typed) add(questions, anchor, 2 * FIRST + common + common / own, title);
+    const asked = [...own(query)];
+    for (const [title, places] of Object.entries(alltitles)) // a message may be pasted in part, or with more around it
+      for (const its of title.split(" / ").map(own)) {
+        const common = asked.filter((word) => its.has(word)).length;
+        if (common < 4 || common < ALIKE * Math.min(its.size, asked.length)) continue;
+        for (const [at, id] of places) if (docnames[at] === SYMPTOMS && id) add(SYMPTOMS, id, title, 2 * FIRST + common);
+      }
+    const listed = CODE.test(query) && !/\s/.test(query) ? [] : subnormRank.found(query).filter(({ all, page }) => all && !UNLISTED.test(page)).slice(0, LISTED);
+    for (const [k, { page, title }] of listed.entries()) {
+      const [doc, id = ""] = page.replace(".html", "").split("#");
+      add(doc, id, title, FIRST + LISTED - k);
+    }
     const fits = complete(terms[0]);
     const others = perform(query, ...terms).filter((result) => !found.has(result[0] + result[2]) && fits(result));
     for (const result of others) {
@@ -144,7 +118,7 @@
     seen.unobserve(target);
     const [address, anchor] = target.querySelector("a").href.split("#");
     if (location.protocol === "file:") {
-      const found = await firstSentences(address, anchor);
+      const found = firstSentences(address, anchor);
       target.classList.toggle("quoted", found.length > 0);
       target.append(...found);
     } else {
@@ -155,9 +129,9 @@
     for (const word of asked.marked) _highlightText(target, word, "highlighted");
   }));
   /** The quotation without the page: the sentences with most of the words, or below the heading with them, or none. */
-  async function firstSentences(address, anchor) {
+  function firstSentences(address, anchor) {
     const count = (text, wanted) => new Set(begins(text, wanted).map(([word]) => word)).size;
-    const own = (await subnormRanked()).sections.filter(({ page, text }) => {
+    const own = subnormRank.sections.filter(({ page, text }) => {
       const [file, id] = page.split("#");
       return text && address.endsWith(`/${file}`) && (!anchor || id === anchor);
     });
@@ -177,7 +151,7 @@
   }
 
   const show = Search.query;
-  Search.query = (query) => {
+  Search.query = async (query) => {
     const quoted = (result) => !result.querySelector(":scope > span"); // the span says what a function is
     new MutationObserver((changes) => {
       for (const result of changes.flatMap(({ addedNodes }) => [...addedNodes]).filter(quoted)) {
@@ -185,6 +159,7 @@
         seen.observe(result);
       }
     }).observe(Search.output, { childList: true });
+    await subnormRanked();
     show(query);
   };
 
@@ -252,7 +227,7 @@
   Documentation.addTranslations({
     messages: {
       "Search Results": "Results",
-      "Search finished, found ${resultCount} page(s) matching the search query.": "${resultCount} pages have these words.",
+      "Search finished, found ${resultCount} page(s) matching the search query.": "${resultCount} pages and sections have these words.",
       "Your search did not match any documents. Please make sure that all words are spelled correctly and that you've selected enough categories.":
         "No page has all these words. Try fewer.",
     },
