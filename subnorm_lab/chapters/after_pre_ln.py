@@ -75,12 +75,14 @@ def draw_two_knobs():
                     )
                 }
             )
-        stream, step = (np.median(found[place, power][q], 0) for q in ("stream", "step"))
+        first, last, *step = (
+            live.number(np.median(found[place, power][q], 0)[end]) for q in ("stream", "step") for end in (0, -1)
+        )
         name = KNOWN.get((place, power), "a scaled branch")
         sentence = (
-            f"With {name}, from 3 to 24 blocks the stream's mean square goes from "
-            f"{live.number(stream[0])} to {live.number(stream[-1])}, and the effect of one step goes from "
-            f"{live.number(step[0])} to {live.number(step[-1])}."
+            f"With {name}, from 3 to 24 blocks the stream's mean square "
+            f"{f'stays near {first}' if first == last else f'goes from {first} to {last}'}, "
+            f"and the effect of one step goes from {step[0]} to {step[1]}."
         )
         return sentence, [place, *panels]
 
