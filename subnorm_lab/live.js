@@ -399,12 +399,12 @@ globalThis.subnormLive ??= (() => {
 
   /** A panel's height where `n` are stacked: on a phone all have to fit above the controls. */
   const HEIGHTS = {
-    lines: (panel, n, tight) => [Math.max(185, 420 / n), Math.max(143, 378 / n), 175][tight - PHONE],
+    lines: (panel, n, tight) => [Math.max(185, 420 / n), Math.max(143, 378 / n), 165][tight - PHONE],
     heat: ({ rows }, n, tight) => Math.min(26 + 24 * rows.length + SIDE.bottom, (tight === PHONE ? 480 : 315) / n),
     bars: ({ height }, n, tight) => (tight === LOW ? height - 6 : height),
     grid: ({ height }) => height,
     columns: (panel, n, tight) => [120, 108, 85][tight - PHONE],
-    block: (panel, n, tight) => [250, n > 1 ? 312 : 255, 230][tight - PHONE], // with `n` panels beside it
+    block: (panel, n, tight) => [250, n > 1 ? 312 : 255, 190][tight - PHONE], // with `n` panels beside it
   };
 
   const chart = {

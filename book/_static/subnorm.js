@@ -185,8 +185,17 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   const linesOf = (part, letters) => (part.matches("div.math") ? 3 : Math.ceil(part.innerText.length / letters) + 0.3);
   const sizeOf = (cell) => {
     const drawing = cell.querySelector("source") ?? cell.querySelector("img");
-    const zoom = drawing.matches(".plot") ? 0.85 : 0.75; // as in subnorm.css
+    const zoom = drawing.matches("img") ? 0.68 : drawing.matches(".plot") ? 0.85 : 0.75; // as in subnorm.css
     return ["width", "height"].map((side) => zoom * PIXEL * drawing.getAttribute(side));
+  };
+  // Blank axes are beside the question that asks to draw on them.
+  const axesToQuestions = () => {
+    for (const figure of document.querySelectorAll(".bd-article [data-live='sketch']")) {
+      const cell = figure.closest(".cell"), box = made("div", "beside drawn");
+      const question = cell.previousElementSibling;
+      question.before(box);
+      for (const node of [question, cell]) move(node, box);
+    }
   };
   const picturesToText = () => {
     for (const cell of document.querySelectorAll(".bd-article div.cell:has(> .cell_output img)")) {
@@ -220,6 +229,7 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
     if (printing) {
       document.documentElement.style.setProperty("--foot", JSON.stringify(`${document.title.split(" — ")[0]} · Subnorm · CC BY 4.0`));
       answersLast();
+      axesToQuestions();
       picturesToText();
     } else {
       for (const [place, node] of moved) place.replaceWith(node);

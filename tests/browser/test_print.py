@@ -10,7 +10,7 @@ from pypdf import PdfReader
 from tools import paper
 from tools.checkout import ROOT, chapters
 
-PAPER = {"width": 665, "height": 1009}  # A4 less its margins, in px
+PAPER = {"width": 665, "height": 1020}  # A4 less its margins, in px
 SMALLEST = 7 / 0.75  # 7 pt in px, of a letter in a picture
 CHAPTERS = [f"notebooks/{path.stem}" for path in chapters() if re.match(r"\d\d-", path.name)]
 EXERCISES = sorted(path.stem for path in (ROOT / "notebooks/exercises").glob("ex*.ipynb"))
@@ -109,7 +109,7 @@ def ending(sheet):
             ends.extend([cm[5], cm[3] + cm[5]])
 
     lines = sheet.extract_text(visitor_operand_before=see).strip().splitlines() or [""]
-    margin = 15 / 297
+    margin = 14 / 297
     return lines[-1].strip(), (min(ends) / float(sheet.mediabox.height) - margin) / (1 - 2 * margin)
 
 
@@ -151,7 +151,7 @@ def test_a_first_reading_fills_a_few_sheets(print_page, name):
     assert page.evaluate(SEEN)["wide"] == []
 
 
-@pytest.mark.parametrize("name", [CHAPTERS[0], CHAPTERS[2]])
+@pytest.mark.parametrize("name", [CHAPTERS[0], CHAPTERS[2], CHAPTERS[7]])
 def test_a_page_printed_from_the_screen_has_its_answers_last_and_no_empty_sheet(browser, server, name):
     with opened(browser, server, []) as page:
         page.goto(f"{server}{name}.html")
@@ -159,6 +159,7 @@ def test_a_page_printed_from_the_screen_has_its_answers_last_and_no_empty_sheet(
     texts = [[line.strip() for line in sheet.extract_text().splitlines()] for sheet in sheets]
     assert "Answers" in texts[-1]
     assert ["This is the measured curve." in text for text in texts] == [*[False] * (len(texts) - 1), True]
+    assert max(ending(sheet)[1] for sheet in sheets[:-1]) < 0.5  # no sheet for a hint or two
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -264,6 +265,7 @@ SKETCHED = """() => ["[data-live=sketch]", ".printed-answers figure.live"].map((
 def test_paper_has_blank_axes_to_draw_on_and_the_curve_among_the_answers(print_page, name):
     page = print_page(f"notebooks/{name}")
     assert page.evaluate(SKETCHED) == [[[1, False]], [[1, True]]]
+    assert page.locator(".drawn > .predict + .cell [data-live=sketch]").count() == 1
     assert page.locator(".printed-answers .asked").first.inner_text().split()[0] in ("Plain", "Draw")
     page.emulate_media(media="screen")
     page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
