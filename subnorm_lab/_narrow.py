@@ -27,7 +27,11 @@ def as_svg(fig: Figure) -> str:
 
 def roomy(value: float, position: int = 0) -> str:
     """A number at a logarithmic axis, as wide as it is with its larger exponent."""
-    return _plots.power(value, position).replace("}$", "}\\,$")
+    text = _plots.power(value, position)
+    if not text.endswith("}$"):
+        return text
+    exponent = text.removesuffix("}}$").rpartition("{")[2]
+    return text[:-1] + "\\," * max(1, len(exponent) - 1) + "$"
 
 
 def relaid(fig: Figure, width: float = WIDTH) -> Figure:
