@@ -166,7 +166,7 @@ def test_by_keyboard_and_a_loop_that_never_ends(browser, server):
         page.keyboard.press("ControlOrMeta+a")
         page.keyboard.type(FOREVER.replace("    ", ""))  # the editor indents
         page.keyboard.press("ControlOrMeta+Enter")
-        page.wait_for_function("document.querySelector('[data-state]').textContent === 'Running…'")
+        page.wait_for_function("document.querySelector('.workbench [data-state]').textContent === 'Running…'")
         other = Cell(page, "cell-24")
         other.button.click()
         page.wait_for_function("document.querySelectorAll('.workbench').length === 2")
