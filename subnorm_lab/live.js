@@ -306,7 +306,7 @@ globalThis.subnormLive ??= (() => {
       if (!word && !value) return whole;
       seen.push({ x: left + (value / full) * reach, y: top + 17, words: `${label} ${word}: ${short(value)}`.trimStart() });
       return whole + box((value / full) * reach, `fill="${colour(marked ? "green" : "blue")}"`) +
-        text(left, top + 11, marked ? `${word} ✓` : word) + text(x + w, top + 11, value.toFixed(2), "end");
+        text(left, top + 11, marked ? `${word} ✓` : word) + text(x + w, top + 11, value.toFixed(2), "end", ' class="number"');
     }).join("");
   }
 
@@ -884,6 +884,7 @@ globalThis.subnormLive ??= (() => {
       const paint = (now) => {
         const part = jump ? 1 : Math.min(Math.max(now - begun, 0) / (next ? BEAT : GLIDE), 1);
         const seen = this.paint(from, part, next);
+        this.element.classList.toggle("live-glides", Boolean(next)); // no number is ahead of the words
         const handle = this.picture.querySelector(".handle");
         if (handle) this.handle = settle(handle, hand, left, part);
         if (now === begun && !next) {

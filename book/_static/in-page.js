@@ -303,6 +303,7 @@ class SubnormBench {
     this.clear();
     this.state.textContent = desk.python.ready ? "Running…" : "Loading Python and NumPy…";
     this.box.ariaBusy = "true";
+    this.state.scrollIntoView({ block: "nearest" }); // on a phone it may be below the buttons
     desk.loadEditor();
     try {
       const result = await desk.python.run({ code: this.code, check: "", needs: this.needs, ...message }, (text) => { this.output.textContent += text; });

@@ -10,12 +10,11 @@
   };
   const brief = (v) => String(Number(v.toPrecision(3))).replace("-", "−");
 
-  /** The guess and the truth on one line; logarithmic if they are far apart. */
+  /** The guess beside the truth, which is in the middle: the ends are at a tenth and ten times the truth, or at the guess if it is further. */
   function scale(guess, truth) {
-    const apart = guess * truth > 0 && Math.max(guess / truth, truth / guess) > 4;
-    const f = apart ? (v) => Math.log(Math.abs(v)) : (v) => v;
-    const [low, high] = [Math.min(f(guess), f(truth)), Math.max(f(guess), f(truth))];
-    const at = (v) => (high > low ? 60 + ((f(v) - low) / (high - low)) * 180 : 150);
+    const alike = guess * truth > 0;
+    const from = alike ? Math.log10(guess / truth) : guess - truth;
+    const at = (v) => 150 + (v === truth ? 0 : (90 * from) / Math.max(Math.abs(from), alike ? 1 : 0));
     const dot = (v, name, words, y) => `<circle class="${name}" cx="${at(v)}" cy="32" r="6"/>` +
       `<text x="${at(v)}" y="${y}" text-anchor="middle">${words} ${brief(v)}</text>`;
     return `<svg viewBox="0 0 300 60" aria-hidden="true"><path d="M20 32H280"/>${dot(guess, "guess", "you", 16)}${
@@ -26,8 +25,9 @@
     if (guess === truth) return "Exactly.";
     const ratio = guess / truth;
     const far = truth !== 0 && (ratio > 2 || (ratio > 0 && ratio < 0.5)); // nothing is twice 0
+    const close = Math.abs(ratio - 1) <= 0.1 ? "Close. " : "";
     const off = far ? `, ${brief(Math.max(ratio, 1 / ratio))} times too ${Math.abs(ratio) > 1 ? "large" : "small"}` : "";
-    return `You: ${brief(guess)}${off}. It is ${brief(truth)}.`;
+    return `${close}You: ${brief(guess)}${off}. It is ${brief(truth)}.`;
   }
 
   // The box above opens all, as if skipped, but stores no answers.

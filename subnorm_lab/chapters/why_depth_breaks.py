@@ -16,7 +16,7 @@ GAINS = {  # mean square out, for each unit of mean square in
     "1/6 (torch)": 1 / 6,
     "1/2 (Xavier)": 1 / 2,
     "1 (He)": 1.0,
-    "2 (twice He)": 2.0,
+    "2 (2 × He)": 2.0,
 }
 
 
@@ -241,7 +241,7 @@ def inside(values):  # what leaves the picture is not drawn
 
 
 def draw_two_gains():
-    names = {"1": " (He)", "2": " (twice He)", "1/2": " (Xavier)"}
+    names = {"1": " (He)", "2": " (2 × He)", "1/2": " (Xavier)"}
     names["1/6"] = " (torch default)"
 
     def frame(f, depth):

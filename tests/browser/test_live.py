@@ -440,6 +440,7 @@ HEIGHTS = """figure => {
   const points = figure.querySelector("polyline").getAttribute("points").split(" ");
   return points.map((point) => Number(point.split(",")[1]));
 }"""
+GLIDES = "figure => figure.classList.contains('live-glides')"  # and shows no number of the next step
 
 
 def test_a_picture_glides_to_the_next_state_unless_motion_is_to_be_reduced(clocked, server):
@@ -462,9 +463,11 @@ def test_a_picture_glides_to_the_next_state_unless_motion_is_to_be_reduced(clock
             passed = 3 * (level[1] - figure.evaluate(HEIGHTS)[1]) / (level[1] - last[1])
             assert said + 0.3 < passed < said + 0.7
             assert figure.locator(".live-say").inner_text() == f"Step {said} of 3, 1."
+            assert figure.evaluate(GLIDES)
             clock.run_for(0.5 * BEAT)
             assert state_of(figure)["state"]["step"] == said + 1
         figure.get_by_role("button", name="Reset").click()
+        assert not figure.evaluate(GLIDES)
         clock.run_for(100)
         clocked.emulate_media(reduced_motion="reduce")
         figure.locator("input[type=range]").press("End")

@@ -158,6 +158,11 @@ def test_a_number_is_compared_with_the_measured_one(browser, server):
         assert box.shows()
         page.reload()
         assert "10 times too large" in box.said()
+        field.fill(f"{1.02 * truth:.6g}")
+        field.press("Enter")
+        assert box.said().startswith("Close. You: ")
+        guess, measured = (float(dot.get_attribute("cx")) for dot in box.box.locator("svg circle").all())
+        assert abs(guess - measured) < 2
 
 
 def test_a_drawn_curve_is_compared_and_kept(browser, server):
