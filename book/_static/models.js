@@ -29,7 +29,7 @@
     const button = document.createElement("button");
     button.type = "button";
     button.append(...head.querySelector("p").childNodes);
-    button.addEventListener("click", () => sort(column));
+    head.addEventListener("click", () => sort(column));
     head.querySelector("p").append(button);
   });
 

@@ -60,9 +60,10 @@ const subnormRanked = (() => {
       const other = query === typed ? "" : ` for “${query}”`;
       const shown = hits.slice(0, SHOWN), count = (some) => some.filter(({ all }) => all).length, [full, own] = [count(hits), count(shown)];
       const these = own < shown.length ? `${own} of these ${shown.length} sections have all words${other}`
-        : `${full > own ? `The first ${own} of ` : ""}${full === 1 ? "1 section" : `${full || "No"} sections`}${other}`;
-      status.textContent = full || !hits.length ? `${these}. Enter searches the whole text.`
-        : `No section has all these words${other}. The nearest:`;
+        : `${full > own ? `The first ${own} of ` : ""}${full === 1 ? "1 section" : `${full} sections`}${other}`;
+      status.textContent = full ? `${these}. Enter searches the whole text.`
+        : hits.length ? `No section has all these words${other}. The nearest:`
+          : `No title or first sentence has this${other}. Enter searches the whole text and the code.`;
       box.hidden = !asked;
     };
     field.addEventListener("input", show);

@@ -43,7 +43,7 @@ const subnormTerms = (() => {
     "notebooks/09-when-norms-go-wrong": `nan, inf, overflow, underflow, float16, fp16, half precision, bfloat16, bf16,
       precision, numerical stability, one pass variance, welford`,
     "notebooks/09a-the-bug-museum": `bug, bugs, bug museum, mistake, debugging`,
-    "notebooks/09b-the-convention-map": `convention, conventions, unbiased variance, biased variance`,
+    "notebooks/09b-the-convention-map": `convention, conventions, unbiased variance, biased variance, ddof`,
     "notebooks/09d-when-something-breaks": `error, error message, warning, symptom, troubleshooting, not learning`,
     "notebooks/09c-quantisation-autocast-export": `quantization, int8, autocast, mixed precision, amp, export, onnx`,
     "notebooks/10-norms-at-work": `all reduce, tensor parallelism, sequence parallelism, batch invariant, batch invariance,

@@ -152,7 +152,7 @@ def test_every_page_that_explains_something_exists(search_page):
     assert named - set(search_page.evaluate("Search._index.docnames")) == set()
 
 
-@pytest.mark.parametrize("query", ["skip connection", "layer norm", "heat map", "Xavier"])
+@pytest.mark.parametrize("query", ["skip connection", "layer norm", "heat map", "Xavier", "divide by d"])
 def test_a_result_is_quoted_in_prose(browser, server, query):
     faults = []
     with opened(browser, server, faults, viewport=DESK) as page:
@@ -165,6 +165,7 @@ def test_a_result_is_quoted_in_prose(browser, server, query):
             quote, link = result.locator("p.context").inner_text(), result.locator("a").get_attribute("href")
             assert 0 < len(quote) < 260
             assert not re.search(r"Contents|figures\.show|alt=|import |\bdef |BEGIN SOLUTION", quote), (link, quote)
+            assert not re.search(r">\w</span>\w", result.inner_html()), (link, quote)  # d in "does"
         assert quotes[0].locator("p.context .highlighted").count() > 0
     assert faults == []
 
@@ -205,15 +206,18 @@ def test_marks_are_at_the_start_of_words_and_on_no_word_that_every_question_has(
     assert [title for title in titles if title.startswith("Glossary")] == ["Glossary > eps"]
 
 
-@pytest.mark.parametrize("word", ["masked_fill", "isfinite"])
-def test_a_word_that_only_code_has_is_quoted_in_its_line(browser, server, word):
+@pytest.mark.parametrize(
+    ("word", "line"), [("masked_fill", "= scores.masked_fill("), ("isfinite", "isfinite"), ("ddof", "with d−1, as")]
+)
+def test_a_word_that_only_code_has_is_quoted_in_its_line(browser, server, word, line):
     with opened(browser, server, [], viewport=DESK) as page:
         page.goto(f"{server}search.html?q={word}")
-        page.locator("#search-results .search-summary", has_text=" have these").wait_for()
+        said = re.compile("^1 page or section has|^(?!1 ).* have these")
+        page.locator("#search-results .search-summary", has_text=said).wait_for()
         page.locator("#search-results p.context").first.wait_for()
         page.wait_for_load_state("networkidle")
         quotes = page.locator("#search-results p.context").all_inner_texts()
-    assert quotes
+    assert line in "\n".join(quotes)
     assert [quote for quote in quotes if word not in quote] == []
 
 
@@ -458,7 +462,7 @@ def test_the_section_that_was_meant_comes_first(browser, server):
                 found = other.locator("#search-results li > a").evaluate_all("(all) => all.map((e) => e.href)")
             assert found[: len(listed)] == listed
         field.fill("xyzzyq")
-        page.get_by_role("status").filter(has_text="No sections").wait_for()
+        page.get_by_role("status").filter(has_text="No title or first sentence").wait_for()
         assert not first.is_visible()
 
 

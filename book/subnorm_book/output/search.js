@@ -10,6 +10,7 @@
   const CODE = /\w[_.(]\w*/; // in a query that is the name of an object
   const SYMPTOMS = "notebooks/09d-when-something-breaks";
   const ALIKE = 0.75; // share of the words that must agree
+  const FINISHED = "Search finished, found ${resultCount} page(s) matching the search query."; // Sphinx's, with no singular
 
   /** The stems of a message that tell it from others. Numbers and shapes are the reader's own. */
   const own = (text) => new Set(telling(stems(text)).filter((word) => !/^\d+$/.test(word)));
@@ -107,7 +108,9 @@
       result[4] += KINDS.find(([kind]) => kind.test(result[0]))?.[1] ?? 0;
       if (result[3] && !CODE.test(query)) result[4] -= FIRST; // what says "Python function" has no sentence to quote
     }
-    return named([...others, ...found.values()]).sort((a, b) => a[4] - b[4]); // Sphinx shows the last one first
+    const all = named([...others, ...found.values()]).sort((a, b) => a[4] - b[4]); // Sphinx shows the last one first
+    Documentation.TRANSLATIONS[FINISHED] = all.length === 1 ? "1 page or section has these words." : "${resultCount} pages and sections have these words.";
+    return all;
   };
 
   // A quotation takes the page of its result. It comes when the result is in view, and each page comes once. No page
@@ -146,7 +149,7 @@
   function quotation(text) {
     const summary = document.createElement("p");
     summary.className = "context";
-    summary.textContent = text;
+    summary.textContent = text.replace(/…( …)+/g, "…");
     return summary;
   }
 
@@ -166,11 +169,23 @@
   // A result quotes only prose: no contents, objectives, code or answers.
 
   const NO_PROSE = `nav, script, style, details:not(.second-reading > details), figure, pre, .cell, .admonition, .quick-check, .checks-head, .supports,
-    .place, .chapter-of, .promise, sup.claim, .headerlink, .katex-mathml`;
+    .place, .chapter-of, .promise, .marks, sup.claim, .headerlink`;
+  const RAISED = "mfrac, msqrt, mroot, msup, msubsup, mover, munder, munderover, mtable, msub > mrow:last-child"; // of a formula
   const LONG = 240; // characters
 
-  Search.makeSearchSummary = (html, keywords, anchor) => {
+  /** A page to quote from. KaTeX has each formula twice: here it has it once, with an index as in x_l, or as "…" if a line
+      of text would say something else, as 12 for a half. */
+  function read(html) {
     const page = new DOMParser().parseFromString(html, "text/html");
+    for (const formula of page.querySelectorAll(".katex")) {
+      for (const index of formula.querySelectorAll("msub > :last-child")) index.before("_");
+      formula.textContent = formula.querySelector(RAISED) ? "…" : formula.querySelector("math").textContent;
+    }
+    return page;
+  }
+
+  Search.makeSearchSummary = (html, keywords, anchor) => {
+    const page = read(html);
     page.querySelectorAll(NO_PROSE).forEach((part) => part.remove());
     const at = anchor ? page.getElementById(anchor.slice(1)) : null;
     const part = (at?.matches("dt") ? at.nextElementSibling : at) ?? page.querySelector("article");
@@ -183,13 +198,13 @@
     const one = whole.words.length < wanted.length && richest(texts, wanted, LONG / 2);
     const other = one && richest(texts, wanted.filter((word) => !one.words.includes(word)), LONG / 2);
     const two = other && one.words.length + other.words.length > whole.words.length;
-    return quotation(two ? `${one.quote} … ${other.quote}`.replace(/( …)+ … (… )?/, " … ") : whole.quote);
+    return quotation(two ? `${one.quote} … ${other.quote}` : whole.quote);
   };
 
   /** The line of code, of output or of a table with most of the words, where no prose has one, as the result of `richest`;
       of the words in parts only if no line has them whole. */
   function elsewhere(html, anchor, forms) {
-    const page = new DOMParser().parseFromString(html, "text/html");
+    const page = read(html);
     const part = (anchor && page.getElementById(anchor.slice(1))?.closest("dl, section")) || page.querySelector("article");
     const lines = [...part.querySelectorAll("pre, td, li, p, figcaption, summary, dt")].flatMap((e) => e.textContent.split("\n")).map((line) => line.trim());
     for (const wanted of forms) for (const start of [START, ""]) {
@@ -200,9 +215,9 @@
   }
 
   const START = "(?<![\\p{L}\\p{N}_])";
-  /** Where the words begin in a text: [word, place] of each. They are patterns. */
+  /** Where the words begin in a text: [word, place] of each. They are patterns; a single letter is a whole word. */
   const begins = (text, wanted, start = START) => wanted.flatMap((word) =>
-    [...text.toLowerCase().matchAll(new RegExp(start + word, "gu"))].map(({ index }) => [word, index]));
+    [...text.toLowerCase().matchAll(new RegExp(start + word + (word.length > 1 ? "" : "(?![\\p{L}\\p{N}_])"), "gu"))].map(({ index }) => [word, index]));
 
   /** The excerpt with most of the words, {quote, words}; the first of equals, and none if no text has any. */
   function richest(texts, wanted, long, least = 40, start = START) {
@@ -227,7 +242,6 @@
   Documentation.addTranslations({
     messages: {
       "Search Results": "Results",
-      "Search finished, found ${resultCount} page(s) matching the search query.": "${resultCount} pages and sections have these words.",
       "Your search did not match any documents. Please make sure that all words are spelled correctly and that you've selected enough categories.":
         "No page has all these words. Try fewer.",
     },

@@ -83,9 +83,13 @@ ASKED = (
 )
 NOT_ASKED = '["not-asked"]'
 
-# Of a search for "eps", Sphinx would mark a part of "steps". What is no letter could have a meaning in the pattern.
+# Of a search for "eps", Sphinx would mark a part of "steps", and of one for "d" the first letter of "does". What is no
+# letter could have a meaning in the pattern.
 ANYWHERE = "val.toLowerCase().indexOf(text)"
-AT_A_START = r'val.toLowerCase().search(RegExp("(?<![\\p{L}\\p{N}_])" + text.replace(/[^\p{L}\p{N}_-]/gu, "."), "u"))'
+AT_A_START = (
+    r'val.toLowerCase().search(RegExp("(?<![\\p{L}\\p{N}_])" + text.replace(/[^\p{L}\p{N}_-]/gu, ".")'
+    r' + (text.length > 1 ? "" : "(?![\\p{L}\\p{N}_])"), "u"))'
+)
 
 COMMENT = re.compile(r"^[ \t]*(?://.*|/\*(?:[^*]|\*(?!/))*\*/[ \t]*)\n", re.MULTILINE)
 BEHIND = re.compile(r"[ \t]+//[ \t][^\"'`]*$")  # a comment behind code: in a string, a quotation mark would follow
