@@ -577,6 +577,12 @@ globalThis.subnormLive ??= (() => {
     ].join("");
   }
 
+  /** A place on an axis: 2 layers, block 16, 0.1 (standard deviation). */
+  const placed = (at, label) => {
+    if (/^(\w+s|million .*)$/.test(label)) return `${at} ${label}`;
+    return /^\w+$/.test(label) ? `${label} ${at}` : `${at} (${label})`;
+  };
+
   /** A curve that the reader draws: straight between knots. The style sheet hides the measured one until then. */
   const sketch = {
     height: (spec, tight) => (tight === PAPER ? 240 : spec.panel.height),
@@ -604,7 +610,7 @@ globalThis.subnormLive ??= (() => {
         return { at, drew: guess.y[k], measured, by: Math.abs(py(guess.y[k]) - py(measured)) };
       });
       const { at, drew, measured } = apart.sort((one, other) => other.by - one.by)[0];
-      return `You are furthest off at ${short(at)} (${spec.panel.x.label}): you drew ${short(drew)}; it is ${short(measured)}.`;
+      return `You are furthest off at ${placed(short(at), spec.panel.x.label)}: you drew ${short(drew)}; it is ${short(measured)}.`;
     },
 
     draw(spec, state, data, w, tight) {

@@ -195,7 +195,9 @@ def test_a_drawn_curve_is_compared_and_kept(browser, server):
         compare.press("Enter")
         assert truth.evaluate(hidden) == "visible"
         assert box.shows()
-        at, drew, measured = map(float, re.findall(r"\d+(?:\.\d+)?", figure.locator(".live-say").inner_text()))
+        said = figure.locator(".live-say").inner_text()
+        assert re.search(r"at (\d+ layers|block \d+):", said)
+        at, drew, measured = map(float, re.findall(r"\d+(?:\.\d+)?", said))
         guesses, curve = figure.evaluate(
             "f => [JSON.parse(f.dataset.state).numbers.guess, JSON.parse(f.dataset.state).numbers.truth]"
         )
