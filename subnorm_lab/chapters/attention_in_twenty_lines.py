@@ -28,7 +28,7 @@ def draw_one_token_looks_around():
     live.chart(
         "weights",
         "One token looks at the numbers of all four, itself included, and takes their weighted mean",
-        [live.slider("times", "12 weighs, times as much as 2", (0, 1, 2, 4, 8, 16), 4)],
+        [live.slider("times", "weight of 12 over that of 2", (0, 1, 2, 4, 8, 16), 4)],
         [live.Bars("weight", len(values))],
         frame,
         alt="Four bars for the numbers 2, 4, 6 and 12, with the weights one eighth, one eighth, one quarter and one "

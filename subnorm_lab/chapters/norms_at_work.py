@@ -42,7 +42,7 @@ def draw_halves():
             live.choice(
                 "by", "each process divides by", {"its own root mean square": "own", "that of both": "sum"}, "own"
             ),
-            live.slider("times", "features of process 1, times", [0.25, 0.5, 1.0, 2.0, 4.0], 1.0, play=True),
+            live.slider("times", "factor on the features of process 1", [0.25, 0.5, 1.0, 2.0, 4.0], 1.0, play=True),
         ],
         [live.Columns(f"process {k}", (0.0, 2.0)) for k in (0, 1)],
         frame,

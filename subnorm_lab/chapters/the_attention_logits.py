@@ -76,7 +76,7 @@ def draw_growing():
         "One untrained head whose query and key weights grow together, under each remedy",
         [
             live.slider("factor", "weights ×", FACTORS, 8, play=True),
-            live.choice("remedy", "against it", {NAMES[k]: k for k in al.REMEDIES if k != "gate"}, "none"),
+            live.choice("remedy", "remedy", {NAMES[k]: k for k in al.REMEDIES if k != "gate"}, "none"),
         ],
         [
             live.Lines(
