@@ -276,8 +276,8 @@ def draw_bytes_and_seconds(layer_norm):
     figures.rows(ax, [f"{NORM[kind]}, {NAMES[how]}" for kind, how in rows], medians)
     figures.show(
         fig,
-        alt="Eight versions of two norms, one below the other, with the time of each in copies, and a stroke where its "
-        "bytes predict it. LayerNorm by hand is far to the right, just before its stroke; the built-in RMSNorm and "
+        alt="Eight versions of two norms, one below the other, with the time of each in copies, and a line where its "
+        "bytes predict it. LayerNorm by hand is far to the right, just before its line; the built-in RMSNorm and "
         "the one by hand are in the middle, just before theirs. All others are at one copy, on theirs.",
     )
     print(timing.heading(cpu()))

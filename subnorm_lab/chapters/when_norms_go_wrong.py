@@ -15,7 +15,7 @@ from subnorm_lab.experiments.precision import FORMATS, VARIANCES, treated
 from subnorm_lab.report import say, table
 from subnorm_lab.stories.torch import Stories
 
-PATIENTS = {
+ROUNDED = {
     "float32": (precision.rms_norm_inside, "float32"),
     "bfloat16": (precision.rms_norm_inside, "bfloat16"),
     "float16 (widened)": (precision.rms_norm_widened, "float16"),
@@ -23,9 +23,9 @@ PATIENTS = {
 }
 
 
-def patient(name, size):
+def rounded_model(name, size):
     """The model in a number format, with a stream that is so many times as large."""
-    how, fmt = PATIENTS[name]
+    how, fmt = ROUNDED[name]
     return treated(stories.load(), how, FORMATS[fmt], size)
 
 
@@ -36,7 +36,7 @@ def losses(model, count=12):
 
 def begin():
     chapters.begin()
-    return stories.load(), stories.beginnings(), patient
+    return stories.load(), stories.beginnings(), rounded_model
 
 
 def opening(model, tokens=14):
@@ -53,9 +53,9 @@ def losses_and_openings():
     """The losses of the model on four texts, and what it says, by format and size."""
     return {
         (name, size): (losses(p, 4), opening(p))
-        for name in PATIENTS
+        for name in ROUNDED
         for size in SIZES.values()
-        for p in [patient(name, size)]
+        for p in [rounded_model(name, size)]
     }
 
 
@@ -74,25 +74,25 @@ def draw_sizes():
     def frame(size):
         """What each format says, formats that say the same together."""
         told = {}
-        for name in PATIENTS:
+        for name in ROUNDED:
             loss, said = losses_and_openings()[name, size]
             words = "NaN" if np.isnan(loss).any() else textwrap.shorten(said, 22, placeholder=" …") or "nothing"
             told.setdefault(words, []).append(name)
         says = "; ".join(
-            f"{'all' if len(names) == len(PATIENTS) else ', '.join(names)}: {words}" for words, names in told.items()
+            f"{'all' if len(names) == len(ROUNDED) else ', '.join(names)}: {words}" for words, names in told.items()
         )
         return f"{says}.", [sizes.index(size)]
 
     live.chart(
         "sizes",
         "The same model with a stream of a different size, in four number formats",
-        [live.slider("size", "size of the stream, times", SIZES, 2.0**8)],
+        [live.slider("size", "factor on the stream", SIZES, 2.0**8)],
         [
             live.Grid(
                 "✓ usual story, ✗ another, – silence, NaN: NaN loss",
-                list(PATIENTS),
+                list(ROUNDED),
                 list(SIZES),
-                [[cell(name, size) for size in sizes] for name in PATIENTS],
+                [[cell(name, size) for size in sizes] for name in ROUNDED],
                 corner="size ×",
                 by="column",
             )
@@ -111,9 +111,9 @@ def prove_eps_everywhere(first_bad):
     usual = losses_and_openings()["float32", 1.0][1]
     guess = np.log(512)
     tiny, zero, silent, full = (2.0**k for k in (-8, 0, 8, 13))
-    for name in PATIENTS:
-        assert losses(patient(name, tiny)).min() > 4
-        assert (losses(patient(name, zero)) - losses(model) < 0.02).all()
+    for name in ROUNDED:
+        assert losses(rounded_model(name, tiny)).min() > 4
+        assert (losses(rounded_model(name, zero)) - losses(model) < 0.02).all()
     x = np.array([300.0, -300.0, 300.0, -300.0])
     mean_square = half(x * x).mean()
     assert np.isinf(mean_square)
@@ -121,12 +121,12 @@ def prove_eps_everywhere(first_bad):
     squares = torch.full((4096,), 5.0).half().square()
     assert squares.isfinite().all()
     assert squares.sum().isinf()
-    assert np.allclose(losses(patient("float16", silent)), guess, atol=1e-12, rtol=0)
-    good = stories.stream(patient("float32", silent), texts[0])
+    assert np.allclose(losses(rounded_model("float16", silent)), guess, atol=1e-12, rtol=0)
+    good = stories.stream(rounded_model("float32", silent), texts[0])
     assert 0 < np.abs(good).max() < 4000 < 65504
-    widened = losses(patient("float16 (widened)", 2.0**12))
+    widened = losses(rounded_model("float16 (widened)", 2.0**12))
     assert np.abs(widened - losses(model)).max() < 0.02
-    broken = patient("float16 (widened)", full)
+    broken = rounded_model("float16 (widened)", full)
     assert np.isnan(losses(broken)).all()
     assert {first_bad(broken, text) for text in texts} == {("sublayer 10", "token 0", "infinite")}
     for size in SIZES.values():
@@ -135,7 +135,7 @@ def prove_eps_everywhere(first_bad):
         if size >= silent:
             assert losses_and_openings()["float16", size][1] == "" != usual
     for name in ("float32", "bfloat16"):
-        assert np.isfinite(losses(patient(name, full))).all()
+        assert np.isfinite(losses(rounded_model(name, full))).all()
         assert losses_and_openings()[name, full][1] == usual
     sizes = np.abs(stories.stream(model, texts[0])).max(axis=-1)  # (11, T)
     say("first_over_rest", sizes[-1, 0] / np.median(sizes[-1, 1:]), ".0f")
