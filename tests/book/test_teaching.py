@@ -192,7 +192,7 @@ def test_a_number_in_an_answer_is_computed(text):
         ("(https://github.com/oracle/tribuo/pull/215)", "(http://github.com/oracle/tribuo/pull/215)"),
         ("[This kernel](https://github.com/nntrainer/nntrainer/issues/3935)", "A kernel"),
         ('**"Every square fits, so the sum does."**\n: ', '**"Every square fits, so the sum does."**\n\n'),
-        (":::{dropdown} Answer\n   The launch. The work may not have begun.\n", ":::{dropdown} Answer\n"),
+        (":::{dropdown} Answer\n   You timed the launch. The work may not have begun.\n", ":::{dropdown} Answer\n"),
         ("{exercises}`ex02`", "{exercises}`ex01`"),
     ],
 )
