@@ -1,5 +1,6 @@
 """A figure for a phone: the same panels below one another, in letters that are large enough there."""
 
+import re
 import textwrap
 from collections.abc import Iterable
 
@@ -28,10 +29,8 @@ def as_svg(fig: Figure) -> str:
 def roomy(value: float, position: int = 0) -> str:
     """A number at a logarithmic axis, as wide as it is with its larger exponent."""
     text = _plots.power(value, position)
-    if not text.endswith("}$"):
-        return text
-    exponent = text.removesuffix("}}$").rpartition("{")[2]
-    return text[:-1] + "\\," * max(1, len(exponent) - 1) + "$"
+    exponent = re.search(r"\^\{(.+?)\}", text)
+    return text.removesuffix("$") + "\\," * max(1, len(exponent[1]) - 1) + "$" if exponent else text
 
 
 def relaid(fig: Figure, width: float = WIDTH) -> Figure:

@@ -16,7 +16,7 @@ from matplotlib.text import Text
 # are wider than those of the others, so no label grows into its neighbour.
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', sans-serif"
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # a date would change with every run
-POWER = re.compile(r"\$\\mathdefault\{(?:(\d+)\\times)?(-?)10\^\{(-?\d+)\}\}(?:\\,)?\$")
+POWER = re.compile(r"\$\\mathdefault\{(?:(\d+)\\times)?(-?)10\^\{(-?\d+)\}\}(?:\\,)*\$")
 
 
 class Renderer(RendererSVG):
