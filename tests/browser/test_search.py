@@ -152,13 +152,18 @@ def test_every_page_that_explains_something_exists(search_page):
     assert named - set(search_page.evaluate("Search._index.docnames")) == set()
 
 
+# All results are there, and each in view has its quotation.
+SHOWN = """() => / these words\\.$/.test(document.querySelector("#search-results .search-summary")?.textContent)
+  && [...document.querySelectorAll("#search-results .quoted")]
+    .every((result) => result.getBoundingClientRect().top >= innerHeight || result.querySelector("p.context"))"""
+
+
 @pytest.mark.parametrize("query", ["skip connection", "layer norm", "heat map", "Xavier", "divide by d"])
 def test_a_result_is_quoted_in_prose(browser, server, query):
     faults = []
     with opened(browser, server, faults, viewport=DESK) as page:
         page.goto(f"{server}search.html?q={query}")
-        page.locator("#search-results p.context").first.wait_for()
-        page.wait_for_load_state("networkidle")
+        page.wait_for_function(SHOWN)
         quotes = page.locator("#search-results li:has(p.context)").all()
         assert len(quotes) >= 3
         for result in quotes[:12]:
@@ -173,8 +178,7 @@ def test_a_result_is_quoted_in_prose(browser, server, query):
 def test_a_quotation_has_most_of_the_words_and_marks_each(browser, server):
     with opened(browser, server, [], viewport=DESK) as page:
         page.goto(server + "search.html?q=nan+loss")
-        page.locator("#search-results p.context").first.wait_for()
-        page.wait_for_load_state("networkidle")
+        page.wait_for_function(SHOWN)
         quotes = [
             {mark.lower() for mark in quote.locator(".highlighted").all_inner_texts()}
             for quote in page.locator("#search-results p.context").all()
@@ -191,8 +195,7 @@ MARKS = """[...document.querySelectorAll("article .highlighted, #search-results 
 def test_marks_are_at_the_start_of_words_and_on_no_word_that_every_question_has(browser, server):
     with opened(browser, server, [], viewport=DESK) as page:
         page.goto(server + "search.html?q=what+does+eps+do")
-        page.locator("#search-results .search-summary", has_text=" have these ").wait_for()
-        page.wait_for_load_state("networkidle")
+        page.wait_for_function(SHOWN)
         marks = page.evaluate(MARKS)
         titles = page.locator("#search-results li > a").all_inner_texts()
         page.locator("#search-results a", has_text="The backward pass of LayerNorm").first.click()
@@ -212,13 +215,32 @@ def test_marks_are_at_the_start_of_words_and_on_no_word_that_every_question_has(
 def test_a_word_that_only_code_has_is_quoted_in_its_line(browser, server, word, line):
     with opened(browser, server, [], viewport=DESK) as page:
         page.goto(f"{server}search.html?q={word}")
-        said = re.compile("^1 page or section has|^(?!1 ).* have these")
-        page.locator("#search-results .search-summary", has_text=said).wait_for()
-        page.locator("#search-results p.context").first.wait_for()
-        page.wait_for_load_state("networkidle")
+        page.wait_for_function(SHOWN)
         quotes = page.locator("#search-results p.context").all_inner_texts()
     assert line in "\n".join(quotes)
     assert [quote for quote in quotes if word not in quote] == []
+
+
+PLACES = (
+    "() => [...document.querySelectorAll('#search-results li > a')].map((link) => link.getBoundingClientRect().top)"
+)
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_no_quotation_moves_a_result(browser, server, size):
+    """A link that moves between the press and the release of a button is not clicked."""
+    held, before = [], []
+    with opened(browser, server, [], viewport=size) as page:
+        page.route(re.compile("/(notebooks|book)/"), lambda route: route.continue_() if before else held.append(route))
+        with page.expect_request(re.compile("/(notebooks|book)/")):  # a result is in view
+            page.goto(server + "search.html?q=what+does+eps+do")
+            page.locator("#search-results .search-summary", has_text=" have these ").wait_for()
+        before = page.evaluate(PLACES)
+        assert not page.locator("#search-results p.context").count()
+        for route in held:
+            route.continue_()
+        page.wait_for_function(SHOWN)
+        assert page.evaluate(PLACES) == pytest.approx(before, abs=1)
 
 
 def test_every_page_found_has_a_word_that_begins_so(search_page, search):
@@ -232,9 +254,7 @@ def test_a_word_with_a_hyphen_is_one_word(browser, server, kind):
     base = server if kind == "server" else checkout.PAGES.as_uri() + "/"
     with opened(browser, base, [], viewport=DESK) as page:
         page.goto(base + "search.html?q=warm-up")
-        page.locator("#search-results .search-summary", has_text=" have these ").wait_for()
-        page.locator("#search-results p.context .highlighted").first.wait_for()
-        page.wait_for_load_state("networkidle")
+        page.wait_for_function(SHOWN)
         marks = page.locator("#search-results .highlighted").all_inner_texts()
         assert len(marks) > 3
         assert {mark.lower() for mark in marks} == {"warm-up"}
@@ -287,9 +307,7 @@ def test_a_page_is_read_for_its_quotation_once_the_result_is_in_view(browser, se
     with opened(browser, server, [], viewport=DESK) as page:
         page.on("request", lambda request: asked.append(request.url))
         page.goto(f"{server}search.html?q=residual+connection")
-        page.locator("#search-results p.context").first.wait_for()
-        page.locator("#search-results .search-summary", has_text=" have these ").wait_for()  # all results are there
-        page.wait_for_load_state("networkidle")
+        page.wait_for_function(SHOWN)
         results, last = page.locator("#search-results li"), page.locator("#search-results li.quoted").last
         assert results.count() > 30
         assert sum("/notebooks/" in url or "/book/" in url for url in asked) < 10
