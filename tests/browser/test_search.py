@@ -218,7 +218,19 @@ def test_a_word_that_only_code_has_is_quoted_in_its_line(browser, server, word, 
         page.wait_for_function(SHOWN)
         quotes = page.locator("#search-results p.context").all_inner_texts()
     assert line in "\n".join(quotes)
-    assert [quote for quote in quotes if word not in quote] == []
+    assert [quote for quote in quotes if word not in quote or quote.startswith("checks ")] == []
+
+
+def test_where_no_page_has_all_words_the_sections_with_some_are_shown(browser, server):
+    with opened(browser, server, [], viewport=DESK) as page:
+        for query, said, first in (
+            ("layernorm zebra", "Some have part of them.", "03-"),
+            ("zebra", "Try fewer.", None),
+        ):
+            page.goto(f"{server}search.html?q={query}")
+            page.locator("#search-results .search-summary", has_text=f"No page has all these words. {said}").wait_for()
+            links = page.locator("#search-results li > a").evaluate_all("(all) => all.map((link) => link.pathname)")
+            assert (first in links[0]) if first else links == []
 
 
 PLACES = (
@@ -498,7 +510,7 @@ final layer norm: final-norm | sandwich norm: 07-after | rank collapse: 05c | we
 rmsnorm in fp16 overflow: 09- | bf16 rmsnorm upcast: upcast | triton kernel: 08- | fused add norm: 08-
 freeze layernorm when finetuning: 10b | tensor parallel rmsnorm: 10-norms | number of parameters in layernorm: 06d
 dropout residual: dropout | rezero layerscale: 07-after | stochastic depth: 07a | loss stuck at ln V: stuck
-layer normalisation forumla: layer
+layer normalisation forumla: layer | bessel correction: biased
 """
 
 

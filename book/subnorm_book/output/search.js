@@ -97,19 +97,23 @@
         if (common < 4 || common < ALIKE * Math.min(its.size, asked.length)) continue;
         for (const [at, id] of places) if (docnames[at] === SYMPTOMS && id) add(SYMPTOMS, id, title, 2 * FIRST + common);
       }
-    const listed = CODE.test(query) && !/\s/.test(query) ? [] : subnormRank.found(query).filter(({ all, page }) => all && !UNLISTED.test(page)).slice(0, LISTED);
-    for (const [k, { page, title }] of listed.entries()) {
+    const ranked = CODE.test(query) && !/\s/.test(query) ? [] : subnormRank.found(query).filter(({ page }) => !UNLISTED.test(page));
+    const list = (some) => some.slice(0, LISTED).forEach(({ page, title }, k) => {
       const [doc, id = ""] = page.replace(".html", "").split("#");
       add(doc, id, title, FIRST + LISTED - k);
-    }
+    });
+    list(ranked.filter(({ all }) => all));
     const fits = complete(terms[0]);
     const others = perform(query, ...terms).filter((result) => !found.has(result[0] + result[2]) && fits(result));
     for (const result of others) {
       result[4] += KINDS.find(([kind]) => kind.test(result[0]))?.[1] ?? 0;
       if (result[3] && !CODE.test(query)) result[4] -= FIRST; // what says "Python function" has no sentence to quote
     }
+    const whole = others.length + found.size;
+    if (!whole) list(ranked); // the sections with some of the words
     const all = named([...others, ...found.values()]).sort((a, b) => a[4] - b[4]); // Sphinx shows the last one first
-    Documentation.TRANSLATIONS[FINISHED] = all.length === 1 ? "1 page or section has these words." : "${resultCount} pages and sections have these words.";
+    Documentation.TRANSLATIONS[FINISHED] = !whole ? "No page has all these words. Some have part of them."
+      : all.length === 1 ? "1 page or section has these words." : "${resultCount} pages and sections have these words.";
     return all;
   };
 
@@ -201,13 +205,14 @@
     return quotation(two ? `${one.quote} … ${other.quote}` : whole.quote);
   };
 
-  /** The line of code, of output or of a table with most of the words, where no prose has one, as the result of `richest`;
+  /** The line of a table, of code or of output with most of the words, where no prose has one, as the result of `richest`;
       of the words in parts only if no line has them whole. */
   function elsewhere(html, anchor, forms) {
     const page = read(html);
     const part = (anchor && page.getElementById(anchor.slice(1))?.closest("dl, section")) || page.querySelector("article");
-    const lines = [...part.querySelectorAll("pre, td, li, p, figcaption, summary, dt")].flatMap((e) => e.textContent.split("\n")).map((line) => line.trim());
-    for (const wanted of forms) for (const start of [START, ""]) {
+    page.querySelectorAll(".supports, .checks-head").forEach((line) => line.remove());
+    const kinds = ["td, li, p, figcaption, summary, dt", "pre"].map((kind) => [...part.querySelectorAll(kind)].flatMap((e) => e.textContent.split("\n")).map((line) => line.trim()));
+    for (const wanted of forms) for (const start of [START, ""]) for (const lines of kinds) {
       const best = richest(lines, wanted, LONG, 0, start);
       if (best) return best;
     }
