@@ -73,17 +73,17 @@ def skip(ax: Axes, start: Point, end: Point, height: float) -> None:
 def plain_stack() -> Figure:
     """Layers in a row: above, the signal goes right; below, the gradient comes back through every layer."""
     fig, ax = canvas(PHONE, 1.6)
-    line, step, half = 0.8, 0.86, 0.27
-    ax.text(0.2, line, "$x_0$", ha="center", va="center", fontsize=14)
-    left = 0.4
+    line, step, half = 0.8, 0.75, 0.25
+    ax.text(0.28, line, "$x_0$", ha="center", va="center", fontsize=14)
+    left = 0.46
     for index, label in enumerate(("$F_1$", "$F_2$", "$\\cdots$", "$F_L$")):
-        middle = 1.0 + step * index
+        middle = 0.98 + step * index
         arrow(ax, (left, line + 0.12), (middle - half, line + 0.12))
         arrow(ax, (middle - half, line - 0.12), (left, line - 0.12), ORANGE)
         operation_box(ax, (middle, line), label, width=2 * half)
         left = middle + half
-    arrow(ax, (left, line + 0.12), (left + 0.27, line + 0.12))
-    arrow(ax, (left + 0.27, line - 0.12), (left, line - 0.12), ORANGE)
+    arrow(ax, (left, line + 0.12), (left + 0.28, line + 0.12))
+    arrow(ax, (left + 0.28, line - 0.12), (left, line - 0.12), ORANGE)
     ax.text(left + 0.32, line, "loss", va="center")
     ax.text(PHONE / 2, line + 0.4, "signal", color=BLACK, ha="center", va="bottom")
     ax.text(PHONE / 2, line - 0.4, "gradient", color=ORANGE, ha="center", va="top")
