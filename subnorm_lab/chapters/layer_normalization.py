@@ -21,11 +21,8 @@ def draw_volume():
         "layer-norm",
         "One token through LayerNorm: hollow before shift and scale, solid after",
         ["layer"],
-        shift=5,
-        scale=0.5,
-        alt="Three groups of four bars: the token, the token without its mean, "
-        "and the output. The token as it was is hollow, the token at half its size and moved up is solid. "
-        "In the first two groups they differ; in the output they coincide.",
+        alt="Three groups of four bars: the token 2, 4, 6 and 12, the token without its mean, and the output of size "
+        "1. Hollow bars show the token as it was; the solid ones coincide with them until the token is changed.",
     )
 
 

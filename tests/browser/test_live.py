@@ -710,7 +710,7 @@ def test_a_phrase_in_the_text_sets_its_figure_and_brings_it_into_view(desk, serv
       const { top, bottom } = document.querySelector("#live-layer-norm .live-picture").getBoundingClientRect();
       return top >= 0 && bottom <= innerHeight;
     }""")
-    assert state_of(figure)["state"] == {**first["state"], "x1": 14}
+    assert state_of(figure)["state"] == {**first["state"], "x1": 14, "scale": 0.5, "shift": 5}
     figure.locator("[data-control=scale] input").press("End")
     phrase.press("Enter")
     assert figure.locator("[data-control=scale] input").input_value() == "0.5"
