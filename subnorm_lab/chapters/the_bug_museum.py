@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from subnorm.numpy import layer_norm
-from subnorm_lab import figures, museum, stories
+from subnorm_lab import figures, live, museum, stories
 from subnorm_lab.report import say
 from subnorm_lab.stories import altered
 
@@ -17,6 +17,52 @@ def begin():
 
 
 ROOMS = ("in the statistics", "in the block", "in the gains", "in the gradient")
+
+
+#: The norms that open the page: the number of the exhibit, its title there, and the function's arguments after x.
+SHOWN = {
+    "rms_norm": (3, "An RMSNorm for Llama", (1.0, 1e-5)),
+    "unit_rms": (4, "An RMSNorm without a gain", (1e-5,)),
+    "affine_norm": (5, "The LayerNorm that everybody copied", (1.0, 1e-5)),
+    "one_read_norm": (6, "A LayerNorm that reads once", (1e-5,)),
+    "root_mean_square": (7, "A LayerNorm with an option", (1.0, 1e-5)),
+    "block_variance": (8, "A kernel and its lanes", (8,)),
+}
+TIDY = layer_norm(np.array([2.0, 4.0, 6.0, 12.0]), eps=0.0)  # mean 0, size 1
+TESTED = {
+    "mean 0, size 1": TIDY,
+    "mean 10": TIDY + 10,
+    "mean 10 000": TIDY + 10_000,
+    "size 0.001": TIDY / 1000,
+}
+
+
+def wrong_by(exhibit, x, rest):
+    """How far the bug is from the right values, as a share of the largest."""
+    x = x.astype(np.float32)
+    right = np.asarray(exhibit.fixed(x, *rest))
+    return float(np.abs(exhibit.bug(x, *rest) - right).max() / np.abs(right).max())
+
+
+def draw_hiding():
+    def frame(token):
+        rows, hidden = [], []
+        for name, (number, title, rest) in SHOWN.items():
+            error = wrong_by(getattr(museum, name), TESTED[token], rest)
+            if hides := error < 0.005:
+                hidden.append(str(number))
+            rows.append((str(number), title, min(error, 1.0), hides))
+        return f"A test with this token misses {len(hidden)} of six bugs: {', '.join(hidden)}.", [rows]
+
+    live.chart(
+        "hiding",
+        "The error of six exhibits, as a share of the right values, cut at 1. ✓ the bug does not show",
+        [live.choice("token", "a token with", list(TESTED), "mean 0, size 1")],
+        [live.Bars("exhibit, and its error", len(SHOWN))],
+        frame,
+        alt="Six bars, one for each bug, on a token of mean 0 and size 1. Five have no length and a check mark. Only "
+        "that of exhibit 5 has a length: an error of 0.13.",
+    )
 
 
 def draw_years():
