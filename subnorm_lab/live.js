@@ -497,7 +497,7 @@ globalThis.subnormLive ??= (() => {
     /** The token has a place of its own; then each norm has a row. */
     row: ({ rows }, tight) => (tight ? (rows.length === 1 ? 150 : 96) : rows.length === 1 ? 240 : 150),
     height: (spec, tight) => norms.row(spec, tight) * (spec.rows.length + (tight ? 1 : 0)) + (tight ? HANDLE : 0),
-    told: (spec) => [{ ...start(spec), shift: 0, scale: 1 }, start(spec)],
+    told: (spec, [set]) => [{ ...start(spec), shift: 0, scale: 1 }, { ...start(spec), ...set }],
 
     numbers(spec, state) {
       const drawn = spec.x.map((_, k) => state[`x${k + 1}`]);
