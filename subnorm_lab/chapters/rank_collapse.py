@@ -41,12 +41,27 @@ def spread_by_skip():
     return {wiring: rc.residual_by_layer(TOKENS, SHALLOW, skip=wiring == "skip") for wiring in ("alone", "skip")}
 
 
-#: The wirings that open the page.
+WIRINGS = {
+    "attention": {},
+    "+ norm": {"norm": "post"},
+    "+ FFN": {"feed_forward": True},
+    "+ FFN + norm": {"feed_forward": True, "norm": "post"},
+}
+WIRINGS |= {
+    f"skip{ffn}{norm}": {
+        "skip": True,
+        "feed_forward": bool(ffn),
+        "norm": {"": "", " + Pre-LN": "pre", " + Post-LN": "post"}[norm],
+    }
+    for ffn in ("", " + FFN")
+    for norm in ("", " + Pre-LN", " + Post-LN")
+}
+#: The wirings that open the page, by their titles there.
 OPENING = {
-    "attention alone": {},
-    "with a skip path": {"skip": True},
-    "skip, Post-LN": {"skip": True, "norm": "post"},
-    "skip, Pre-LN": {"skip": True, "norm": "pre"},
+    "attention alone": "attention",
+    "with a skip path": "skip",
+    "skip, Post-LN": "skip + Post-LN",
+    "skip, Pre-LN": "skip + Pre-LN",
 }
 
 
@@ -57,15 +72,15 @@ def distances(x):
 
 
 def draw_fading():
-    passed = {name: rc.states(TOKENS[0], DEEP[0], **wiring) for name, wiring in OPENING.items()}
+    passed = [rc.states(TOKENS[0], DEEP[0], **WIRINGS[wiring]) for wiring in OPENING.values()]
 
     def frame(layers):
-        left = [rc.token_residual(found[layers]) for found in passed.values()]
+        left = [rc.token_residual(found[layers]) for found in passed]
         alone, skip, post, pre = (f"{r:.0%}".replace("%", " %") if r > 0.005 else "under 1 %" for r in left)
         return (
             f"After {layers} of 24 layers these tokens differ by {alone} of their size with attention alone, {skip} "
             f"with a skip path, {post} with Post-LN and {pre} with Pre-LN.",
-            [np.round(distances(found[layers]), 2) for found in passed.values()],
+            [np.round(distances(found[layers]), 2) for found in passed],
         )
 
     names = ["1", *[""] * 14, "16"]
@@ -228,23 +243,6 @@ def draw_powers(shrink, halvings):
         ["one sublayer", "power, 8 seeds"],
         [[n, f"{p.min():.2f} to {p.max():.2f}"] for n, p in powers(found, halvings).items()],
     )
-
-
-WIRINGS = {
-    "attention": {},
-    "+ norm": {"norm": "post"},
-    "+ FFN": {"feed_forward": True},
-    "+ FFN + norm": {"feed_forward": True, "norm": "post"},
-}
-WIRINGS |= {
-    f"skip{ffn}{norm}": {
-        "skip": True,
-        "feed_forward": bool(ffn),
-        "norm": {"": "", " + Pre-LN": "pre", " + Post-LN": "post"}[norm],
-    }
-    for ffn in ("", " + FFN")
-    for norm in ("", " + Pre-LN", " + Post-LN")
-}
 
 
 @cache

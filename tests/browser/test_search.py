@@ -224,7 +224,7 @@ def test_a_word_that_only_code_has_is_quoted_in_its_line(browser, server, word, 
 def test_where_no_page_has_all_words_the_sections_with_some_are_shown(browser, server):
     with opened(browser, server, [], viewport=DESK) as page:
         for query, said, first in (
-            ("layernorm zebra", "Some have part of them.", "03-"),
+            ("layernorm zebra", "These have some of them.", "03-"),
             ("zebra", "Try fewer.", None),
         ):
             page.goto(f"{server}search.html?q={query}")

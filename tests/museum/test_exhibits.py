@@ -8,6 +8,7 @@ import pytest
 from subnorm_book import notebook_text
 
 from subnorm_lab import museum
+from subnorm_lab.chapters import the_bug_museum
 from subnorm_lab.checks.collect import outcomes_of
 from subnorm_lab.checks.edited import text_of
 from tools.refresh import NOTEBOOKS
@@ -105,3 +106,12 @@ def test_the_right_option_is_the_line_with_the_bug(exhibit):
     lines = [line.partition("  #")[0].strip() for line in right]
     assert len(others) >= 1
     assert all(other in lines for other in others)
+
+
+def test_the_figure_that_opens_the_page_names_exhibits_as_their_headings_do():
+    text = PAGE.read_text("utf-8")
+    numbers = [museum.EXHIBITS.index(getattr(museum, name)) + 1 for name in the_bug_museum.SHOWN]
+    headings = [
+        f"### {number}. {title}" for number, (title, _) in zip(numbers, the_bug_museum.SHOWN.values(), strict=True)
+    ]
+    assert [heading for heading in headings if f'"{heading}\\n"' not in text] == []

@@ -112,7 +112,7 @@
     const whole = others.length + found.size;
     if (!whole) list(ranked); // the sections with some of the words
     const all = named([...others, ...found.values()]).sort((a, b) => a[4] - b[4]); // Sphinx shows the last one first
-    Documentation.TRANSLATIONS[FINISHED] = !whole ? "No page has all these words. Some have part of them."
+    Documentation.TRANSLATIONS[FINISHED] = !whole ? "No page has all these words. These have some of them."
       : all.length === 1 ? "1 page or section has these words." : "${resultCount} pages and sections have these words.";
     return all;
   };
