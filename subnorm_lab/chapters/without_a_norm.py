@@ -142,7 +142,12 @@ class Constant(nn.Module):
         return x / self.size * self.weight
 
 
-STEPS, BATCH, LENGTH, RATE = 22, 4, 48, 1e-3
+STEPS, BATCH, LENGTH = 22, 4, 48
+# The gradients of "never" are rounding errors. Adam's own eps, 1e-8, makes steps of them, other ones on each processor.
+ADAM = {
+    "lr": 1e-3,
+    "eps": 1e-3,
+}
 
 
 @cache
@@ -169,7 +174,7 @@ def healed(way):
     for seed in SEEDS:
         g = torch.Generator().manual_seed(seed)
         student = Stories(stories.load())
-        adam = torch.optim.Adam(student.parameters(), lr=RATE)
+        adam = torch.optim.Adam(student.parameters(), **ADAM)
         for step in range(STEPS):
             for k in range(NORMS):
                 if (way == "at once" and step == 0) or (way == "in turn" and step == 2 * k):
@@ -192,15 +197,16 @@ def tabulate_healed():
     before = {"never": losses().mean(), "at once": losses(*range(NORMS)).mean(), "in turn": losses().mean()}
     table(
         ["22 steps, three seeds", "loss before", "loss after"],
-        [[label, f"{before[way]:,.1f}", interval(healed(way), ".1f")] for way, label in WAYS.items()],
+        [[label, f"{before[way]:,.1f}", interval(healed(way), ".2f")] for way, label in WAYS.items()],
     )
 
 
 def prove_healed():
     """Prove claim 10d-heal."""
     kept, at_once, in_turn = (healed(way) for way in WAYS)
+    np.testing.assert_allclose(kept, losses().mean(), atol=1e-3)
     for found in (at_once, in_turn):
-        assert (found > kept + 0.2).all()
+        assert (found > kept + 0.5).all()
         assert found.max() < 2
     assert np.abs(in_turn - at_once).max() < 0.2
 
