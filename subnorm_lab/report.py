@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 #: The key for quoted numbers in an output's metadata.
 SAID = "said"
 
@@ -47,9 +50,10 @@ def said(output: Mapping[str, Any]) -> dict[str, str]:
     return numbers
 
 
-def interval(values: Any, spec: str = ".2f") -> str:
-    """The smallest and the largest of some numbers, "0.12 to 0.34", each in the format ``spec``."""
-    return f"{min(values):{spec}} to {max(values):{spec}}"
+def interval(values: npt.ArrayLike, spec: str = ".2f") -> str:
+    """The smallest and the largest number, "0.12 to 0.34", each in the format ``spec``; once if both read the same."""
+    least, most = f"{np.min(values):{spec}}", f"{np.max(values):{spec}}"
+    return least if least == most else f"{least} to {most}"
 
 
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -338,27 +338,19 @@ def failures():
     return record["late"]["held_back"], record["held_back_other_rates"], final
 
 
-def row_of_interval(words, values, spec=".2f"):
-    return [words, interval(np.ravel(values), spec)]
-
-
 def tabulate_what_the_failure_depends_on():
     _, held, column = recorded()
     late, rates, final = failures()
     table(
         ["held-out loss, 5 seeds", "lowest to highest"],
         [
-            row_of_interval("scaled, no norm, 12 blocks", held["scaled"][:, column[12]]),
-            row_of_interval("both, 12 blocks", held["both"][:, column[12]]),
-            row_of_interval("neither, 2 blocks, 400 steps", late["neither"]),
-            row_of_interval("norm only, 2 blocks, 400 steps", late["norm"]),
-            row_of_interval(
-                "residual only, 12 blocks, lr 0.001",
-                rates["residual"][:, 0],
-                ".0f",
-            ),
-            row_of_interval("neither, 12 blocks, both other lr", rates["neither"]),
-            row_of_interval("residual and final norm, 8 and 12 blocks", final),
+            ["scaled, no norm, 12 blocks", interval(held["scaled"][:, column[12]])],
+            ["both, 12 blocks", interval(held["both"][:, column[12]])],
+            ["neither, 2 blocks, 400 steps", interval(late["neither"])],
+            ["norm only, 2 blocks, 400 steps", interval(late["norm"])],
+            ["residual only, 12 blocks, lr 0.001", interval(rates["residual"][:, 0], ".0f")],
+            ["neither, 12 blocks, both other lr", interval(rates["neither"])],
+            ["residual and final norm, 8 and 12 blocks", interval(final)],
         ],
     )
 

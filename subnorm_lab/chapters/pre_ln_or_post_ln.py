@@ -13,7 +13,7 @@ import subnorm.torch as st
 from subnorm_lab import diagrams, figures, live, stories
 from subnorm_lab.chapters import begin as begin
 from subnorm_lab.experiments import gradients, longer_runs, stack
-from subnorm_lab.report import claimed_table, say, table
+from subnorm_lab.report import claimed_table, interval, say, table
 from subnorm_lab.stories.torch import Stories
 
 PLACEMENTS = {"post": "Post-LN", "pre": "Pre-LN"}
@@ -45,11 +45,6 @@ AXES = {
 def measured_untrained():
     """What is measured in untrained stacks, block by block, {placement: {blocks: {what: (seeds, blocks)}}}."""
     return {k: gradients.block_by_block(k, STACKS, SEEDS) for k in KINDS}
-
-
-def short_interval(values, spec=".2f"):
-    low, high = (f"{v:{spec}}" for v in (values.min(), values.max()))
-    return low if low == high else f"{low} to {high}"
 
 
 PLACES = {
@@ -211,7 +206,7 @@ def tabulate_memory():
     memory = held_and_kept()[1]
     table(
         ["correlation with the input", "1 block", "12 blocks", "24 blocks"],
-        [[PLACEMENTS[p], *(short_interval(memory[p][:, k]) for k in AFTER)] for p in PLACEMENTS],
+        [[PLACEMENTS[p], *(interval(memory[p][:, k]) for k in AFTER)] for p in PLACEMENTS],
     )
 
 
@@ -253,14 +248,14 @@ def prove_post_stream_is_one():
 
 def tabulate_final_norm():
     rows = zip(("without the final norm", "with it"), held_and_kept()[0]["pre"].T[2:], strict=True)
-    table(["Pre-LN, 6 seeds", "mean square"], [[name, short_interval(values, ".0f")] for name, values in rows])
+    table(["Pre-LN, 6 seeds", "mean square"], [[name, interval(values, ".0f")] for name, values in rows])
 
 
 def tabulate_last_block():
     held = held_and_kept()[0]
     table(
         ["mean square in block 24, 6 seeds", "skip path", "branch reads"],
-        [[PLACEMENTS[p], *(short_interval(v, ".0f") for v in held[p].T[:2])] for p in PLACEMENTS],
+        [[PLACEMENTS[p], *(interval(v, ".0f") for v in held[p].T[:2])] for p in PLACEMENTS],
     )
 
 
@@ -435,7 +430,7 @@ def tabulate_cosines():
     table(
         ["cosine, 5 seeds", *PLACEMENTS.values()],
         [
-            [name, *(short_interval(cosine_after_12(p, change)) for p in PLACEMENTS)]
+            [name, *(interval(cosine_after_12(p, change)) for p in PLACEMENTS)]
             for name, change in (("no attention", silence_attention), ("small weights", shrink))
         ],
     )
@@ -500,7 +495,7 @@ def draw_last_gradients():
 def tabulate_slopes():
     table(
         ["loss of one token", "slope, 6 seeds"],
-        [[PLACEMENTS[p], short_interval(slopes(p, "one_token"))] for p in PLACEMENTS],
+        [[PLACEMENTS[p], interval(slopes(p, "one_token"))] for p in PLACEMENTS],
     )
 
 
@@ -689,7 +684,7 @@ def steepness():
 
 def compare_steepness():
     for name, ratios in steepness().items():
-        print(f"{name:22} {np.median(ratios):.1f} [{short_interval(ratios, '.1f')}]")
+        print(f"{name:22} {np.median(ratios):.1f} [{interval(ratios, '.1f')}]")
 
 
 def prove_trained_gradient():

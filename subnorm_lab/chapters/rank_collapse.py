@@ -8,7 +8,7 @@ import numpy as np
 import subnorm.numpy as sn
 from subnorm_lab import figures, live
 from subnorm_lab.experiments import rank_collapse as rc
-from subnorm_lab.report import say, table
+from subnorm_lab.report import interval, say, table
 
 SEEDS = range(8)
 TOKENS = [rc.draw_tokens(seed) for seed in SEEDS]  # each (T, d) = (16, 64)
@@ -164,8 +164,7 @@ def tabulate_collapse():
     alone = spread_by_skip()["alone"]
     table(
         ["layers passed", "r, lowest to highest of 8 seeds"],
-        [[k, f"{alone[:, k].min():.2g} to {alone[:, k].max():.2g}"] for k in range(4)]
-        + [[4, "rounding error, below 10⁻¹⁴"]],
+        [[k, interval(alone[:, k], ".2g")] for k in range(4)] + [[4, "rounding error, below 10⁻¹⁴"]],
     )
 
 
@@ -241,7 +240,7 @@ def draw_powers(shrink, halvings):
     )
     table(
         ["one sublayer", "power, 8 seeds"],
-        [[n, f"{p.min():.2f} to {p.max():.2f}"] for n, p in powers(found, halvings).items()],
+        [[n, interval(p)] for n, p in powers(found, halvings).items()],
     )
 
 
@@ -322,7 +321,7 @@ def last():
 def tabulate_last():
     table(
         ["wiring", "r after 24 layers, 8 seeds"],
-        [[n, f"{r.min():.1g} to {r.max():.1g}"] for n, r in last().items()],
+        [[n, interval(r, ".1g")] for n, r in last().items()],
     )
 
 
@@ -427,7 +426,7 @@ def prove_paths_sum(counts):
 def tabulate_paths(counts, by_length):
     table(
         ["heads on the path", "paths", "mean r, 8 seeds"],
-        [[k, counts[k], f"{r.min():.2f} to {r.max():.2f}"] for k, r in enumerate(by_length.T)],
+        [[k, counts[k], interval(r)] for k, r in enumerate(by_length.T)],
     )
 
 
@@ -441,7 +440,7 @@ def prove_short_paths(by_length):
 def tabulate_gains(needed):
     table(
         ["factor on queries and keys", "layers until r < 1e-6, 8 seeds"],
-        [[g, f"{n.min()} to {n.max()}"] for g, n in needed.items()],
+        [[g, interval(n, "d")] for g, n in needed.items()],
     )
 
 
