@@ -36,6 +36,11 @@ addEventListener("load", () => {
   if (here?.checkVisibility()) list.scrollTop += here.getBoundingClientRect().top - list.getBoundingClientRect().top - list.clientHeight / 2;
 });
 
+// Pictures below the first wait for the page (slim.py). Then all come that paper shows: Chromium prints none that still waits.
+addEventListener("load", () => {
+  for (const picture of document.querySelectorAll("img[loading]:not(details:not([open]) *)")) picture.loading = "eager";
+});
+
 // Escape takes away the marks of a search. Sphinx does that with its shortcuts, which are off: one of them is "/".
 addEventListener("keydown", ({ key }) => { if (key === "Escape" && typeof SphinxHighlight !== "undefined") SphinxHighlight.hideSearchWords(); });
 

@@ -112,7 +112,10 @@ def slim(html, page, matched=None):
         if count and matched is not None:
             matched.add(pattern)
     html = LISTING.sub(lambda m: m[1] + "\n".join(map(marked, m[2].split("\n"))), html)
-    return re.sub(r"<img (?![^>]*\bdecoding=)([^>]*)>", lambda m: sized(m, page), html)
+    first = re.search(r"<article\b.*?<img\b", html, re.DOTALL)  # the logo, and what the reader may see at once
+    return re.sub(
+        r"<img (?![^>]*\bdecoding=)([^>]*)>", lambda m: sized(m, page, bool(first) and m.start() > first.end()), html
+    )
 
 
 def marked(line):
@@ -130,19 +133,17 @@ def options(path):
     return f"<script>{path.read_text('utf-8')}</script>"
 
 
-def sized(image, page):
-    """The size of a picture, so that the text below does not jump when it arrives.
-
-    None waits until it is near (`loading="lazy"`): Chromium would print it only if the reader had seen it.
-    """
+def sized(image, page, later):
+    """The size of a picture, so that the text below does not jump when it arrives; a later one waits for the page."""
+    more = 'decoding="async" loading="lazy"' if later else 'decoding="async"'
     if "width=" in image[1]:
-        return f'<img decoding="async" {image[1]}>'
+        return f"<img {more} {image[1]}>"
     source = re.search(r'\bsrc="([^"?#]*)', image[1])[1]
     box = image_size(page.parent / unquote(source))
     if box is None:  # and no `decoding`: the next build warns again
         log.warning("%s: the size of picture %.80s is not known; use a PNG, or an SVG with a viewBox", page, source)
         return image[0]
-    return f'<img width="{box[0]}" height="{box[1]}" decoding="async" {image[1]}>'
+    return f'<img width="{box[0]}" height="{box[1]}" {more} {image[1]}>'
 
 
 def image_size(path):
