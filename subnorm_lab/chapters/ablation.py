@@ -171,6 +171,9 @@ def prove_alike():
     say("per_block", per_block.mean(), ".0f", noise=1e-4)
 
 
+FAR = 30  # nats: a bound for the chaotic "residual only", which ends elsewhere on each processor
+
+
 def draw_train_all_five(runs):
     curves = {
         key: np.array([ablation.tens(losses) for _, losses in pairs]) for key, pairs in runs.items()
@@ -199,8 +202,7 @@ def draw_train_all_five(runs):
     figures.name(axes[0], "blind", (end, TASK.chance), shift=(-2, 4))
     ends = [(arm, (end, last[arm]), LOOKS[arm]["color"]) for arm in ("both", "scaled")]
     figures.name_ends(axes[1], [("neither,\nnorm only", (end, TASK.chance), figures.GREY), *ends])
-    above = 100 * (curves["residual", 12].min() // 100)
-    figures.name(axes[1], f"residual only:\nabove {above:.0f} ↑", (end, 5.8), LOOKS["residual"]["color"], (-2, -4))
+    figures.name(axes[1], f"residual only:\nabove {FAR} ↑", (end, 5.8), LOOKS["residual"]["color"], (-2, -4))
     axes[0].set_ylabel("training loss (nats)")
     learn = [arm for arm in NAMES if (curves[arm, 12].mean(0)[-1] < TASK.chance - 0.1)]
     figures.title(fig, "With 12 blocks, only both and the scaled residual learn", learn == ["both", "scaled"])
@@ -297,7 +299,7 @@ def tabulate_held_back_losses(judged):
             [
                 NAMES[arm],
                 interval(judged[arm, 1]),
-                "over 30" if arm == "residual" else interval(judged[arm, 12]),
+                f"over {FAR}" if arm == "residual" else interval(judged[arm, 12]),
             ]
             for arm in NAMES
         ],
@@ -315,8 +317,8 @@ def prove_one_block(judged, curves):
     assert max(with_skip) < min(without)
     for arm in ("neither", "norm"):
         assert np.abs(judged[arm, 12] - blind).max() < 0.1
-    assert judged["residual", 12].min() > 30
-    assert curves["residual", 12].min() > 30
+    assert judged["residual", 12].min() > FAR
+    assert curves["residual", 12].min() > FAR
     for arm in ("both", "scaled"):
         assert judged[arm, 12].max() < blind - 0.1
     assert gap + half < -0.05

@@ -372,7 +372,7 @@ def prove_qk_order(scores):
             a, b = (st.rms_norm(rotate(h, shift), gain, eps=0) for h in (q, k))
         return (a[6] @ b[3]).item() / 4
 
-    q, k = torch.randn(2, 8, 16, generator=generator(2)).double()
+    q, k = torch.randn(2, 8, 16, generator=generator(2), dtype=torch.float64)
     gain = torch.tensor([0.5, 2.0]).double().repeat(8)
     paired = torch.tensor([0.5, 0.5, 2.0, 2.0]).double().repeat(4)
     CASES = {
@@ -411,7 +411,7 @@ def prove_starts_as_pre_ln():
 
 def prove_doubly_stochastic():
     """Prove claim 07-doubly-stochastic."""
-    mixes = torch.randn(5, 60, 4, 4, generator=generator(3)).double()
+    mixes = torch.randn(5, 60, 4, 4, generator=generator(3), dtype=torch.float64)
     products = {"free": [], "doubly stochastic": []}
     for mix in mixes:
         for key, factors in (

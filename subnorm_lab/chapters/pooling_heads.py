@@ -38,7 +38,7 @@ def tabulate_pooled(by_hand):
 def prove_zero_query(attention, h):
     """Prove claim 06c-zero-query."""
     torch.testing.assert_close(attention(h), h.mean(0), rtol=1e-12, atol=0)
-    wide = torch.randn(5, 30, 16, generator=torch.Generator().manual_seed(0)).double()  # (B, T, d)
+    wide = torch.randn(5, 30, 16, generator=torch.Generator().manual_seed(0), dtype=torch.float64)  # (B, T, d)
     untrained = pooling.AttentionPool(16).double()
     gap = untrained(wide) - wide.mean(1)
     assert gap.abs().max() < 1e-12

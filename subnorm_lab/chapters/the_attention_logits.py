@@ -24,8 +24,10 @@ def generator(seed):
 def head(seed):
     """What queries and keys are made of, and the weights of one head, untrained."""
     g = generator(seed)
-    parts = [torch.randn(n, al.D_MODEL, generator=g).double() for n in (QUERIES, KEYS)]
-    weights = [torch.randn(al.D_MODEL, al.D_HEAD, generator=g).double() / math.sqrt(al.D_MODEL) for _ in range(2)]
+    parts = [torch.randn(n, al.D_MODEL, generator=g, dtype=torch.float64) for n in (QUERIES, KEYS)]
+    weights = [
+        torch.randn(al.D_MODEL, al.D_HEAD, generator=g, dtype=torch.float64) / math.sqrt(al.D_MODEL) for _ in range(2)
+    ]
     return *parts, *weights
 
 
@@ -100,8 +102,8 @@ def draw_growing():
         ],
         growing,
         "Two panels, with no remedy and weights multiplied by 8. Left, the largest logit by the factor of the "
-        "weights: it grows with the square. Right, the attention of six queries to twelve keys: every row has "
-        "one dark cell, and the other cells are empty.",
+        "weights: it grows with the square. Right, the attention of six queries to twelve keys: five rows "
+        "have one dark cell each, one has two lighter cells, and all other cells are empty.",
         side=2,
     )
 
@@ -159,7 +161,7 @@ def latent_head(seed, heads=2, d_latent=8, d_head=6, d_rotary=4):
     g = generator(seed)
 
     def draw(*shape):
-        return torch.randn(*shape, generator=g).double()
+        return torch.randn(*shape, generator=g, dtype=torch.float64)
 
     return {
         "q_c": draw(heads, QUERIES, d_head),
@@ -207,7 +209,7 @@ def prove_latent():
 def prove_z_loss():
     """Prove claim 07b-z-loss."""
     for seed in SEEDS:
-        scores = torch.randn(8, 20, generator=generator(seed)).double().requires_grad_()
+        scores = torch.randn(8, 20, generator=generator(seed), dtype=torch.float64).requires_grad_()
         target = torch.arange(8)
         plain = F.cross_entropy(scores, target)
         torch.testing.assert_close(F.cross_entropy(scores + 20, target), plain)
@@ -222,7 +224,7 @@ def prove_z_loss():
 def prove_sink():
     """Prove claim 07b-sink."""
     for seed in SEEDS:
-        values = torch.randn(KEYS, 3, generator=generator(seed)).double()
+        values = torch.randn(KEYS, 3, generator=generator(seed), dtype=torch.float64)
         for sink in (-2.0, 0.0, 4.0):
             logits, weights = grown("sink", 1, seed, sink)
             more = torch.cat([logits, torch.full((QUERIES, 1), sink).double()], dim=-1)
@@ -244,7 +246,7 @@ def gate_then_norm(x, z):
 def prove_gated_norm():
     """Prove claim 07b-gated-norm."""
     for seed in SEEDS:
-        x, z = torch.randn(2, 4, 16, generator=generator(seed)).double()
+        x, z = torch.randn(2, 4, 16, generator=generator(seed), dtype=torch.float64)
         sizes = [f(x, z).square().mean(dim=-1).sqrt() for f in (norm_then_gate, gate_then_norm)]
         assert sizes[0].std() > 0.05
         torch.testing.assert_close(sizes[1], torch.ones(4).double())
