@@ -501,7 +501,7 @@ globalThis.subnormLive ??= (() => {
 
     numbers(spec, state) {
       const drawn = spec.x.map((_, k) => state[`x${k + 1}`]);
-      const x = drawn.map((v) => state.scale * v + state.shift);
+      const x = drawn.map((v) => state.scale * (v + state.shift));
       const eps = 10 ** state.eps;
       const each = (token) =>
         Object.fromEntries(spec.rows.map((norm) => [norm, steps(norm, token, state.gamma, state.beta, eps)]));
@@ -531,7 +531,7 @@ globalThis.subnormLive ??= (() => {
     drag(spec, state, area, { y }, begun) {
       const [start, step, zero, reach] = ["x", "step", "zero", "reach"].map((name) => Number(area[name]));
       const feature = `x${Math.min(Math.max(Math.floor((begun.at.x - start) / step), 0), spec.x.length - 1) + 1}`;
-      return { [feature]: (((zero - y) / reach) * REACH - state.shift) / state.scale };
+      return { [feature]: (((zero - y) / reach) * REACH) / state.scale - state.shift };
     },
 
     sentence(norm, now, ghost) {

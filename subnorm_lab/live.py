@@ -472,7 +472,7 @@ class _Dial:
 TOKEN = (2.0, 4.0, 6.0, 12.0)
 
 
-def norms(name: str, title: str, rows: Sequence[str], alt: str, shift: float = 0.0, scale: float = 1.0) -> None:
+def norms(name: str, title: str, rows: Sequence[str], alt: str) -> None:
     """Show LayerNorm, RMSNorm or both step by step, for a token whose features can be dragged.
 
     Args:
@@ -480,27 +480,21 @@ def norms(name: str, title: str, rows: Sequence[str], alt: str, shift: float = 0
         title: as in :func:`chart`.
         rows: "layer", "rms", or both.
         alt: as in :func:`chart`.
-        shift: initial value added to every feature.
-        scale: initial factor of every feature.
 
     Raises:
-        ValueError: a missing or short name or text, an unknown norm, or an initial value outside its slider.
+        ValueError: a missing or short name or text, or an unknown norm.
     """
     if not rows or set(rows) - {"layer", "rms"}:
         raise ValueError(f'rows must be "layer", "rms" or both; got {list(rows)}.')
     dials = [
-        _Dial("shift", "shift", (-8.0, 8.0, 0.5), shift),
-        _Dial("scale", "scale", (0.25, 3.0, 0.25), scale),
+        _Dial("shift", "shift", (-8.0, 8.0, 0.5), 0.0),
+        _Dial("scale", "scale", (0.25, 3.0, 0.25), 1.0),
         *(_Dial(f"x{k}", f"feature {k}", (-14.0, 14.0, 0.5), value, more=True) for k, value in enumerate(TOKEN, 1)),
         _Dial("gamma", "gamma, of all", (-2.0, 2.0, 0.1), 1.0, more=True),
     ]
     if "layer" in rows:
         dials.append(_Dial("beta", "beta, of all", (-2.0, 2.0, 0.1), 0.0, more=True))
     dials.append(_Dial("eps", "eps", (-8.0, 2.0, 1.0), -5.0, log=True, more=True))
-    for dial in dials:
-        low, high, _ = dial.range
-        if not low <= dial.start <= high:
-            raise ValueError(f"{dial.name} must start between {low:g} and {high:g}; got {dial.start:g}.")
     controls = [asdict(dial) for dial in dials]
     spec = {"kind": "norms", "rows": list(rows), "x": TOKEN, "controls": controls, "more": "More"}
     _publish(name, title, alt, spec)

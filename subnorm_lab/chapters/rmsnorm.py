@@ -34,11 +34,9 @@ def draw_two_norms():
         "two-norms",
         "One token through both norms: hollow before shift and scale, solid after",
         ["layer", "rms"],
-        shift=-3,
-        alt="Five groups of four bars, hollow before and solid after 3 was "
-        "subtracted from all features. For the token the two differ. In the row of LayerNorm they "
-        "coincide, once the mean is subtracted. In the row of RMSNorm they differ everywhere, and each "
-        "output has the sign of its feature.",
+        alt="Five groups of four bars. Above, the token 2, 4, 6 and 12, the token without its mean, and LayerNorm's "
+        "output. Below, the token and RMSNorm's output. Hollow bars show the token as it was; the solid ones coincide "
+        "with them until the token is changed.",
     )
 
 

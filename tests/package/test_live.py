@@ -425,7 +425,6 @@ FAULTS = {
     "a column that is no number": lambda: columns((np.nan, 1.0)),
     "a row of a grid too few": lambda: grid(0, rows=["a", "b", "c"]),
     "a line that a grid does not have": lambda: grid(2),
-    "a shift beyond its slider": lambda: live.norms("steps", TITLE, ["rms"], ALT, shift=100),
     "an unknown norm": lambda: live.norms("steps", TITLE, ["batch"], ALT),
     "no norm": lambda: live.norms("steps", TITLE, [], ALT),
 }

@@ -84,7 +84,7 @@ def description(outputs):
 
 @pytest.fixture
 def figure(outputs):
-    live.norms("both", "One token through both norms", ["layer", "rms"], "Bars of four features.", shift=3)
+    live.norms("both", "One token through both norms", ["layer", "rms"], "Bars of four features.")
     return description(outputs)
 
 
@@ -144,7 +144,7 @@ def test_the_controls_reach_the_norms(figure, dials):
     shown = live.renderer().eval(
         f"JSON.stringify(subnormLive.picture({figure}, {json.dumps(state)}, 608).numbers.rows)"
     )
-    x = state["scale"] * np.array([state[f"x{k}"] for k in (1, 2, 3, 4)], float) + state["shift"]
+    x = state["scale"] * (np.array([state[f"x{k}"] for k in (1, 2, 3, 4)], float) + state["shift"])
     eps = 10.0 ** state["eps"]
     for norm, steps in json.loads(shown).items():
         mean = x.mean() if norm == "layer" else 0.0
@@ -160,8 +160,16 @@ def test_the_controls_reach_the_norms(figure, dials):
             np.testing.assert_allclose(steps[step], right, rtol=TOLERANCE, err_msg=step)
 
 
-def test_the_sentence_says_which_norm_ignores_a_shift(figure):
-    layer, rms = live.renderer().eval(f"subnormLive.picture({figure}).say").split("RMSNorm")
+def test_both_norms_ignore_the_scale_and_only_layer_norm_ignores_a_shift(figure):
+    start = {control["name"]: control["start"] for control in json.loads(figure)["controls"]}
+    outputs = [
+        live.renderer().eval(f"JSON.stringify(subnormLive.picture({figure}, {json.dumps({**start, **dials})}, 608))")
+        for dials in ({"shift": 3}, {"shift": 3, "scale": 2})
+    ]
+    once, twice = (json.loads(output)["numbers"]["rows"] for output in outputs)
+    for norm in CHOICES:
+        np.testing.assert_allclose(once[norm]["y"], twice[norm]["y"], atol=1e-6)
+    layer, rms = json.loads(outputs[0])["say"].split("RMSNorm")
     assert "shift and scale do not change" in layer
     assert "; shift and scale change its output by up to" in rms
 
