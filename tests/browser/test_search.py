@@ -221,6 +221,23 @@ def test_a_word_that_only_code_has_is_quoted_in_its_line(browser, server, word, 
     assert [quote for quote in quotes if word not in quote or quote.startswith("checks ")] == []
 
 
+@pytest.mark.parametrize(
+    ("query", "formula"),
+    [
+        ("scaled residual", "1/√(2L)"),
+        ("mean square variance", "x=(2,4,6,12)"),
+        ("divide by sqrt", "e^(g/2)"),
+        ("weights singular value", "∥x_i∥"),
+    ],
+)
+def test_a_quotation_has_its_formulas_in_one_line(browser, server, query, formula):
+    with opened(browser, server, [], viewport={**DESK, "height": 4000}) as page:
+        page.goto(f"{server}search.html?q={query}")
+        page.wait_for_function(SHOWN)
+        quotes = page.locator("#search-results p.context").all_inner_texts()
+    assert formula in "".join(quotes).replace("\u2009", "")
+
+
 def test_where_no_page_has_all_words_the_sections_with_some_are_shown(browser, server):
     with opened(browser, server, [], viewport=DESK) as page:
         for query, said, first in (

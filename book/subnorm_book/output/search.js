@@ -174,17 +174,29 @@
 
   const NO_PROSE = `nav, script, style, details:not(.second-reading > details), figure, pre, .cell, .admonition, .quick-check, .checks-head, .supports,
     .place, .chapter-of, .promise, .marks, sup.claim, .headerlink`;
-  const RAISED = "mfrac, msqrt, mroot, msup, msubsup, mover, munder, munderover, mtable, msub > mrow:last-child"; // of a formula
   const LONG = 240; // characters
 
-  /** A page to quote from. KaTeX has each formula twice: here it has it once, with an index as in x_l, or as "…" if a line
-      of text would say something else, as 12 for a half. */
+  const ACCENTS = { "^": "\u0302", "ˉ": "\u0304", "~": "\u0303" }; // x̂, x̄, x̃
+  const IN_ONE_LINE = {
+    annotation: () => "", mtable: () => "…",
+    mfrac: (above, below) => `${above}/${below}\u2009`,
+    msqrt: (...parts) => `√${whole(parts.join(""))}`,
+    msub: (base, index) => `${base}_${index}`, munder: (base, index) => (/[\p{L}\p{N}]/u.test(base) ? base : `${base}_${index}\u2009`),
+    msup: (base, power) => `${base}^${power}`, mover: (base, accent) => base + (ACCENTS[accent] ?? ""),
+    msubsup: (base, index, power) => `${base}_${index}^${power}`, munderover: (base, from, to) => `${base}_${from}^${to}\u2009`,
+  };
+  const whole = (part) => (/^(.|[\d.]+|\p{L}\p{M}*|\p{L}{3,})$/u.test(part) ? part : `(${part})`);
+  /** A formula in one line: x/√d, x_l^2. */
+  function inOneLine(node) {
+    const parts = [...node.children].map(inOneLine);
+    const form = IN_ONE_LINE[node.localName];
+    if (form) return form(...(node.localName === "msqrt" ? parts : parts.map(whole)));
+    return parts.length ? parts.join("") : node.textContent;
+  }
+  /** A page to quote from. KaTeX has each formula twice: here it has it once. */
   function read(html) {
     const page = new DOMParser().parseFromString(html, "text/html");
-    for (const formula of page.querySelectorAll(".katex")) {
-      for (const index of formula.querySelectorAll("msub > :last-child")) index.before("_");
-      formula.textContent = formula.querySelector(RAISED) ? "…" : formula.querySelector("math").textContent;
-    }
+    for (const formula of page.querySelectorAll(".katex")) formula.textContent = inOneLine(formula.querySelector("math"));
     return page;
   }
 
