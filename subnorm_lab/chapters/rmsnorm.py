@@ -573,17 +573,15 @@ def prove_on_a_gpu():
 def tabulate_times():
     records = timing.read_records()
     for record in records:
+        print(timing.heading(record))
         small, *_, large = timing.shapes(record, "forward")
         columns = [
             [f"{m:.2f} [{q1:.2f}, {q3:.2f}]" for q1, m, q3 in in_copies(record, shape)] for shape in (large, small)
         ]
-        print(timing.heading(record))
+        device = record["device"]
+        place = device["name"] + (", one thread" if device["threads"] else "")
         table(
-            [
-                "time in copies",
-                f"{large[0]} × {large[1]}",
-                f"{small[0]} × {small[1]}",
-            ],
+            [f"time in copies, {place}", *(f"{rows} × {d}" for rows, d in (large, small))],
             [list(row) for row in zip(NAMES, *columns, strict=True)],
         )
     if not any(record["device"]["kind"] == "cuda" for record in records):
