@@ -14,7 +14,7 @@ SAID = "said"
 
 
 def say(name: str, value: float, spec: str = ".2f", noise: float = 1e-6) -> None:
-    """Show ``name = value`` under the cell, rounded, so that prose can quote it.
+    """Show ``name = value`` under the cell, rounded: for the reader of a proof, and for prose that quotes it.
 
     Args:
         name: the name by which prose quotes the number: ``0.5<!-- 03:name -->`` for chapter 03.
