@@ -562,11 +562,14 @@ globalThis.subnormLive ??= (() => {
       : other < 0 ? Math.max(at(v) + 8 - clear, top + 12) : zero + 16;
     const block = (v, k, more) => `<rect x="${fixed(x + k * step + 3)}" y="${fixed(Math.min(at(v), zero))}" ` +
       `width="${fixed(Math.max(step - 6, 1))}" height="${fixed(Math.max(Math.abs(at(v) - zero), 1))}" ${more}/>`;
+    /** A zigzag across a bar that is longer than its place. */
+    const cut = (left, height) => `<path class="cut" d="M${fixed(left)} ${fixed(height)}${[-6, 6, -6, 6].map((up) => `l${fixed(step / 4)} ${up}`).join("")}"/>`;
     return [
       text(x, y + 14, title, "start", ' class="title"'), by ? text(x, y + 29, by, "start", ' class="small"') : "",
-      ...values.map((v, k) => block(v, k, `class="bar ${norm ?? ""}${v < low || v > high ? " beyond" : ""}"` +
+      ...values.map((v, k) => block(v, k, `class="bar ${norm ?? ""}"` +
         (right && Math.abs(v - ghost[k]) < UNMOVED ? ` style="fill:${colour("green")}"` : ""))),
       ...ghost.map((v, k) => block(v, k, 'class="ghost"')),
+      ...values.map((v, k) => (v < low || v > high ? cut(x + k * step, v < low ? bottom - 8 : top + 14) : "")),
       ...(drag ? values.map((v, k) => grip(x + (k + 0.5) * step, at(v))) : []),
       rule(x, zero, x + w, zero, "axis"),
       ...values.map((v, k) => text(x + (k + 0.5) * step, beside(v, ghost[k]), brief(v), "middle",
