@@ -45,7 +45,7 @@ def copies(key):
 RUNNERS = {
     "a copy": "copy",
     "LayerNorm in one kernel": "layer_builtin",
-    "LayerNorm in NumPy": "layer_numpy",
+    "LayerNorm by hand": "layer_hand",
 }
 
 
@@ -65,7 +65,7 @@ def draw_race():
             live.slider(
                 "clock",
                 "time, in copies",
-                range(19),  # of one length: while it plays, the bars move evenly
+                [k / 2 for k in range(12)],  # of one length: while it plays, the bars move evenly
                 2,
                 play=True,
             )
@@ -73,7 +73,7 @@ def draw_race():
         [live.Bars("work done", len(RUNNERS))],
         race,
         alt="Three bars after the time of two copies. The copy and LayerNorm in one kernel are done and have a check "
-        "mark. LayerNorm in NumPy has done a small part of its work.",
+        "mark. LayerNorm by hand has done a small part of its work.",
     )
 
 

@@ -89,14 +89,13 @@ def check_my_rms_norm(my_rms_norm):
 
 
 def draw_arrows():
-    along_ones = 2 * TOKEN.mean() / 4  # sqrt(d) * mean, at a quarter
-    across = np.linalg.norm(TOKEN - TOKEN.mean()) / 4
+    along_ones = 2 * TOKEN.mean()  # sqrt(d) * mean
+    across = np.linalg.norm(TOKEN - TOKEN.mean())
     shrink = 2 / np.hypot(along_ones, across)  # to radius sqrt(d) = 2
 
-    fig, ax = plt.subplots(figsize=(5.6, 4.2))
+    fig, ax = plt.subplots(figsize=(5.6, 3.95))
     angle = np.linspace(0, np.pi / 2, 100)
     ax.plot(2 * np.cos(angle), 2 * np.sin(angle), color=figures.GREY, linewidth=1)
-    figures.name(ax, "radius √d", (2 * np.cos(0.4), 2 * np.sin(0.4)), figures.GREY)
     arrow = {"arrowstyle": "-|>", "linewidth": 2, "shrinkA": 0, "shrinkB": 0}
     start = (along_ones, across)
     rms_at, layer_at = (along_ones * shrink, across * shrink), (0, 2)
@@ -105,17 +104,17 @@ def draw_arrows():
     ax.annotate("", layer_at, (0, across), arrowprops=arrow | {"color": figures.BLUE})
     for point, text, color, shift in [
         (start, "x", figures.BLACK, (8, 0)),
-        (rms_at, "RMSNorm", figures.ORANGE, (-8, -4)),
-        (layer_at, "LayerNorm", figures.BLUE, (6, 6)),
+        (rms_at, "RMSNorm", figures.ORANGE, (10, -4)),
+        (layer_at, "LayerNorm", figures.BLUE, (8, 8)),
     ]:
         ax.plot(*point, "o", color=figures.BLACK)
         figures.name(ax, text, point, color, shift)
-    figures.title(fig, "Two ways to the same circle", np.isclose(np.hypot(*rms_at), layer_at[1]))
+    figures.title(fig, "Two ways to the same circle, of radius √d", np.isclose(np.hypot(*rms_at), layer_at[1]))
     ax.set(
         xlabel="along the ones: the mean",
-        ylabel="across: the deviations",
-        xlim=(-0.15, 3.4),
-        ylim=(0, 2.4),
+        ylabel="the deviations",
+        xlim=(-0.3, 13.6),
+        ylim=(0, 8.6),
         aspect="equal",
         anchor="NW",
     )
@@ -124,7 +123,7 @@ def draw_arrows():
         alt="A plane with the mean direction to the right and the deviations upwards, and a quarter circle. "
         "From the point "
         "x, RMSNorm goes straight towards the origin until it meets the circle. LayerNorm goes left to the vertical "
-        "axis, which removes the mean, and then up along it to the same circle.",
+        "axis, which removes the mean, and then down along it to the same circle.",
     )
 
 

@@ -24,7 +24,8 @@ async (scheme, first) => {
       scrollTo({ top: y, behavior: "instant" });
       await frame();
     }
-    for (const image of document.images) if (image.checkVisibility()) await image.decode().catch(() => {});
+    for (const image of document.images) image.loading = "eager"; // what a fast reader has passed by
+    await arrive();
     await frame();
     await frame();
     add(observer.takeRecords());
@@ -35,7 +36,6 @@ async (scheme, first) => {
     document.querySelectorAll("section.second-reading > details").forEach((fold) => { fold.open = true });
     document.querySelectorAll(".foretold[hidden]").forEach((part) => { part.hidden = false });
     scrollTo({ top: 0, behavior: "instant" });
-    for (const image of document.images) image.loading = "eager";
   };
   if (first) await read();
   await frame();
