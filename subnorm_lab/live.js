@@ -491,6 +491,7 @@ globalThis.subnormLive ??= (() => {
   const ROOM = { token: [-8, REACH], centred: [-8, 8], output: [-2, 2] }; // the values at the bottom and at the top
   const NAMES = { layer: "LayerNorm", rms: "RMSNorm" };
   const UNMOVED = 5e-4; // less cannot be seen
+  const still = ({ shift, scale }) => shift === 0 && scale === 1;
   const HANDLE = 16; // px more for the token, whose bars have handles
 
   const norms = {
@@ -518,7 +519,7 @@ globalThis.subnormLive ??= (() => {
         const place = { y: (r + (tight ? 1 : 0)) * row + (tight ? HANDLE : 0), w: wide - 12, h: row };
         const first = tight ? 0 : wide;
         return bars({ norm, title: norm === "layer" ? "LayerNorm: x − mean" : "RMSNorm: x", bars: now.centred, ghost: ghost.centred, limits: norm === "layer" ? ROOM.centred : ROOM.token }, { x: first, ...place }) +
-          bars({ norm, title: `output: ${moved < UNMOVED ? "un" : ""}changed`, by: `by shift and scale${moved < UNMOVED ? "" : `, by ${short(Number(moved.toPrecision(2)))}`}`,
+          bars({ norm, title: still(state) ? "output" : `output: ${moved < UNMOVED ? "un" : ""}changed`, by: still(state) ? "" : `by shift and scale${moved < UNMOVED ? "" : `, by ${short(Number(moved.toPrecision(2)))}`}`,
             bars: now.y, ghost: ghost.y, limits: ROOM.output }, { x: first + wide, ...place });
       }).join("");
     },
@@ -526,7 +527,10 @@ globalThis.subnormLive ??= (() => {
     /** How far shift and scale have moved the output, at most. */
     moved: ({ y }, ghost) => Math.max(...y.map((v, k) => Math.abs(v - ghost.y[k]))),
 
-    say: (spec, state, { rows, ghosts }) => spec.rows.map((norm) => norms.sentence(norm, rows[norm], ghosts[norm])).join(" "),
+    say: (spec, state, { rows, ghosts }) => {
+      const alone = [["shift", { scale: 1 }], ["scale", { shift: 0 }]].map(([name, rest]) => [name, norms.numbers(spec, { ...state, ...rest }).rows]);
+      return spec.rows.map((norm) => norms.sentence(norm, rows[norm], still(state) ? null : alone.map(([name, all]) => [name, norms.moved(all[norm], ghosts[norm])]))).join(" ");
+    },
 
     drag(spec, state, area, { y }, begun) {
       const [start, step, zero, reach] = ["x", "step", "zero", "reach"].map((name) => Number(area[name]));
@@ -534,12 +538,12 @@ globalThis.subnormLive ??= (() => {
       return { [feature]: (((zero - y) / reach) * REACH) / state.scale - state.shift };
     },
 
-    sentence(norm, now, ghost) {
-      const { mean, rstd } = now;
-      const moved = norms.moved(now, ghost);
-      const statistic = norm === "layer" ? `mean ${short(mean)} and spread ${short(1 / rstd)}` : `size ${short(1 / rstd)}`;
-      const answer = moved < UNMOVED ? "do not change its output" : `change its output by up to ${short(moved)}`;
-      return `${NAMES[norm]} finds ${statistic}; shift and scale ${answer}.`;
+    sentence(norm, { mean, rstd }, effects) {
+      const found = `${NAMES[norm]} finds ${norm === "layer" ? `mean ${short(mean)} and spread` : "size"} ${short(1 / rstd)}`;
+      if (!effects) return `${found}.`;
+      const [moving, idle] = [true, false].map((so) => effects.filter(([, by]) => (by >= UNMOVED) === so).map(([name, by]) => (so ? `${name} by up to ${short(by)}` : name)));
+      return !moving.length ? `${found}; shift and scale do not change its output.`
+        : `${found}; its output changes with ${moving.join(", and with ")}${idle.length ? `, and not with ${idle[0]}` : ""}.`;
     },
   };
 

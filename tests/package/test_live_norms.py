@@ -171,7 +171,9 @@ def test_both_norms_ignore_the_scale_and_only_layer_norm_ignores_a_shift(figure)
         np.testing.assert_allclose(once[norm]["y"], twice[norm]["y"], atol=1e-6)
     layer, rms = json.loads(outputs[0])["say"].split("RMSNorm")
     assert "shift and scale do not change" in layer
-    assert "; shift and scale change its output by up to" in rms
+    assert "; its output changes with shift by up to" in rms
+    assert rms.endswith(", and not with scale.")
+    assert "output" not in live.renderer().eval(f"subnormLive.picture({figure}).say")  # nothing has been moved yet
 
 
 @pytest.mark.parametrize(("dials", "beyond"), [({}, 0), ({"scale": 1.5}, 3), ({"x1": -9.0}, 4), ({"shift": 8}, 2)])
