@@ -519,18 +519,15 @@ globalThis.subnormLive ??= (() => {
         const place = { y: (r + (tight ? 1 : 0)) * row + (tight ? HANDLE : 0), w: wide - 12, h: row };
         const first = tight ? 0 : wide;
         return bars({ norm, title: norm === "layer" ? "LayerNorm: x − mean" : "RMSNorm: x", bars: now.centred, ghost: ghost.centred, limits: norm === "layer" ? ROOM.centred : ROOM.token }, { x: first, ...place }) +
-          bars({ norm, title: still(state) ? "output" : `output: ${moved < UNMOVED ? "un" : ""}changed`, by: still(state) ? "" : `by shift and scale${moved < UNMOVED ? "" : `, by ${short(Number(moved.toPrecision(2)))}`}`,
+          bars({ norm, title: moved < UNMOVED ? (still(state) ? "output" : "output: unchanged") : `output: moved by ${short(Number(moved.toPrecision(2)))}`,
             bars: now.y, ghost: ghost.y, limits: ROOM.output }, { x: first + wide, ...place });
       }).join("");
     },
 
-    /** How far shift and scale have moved the output, at most. */
+    /** How far the output has moved, at most. */
     moved: ({ y }, ghost) => Math.max(...y.map((v, k) => Math.abs(v - ghost.y[k]))),
 
-    say: (spec, state, { rows, ghosts }) => {
-      const alone = [["shift", { scale: 1 }], ["scale", { shift: 0 }]].map(([name, rest]) => [name, norms.numbers(spec, { ...state, ...rest }).rows]);
-      return spec.rows.map((norm) => norms.sentence(norm, rows[norm], still(state) ? null : alone.map(([name, all]) => [name, norms.moved(all[norm], ghosts[norm])]))).join(" ");
-    },
+    say: (spec, state, { rows, ghosts }) => spec.rows.map((norm) => norms.sentence(norm, rows[norm], still(state) ? null : ghosts[norm])).join(" "),
 
     drag(spec, state, area, { y }, begun) {
       const [start, step, zero, reach] = ["x", "step", "zero", "reach"].map((name) => Number(area[name]));
@@ -538,12 +535,12 @@ globalThis.subnormLive ??= (() => {
       return { [feature]: (((zero - y) / reach) * REACH) / state.scale - state.shift };
     },
 
-    sentence(norm, { mean, rstd }, effects) {
-      const found = `${NAMES[norm]} finds ${norm === "layer" ? `mean ${short(mean)} and spread` : "size"} ${short(1 / rstd)}`;
-      if (!effects) return `${found}.`;
-      const [moving, idle] = [true, false].map((so) => effects.filter(([, by]) => (by >= UNMOVED) === so).map(([name, by]) => (so ? `${name} by up to ${short(by)}` : name)));
-      return !moving.length ? `${found}; shift and scale do not change its output.`
-        : `${found}; its output changes with ${moving.join(", and with ")}${idle.length ? `, and not with ${idle[0]}` : ""}.`;
+    sentence(norm, now, ghost) {
+      const { mean, rstd } = now;
+      const moved = ghost && norms.moved(now, ghost);
+      const statistic = norm === "layer" ? `mean ${short(mean)} and spread ${short(1 / rstd)}` : `size ${short(1 / rstd)}`;
+      const answer = !ghost ? "" : moved < UNMOVED ? "; shift and scale do not change its output" : `; its output changes by up to ${short(moved)}`;
+      return `${NAMES[norm]} finds ${statistic}${answer}.`;
     },
   };
 
@@ -554,9 +551,9 @@ globalThis.subnormLive ??= (() => {
   };
 
   /** One bar for each feature, its value at the axis; a hollow bar for its value before shift and scale, or the right one. */
-  function bars({ norm, title, by, bars: values, ghost, limits, drag, right }, { x, y, w, h }) {
+  function bars({ norm, title, bars: values, ghost, limits, drag, right }, { x, y, w, h }) {
     const [low, high] = limits;
-    const [top, bottom] = [y + (by ? 36 : 24), y + h - (low < 0 && !drag ? 4 : 20)];
+    const [top, bottom] = [y + 24, y + h - (low < 0 && !drag ? 4 : 20)];
     const clear = drag ? 18 : 16; // from the end of a bar, or its handle, to its value
     const at = scale({ limits }, bottom, top, 4);
     const step = w / values.length;
@@ -567,9 +564,9 @@ globalThis.subnormLive ??= (() => {
     const block = (v, k, more) => `<rect x="${fixed(x + k * step + 3)}" y="${fixed(Math.min(at(v), zero))}" ` +
       `width="${fixed(Math.max(step - 6, 1))}" height="${fixed(Math.max(Math.abs(at(v) - zero), 1))}" ${more}/>`;
     /** A zigzag across a bar that is longer than its place. */
-    const cut = (left, height) => `<path class="cut" d="M${fixed(left)} ${fixed(height)}${[-6, 6, -6, 6].map((up) => `l${fixed(step / 4)} ${up}`).join("")}"/>`;
+    const cut = (left, height) => `<path class="cut" d="M${fixed(left)} ${fixed(height)}l${[-6, 6, -6, 6].map((up) => `${fixed(step / 4)} ${up}`)}"/>`;
     return [
-      text(x, y + 14, title, "start", ' class="title"'), by ? text(x, y + 29, by, "start", ' class="small"') : "",
+      text(x, y + 14, title, "start", ' class="title"'),
       ...values.map((v, k) => block(v, k, `class="bar ${norm ?? ""}"` +
         (right && Math.abs(v - ghost[k]) < UNMOVED ? ` style="fill:${colour("green")}"` : ""))),
       ...ghost.map((v, k) => block(v, k, 'class="ghost"')),

@@ -199,7 +199,7 @@ def agree(spec, figure):
         end = sn.layer_norm(x, eps=0) if part == 1 else sn.rms_norm(flat, eps=0)
         close(numbers, flat + state["rescale"] / 100 * (end - flat))
         return
-    x = state["scale"] * np.array([state[f"x{k}"] for k in (1, 2, 3, 4)], float) + state["shift"]
+    x = state["scale"] * (np.array([state[f"x{k}"] for k in (1, 2, 3, 4)], float) + state["shift"])
     gamma, eps = np.full(4, state["gamma"], float), 10.0 ** state["eps"]
     rows = numbers["rows"]
     assert set(rows) == set(spec["rows"])
@@ -374,7 +374,7 @@ def drag(page, figure):
     page.mouse.move(x, zero - box["height"] * 7 / 22)
     page.mouse.up()
     state = state_of(figure)["state"]
-    assert state["scale"] * state["x2"] + state["shift"] == pytest.approx(7, abs=0.5 * state["scale"])
+    assert state["scale"] * (state["x2"] + state["shift"]) == pytest.approx(7, abs=0.5 * state["scale"])
     page.mouse.move(x, zero)
     assert state_of(figure)["state"] == state  # let go, it stays
 
@@ -509,7 +509,7 @@ def test_a_finger_moves_a_feature_and_not_the_page(phone, server):
     box, top, handle = area.bounding_box(), phone.evaluate("scrollY"), middle(figure.locator("circle.grip").nth(1))
     swipe(phone, handle, (0, box["y"] + box["height"] * 7 / 22 - handle[1]))
     state = state_of(figure)["state"]
-    assert state["scale"] * state["x2"] + state["shift"] == pytest.approx(7, abs=0.5 * state["scale"])
+    assert state["scale"] * (state["x2"] + state["shift"]) == pytest.approx(7, abs=0.5 * state["scale"])
     assert phone.evaluate("scrollY") == top
 
 
