@@ -2,6 +2,9 @@
 
 The comparison uses nbval's own fresh run, so nothing runs twice. On another CPU the last digits of a live figure's
 table may differ.
+
+No result may depend on the processor. With the instructions of an old one, the same tests are
+`ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE OPENBLAS_CORETYPE=Prescott .venv/bin/python -m pytest notebooks`.
 """
 
 import base64
