@@ -144,10 +144,7 @@ class Constant(nn.Module):
 
 STEPS, BATCH, LENGTH = 22, 4, 48
 # The gradients of "never" are rounding errors. Adam's own eps, 1e-8, makes steps of them, other ones on each processor.
-ADAM = {
-    "lr": 1e-3,
-    "eps": 1e-3,
-}
+ADAM = {"lr": 1e-3, "eps": 1e-3}
 
 
 @cache

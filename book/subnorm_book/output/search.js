@@ -180,17 +180,17 @@
   const IN_ONE_LINE = {
     annotation: () => "", mtable: () => "…",
     mfrac: (above, below) => `${above}/${below}\u2009`,
-    msqrt: (...parts) => `√${whole(parts.join(""))}`,
+    msqrt: (...parts) => `√${grouped(parts.join(""))}`,
     msub: (base, index) => `${base}_${index}`, munder: (base, index) => (/[\p{L}\p{N}]/u.test(base) ? base : `${base}_${index}\u2009`),
     msup: (base, power) => `${base}^${power}`, mover: (base, accent) => base + (ACCENTS[accent] ?? ""),
     msubsup: (base, index, power) => `${base}_${index}^${power}`, munderover: (base, from, to) => `${base}_${from}^${to}\u2009`,
   };
-  const whole = (part) => (/^(.|[\d.]+|\p{L}\p{M}*|\p{L}{3,})$/u.test(part) ? part : `(${part})`);
+  const grouped = (part) => (/^(.|[\d.]+|\p{L}\p{M}*|\p{L}{3,})$/u.test(part) ? part : `(${part})`);
   /** A formula in one line: x/√d, x_l^2. */
   function inOneLine(node) {
     const parts = [...node.children].map(inOneLine);
     const form = IN_ONE_LINE[node.localName];
-    if (form) return form(...(node.localName === "msqrt" ? parts : parts.map(whole)));
+    if (form) return form(...(node.localName === "msqrt" ? parts : parts.map(grouped)));
     return parts.length ? parts.join("") : node.textContent;
   }
   /** A page to quote from. KaTeX has each formula twice: here it has it once. */
