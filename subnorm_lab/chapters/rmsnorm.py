@@ -577,10 +577,8 @@ def tabulate_times():
         columns = [
             [f"{m:.2f} [{q1:.2f}, {q3:.2f}]" for q1, m, q3 in in_copies(record, shape)] for shape in (large, small)
         ]
-        device = record["device"]
-        place = device["name"] + (", one thread" if device["threads"] else "")
         table(
-            [f"time in copies, {place}", *(f"{rows} × {d}" for rows, d in (large, small))],
+            [f"time in copies, {record['device']['name']}", *(f"{rows} × {d}" for rows, d in (large, small))],
             [list(row) for row in zip(NAMES, *columns, strict=True)],
         )
     if not any(record["device"]["kind"] == "cuda" for record in records):
