@@ -10,7 +10,7 @@
   const ENTRY = 0.78, PART = 0.9; // the share of its weight that has to be there
   const LEAST = 2.2; // the weight that a part needs
   const BESIDE = 0.95; // of the weight of the best entry, to be shown beside it
-  const SOME = 0.5; // of the score of the best entry, for plain words that no entry has all of
+  const SOME = 0.75; // of the score of the best entry, for plain words that no entry has all of
   const GAP = 0.1; // what a word between two costs, in the text
   const MINOR = new Set(`a all an and are as at be but by can cannot do does for from get got had has have in instead is
     it its module more must no not object of on or should so than that the this to was with will you your`.split(/\s+/));
@@ -46,16 +46,18 @@
   };
 
   // What readers write around the trouble itself.
-  const TOLD = new Set("after become became becomes before here how i me model my out since start started step steps there these those what when where why".split(" "));
+  const TOLD = new Set("after again become became becomes before here how i just keep keeps me model my out output outputs since start started step steps still there these those what when where why".split(" "));
 
+  /** The heading of a row without the messages it quotes. */
+  const told = (row) => [...row.querySelector("h3").childNodes].filter((part) => part.localName !== "code").map((part) => part.textContent).join(" ");
   /** The rows, of {row, text}, that have enough of the typed words, and which. A word of a heading counts twice. */
   globalThis.subnormSome = (typed, rows) => {
     const parts = (text) => text.toLowerCase().match(/[\p{L}_][\p{L}\p{N}_]+/gu) ?? [];
-    const asked = [...new Set(parts(typed))].filter((word) => !MINOR.has(word) && !TOLD.has(word));
+    const asked = [...new Set(parts(typed))].filter((word) => ![MINOR, TOLD, subnormTerms.COMMON].some((common) => common.has(word)));
     // A short word is the start of many others: "out" of "output", "norm" of "normalized_shape".
     const same = (word, other) => (word.length > 4 ? other.startsWith(word.replace(/s$/, "")) : other === word || other === `${word}s`);
     const has = (words, word) => words.some((other) => same(word, other));
-    const texts = rows.map(({ row, text }) => [text, row.querySelector("h3").textContent].map(parts));
+    const texts = rows.map(({ row, text }) => [text, told(row)].map(parts));
     const weight = new Map(asked.map((word) => { // a word that few rows have tells more
       const having = texts.filter(([all]) => has(all, word)).length;
       return [word, Math.log(1 + rows.length / Math.max(having, 1))];
@@ -66,10 +68,10 @@
       const words = asked.filter((word) => has(all, word));
       const titled = words.filter((word) => has(heading, word));
       const enough = 2 * words.length > asked.length || (titled.length && 2 * words.length === asked.length);
-      return { one, words, score: enough ? heavy(words) + heavy(titled) : 0 };
+      return { one, words, titled: titled.length > 0, score: enough ? heavy(words) + heavy(titled) : 0 };
     }).filter(({ score }) => score > 0);
     const best = Math.max(...scored.map(({ score }) => score));
-    const shown = scored.filter(({ score }) => score >= SOME * best);
+    const shown = scored.filter(({ score, titled }) => score >= SOME * best && (titled || !scored.some((other) => other.titled)));
     const among = asked.filter((word) => shown.some(({ words }) => words.includes(word)));
     const each = shown.every(({ words }) => words.length === among.length);
     return {
