@@ -527,7 +527,8 @@ final layer norm: final-norm | sandwich norm: 07-after | rank collapse: 05c | we
 rmsnorm in fp16 overflow: 09- | bf16 rmsnorm upcast: upcast | triton kernel: 08- | fused add norm: 08-
 freeze layernorm when finetuning: 10b | tensor parallel rmsnorm: 10-norms | number of parameters in layernorm: 06d
 dropout residual: dropout | rezero layerscale: 07-after | stochastic depth: 07a | loss stuck at ln V: stuck
-layer normalisation forumla: layer | bessel correction: biased
+layer normalisation forumla: layer | bessel correction: biased | weight decay on gamma: shrinks-the-gains
+what is beta: term-shift
 """
 
 
