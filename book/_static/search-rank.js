@@ -1,7 +1,7 @@
 // Ranks the sections of the book by the words in a search field, for the list below the field (search-box.js) and for the page
 // of results (search.js). search-terms.js and the list of all sections (sections.js) come first.
 const subnormRank = (() => {
-  const { EXPLAINED, COMMON, stem, stems, telling, respelt } = subnormTerms;
+  const { EXPLAINED, MODELS, OF_A_MODEL, COMMON, stem, stems, telling, respelt } = subnormTerms;
   const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
   const KINDS = [[/^notebooks\/\d\d-/, 3], [/^notebooks\/\d\d[a-z]-/, 2], [/\/exercises\//, -3], [/^book\/api/, -6],
     [/^book\/questions/, 4], [/^book\/glossary/, 1]]; // a question before a heading that is worded as it, a term before one
@@ -29,18 +29,23 @@ const subnormRank = (() => {
   /** Which of the words are in one of the terms that the typed words have in full. */
   const within = (asked, terms) => new Set(terms.filter((term) => term && ` ${asked} `.includes(` ${term} `)).flatMap((term) => term.split(" ")));
 
+  const terms = (text) => text.split(/,\s*/).map((term) => stems(term).join(" "));
+  // The table of models has each of its models and columns, and a number such as 3 or V3 is part of a name.
+  const TABLE = "book/models.html", models = terms(MODELS), ofModel = new Set(terms(OF_A_MODEL).flatMap((term) => term.split(" ")));
+
   /** The sections that have the words, or most of them, the best first. A word that few sections have tells more, a heading
       that is worded as the query is counts, and so does a page that explains a term in it. */
   function found(query) {
     const asked = subnormTerms.wanted(query), typed = stems(query).join(" "), typedForms = forms(query);
-    const fits = sections.map((section) => asked.map((word) => has(section, word, asked.length === 1)));
+    const said = within(typed, models).size ? asked.filter((word) => ofModel.has(word) || models.includes(word) || /^[a-z]?\d+[a-z]?$/.test(word)) : [];
+    const fits = sections.map((section) => asked.map((word) => (section.page === TABLE && said.includes(word) ? 1 : has(section, word, asked.length === 1))));
     const rare = asked.map((_, k) => Math.log(1 + sections.length / (1 + fits.filter((fit) => fit[k]).length)));
     const total = rare.reduce((sum, weight) => sum + weight, 0);
     const scored = sections.map((section, j) => {
       const all = fits[j].every(Boolean), page = !section.page.includes("#");
       const share = fits[j].reduce((sum, fit, k) => sum + fit * rare[k], 0) / total;
       if (!share) return { ...section, all, share, score: 0 };
-      const [title] = section.parts, own = telling(title);
+      const [title] = parts(section), own = telling(title);
       const short = own.filter((word) => asked.some((other) => word.startsWith(other))).length / (own.length || 1);
       section.terms ??= [title.join(" "), ...section.also.split(",").map((term) => stems(term).join(" "))];
       const named = within(typed, section.terms);
@@ -52,7 +57,7 @@ const subnormRank = (() => {
         + (title.join(" ").startsWith(typed) ? BEGUN : 0) + kind + (page ? PAGE : 0) + (whole === 1 && section.also ? EXPLAINS : 0);
       return { ...section, all, share, score };
     });
-    const best = Math.max(...scored.map(({ share }) => share));
+    const best = Math.max(...scored.map(({ page, share }) => (page === TABLE ? 0 : share)));
     return scored.filter(({ all, share }) => all || (share && share >= NEAR * best)).sort((a, b) => b.score - a.score);
   }
 

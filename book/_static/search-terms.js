@@ -1,6 +1,10 @@
 // The words that readers type, and the book's: for the list of sections (search-box.js), which loads this, and for the page
 // of results (search.js) and the filters of rows (row-filter.js), where this comes first.
 const subnormTerms = (() => {
+  // The table of models has rows for these names, and says this of each.
+  const MODELS = `llama, mistral, mixtral, gemma, qwen, olmo, gpt 1, gpt 2, gpt j, gpt neox, gpt oss, bert, roberta, albert, deepseek, phi, glm, kimi,
+    minimax, nemotron, falcon, mamba, granite, pythia, nanogpt, nanochat, ngpt, t5, whisper, clip, grok, command r, vit, dinov2, dinov3`;
+  const OF_A_MODEL = "norm, layer norm, rms norm, gain, bias, placement, pre ln, post ln, final norm, eps, qk norm, cast";
   // The page that explains a term. Hyphens, spaces, capitals, plurals and s/z spelling are ignored.
   const EXPLAINED = {
     "notebooks/01-why-depth-breaks": `vanishing gradient, exploding gradient, vanishing, exploding, degradation,
@@ -53,7 +57,7 @@ const subnormTerms = (() => {
     "notebooks/10c-cut-and-looped": `pruning, layer pruning, remove layers, early exit, curse of depth, looped transformer, block influence, shortgpt`,
     "notebooks/10d-without-a-norm": `fold batch norm, batchnorm folding, normalizer free, nfnet, adaptive gradient clipping,
       agc, weight standardization, remove layer norm`,
-    "book/models": `model, which norm, llama, mistral, gemma, qwen, olmo, gpt 2, gpt 3, bert, deepseek`,
+    "book/models": `model, which norm, gpt 3, ${MODELS}`,
     "book/exercises": "exercise, exercise sheet, sheet",
     "book/teaching": `teaching, teacher, lesson, lesson plan, syllabus, course plan, learning objective, exit question,
       what students believe`,
@@ -93,6 +97,7 @@ const subnormTerms = (() => {
     float32: "fp32, single precision",
     float8: "fp8",
   };
+  const GLUED = new RegExp(`\\b(${MODELS.split(/,\s+/).filter((name) => /^[a-z]{3,}$/.test(name)).join("|")})(?=\\d)`, "giu"); // Qwen3
   /** The words that a question has, whatever it is about. */
   const COMMON = new Set(`a after always an and are as at be between by can could different difference do does few for from get go has have
     how i if in into is it its make me my need needed not of on or should so some than that the there they this to use used using
@@ -113,10 +118,12 @@ const subnormTerms = (() => {
 
   return {
     EXPLAINED,
+    MODELS,
+    OF_A_MODEL,
     COMMON,
     stem,
     /** The stems of a text's words in order, with one stem for all spellings of a name. */
-    stems: (text) => (renamed(text, (name) => ` ${squeezed(name)} `).toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []).map(stem),
+    stems: (text) => (renamed(text.replace(GLUED, "$1 "), (name) => ` ${squeezed(name)} `).toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []).map(stem),
     /** Those that tell one text from others. */
     telling: (stems) => stems.filter((one) => !common.has(one)),
     /** The nearest of the words to one that is misspelt, by the letters to add, leave out or exchange; undefined if none is near. */

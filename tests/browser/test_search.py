@@ -71,6 +71,7 @@ EXPLAINED = {
     "quantisation": "09c",
     "exercises": "book/exercises",
     "sandbox": "book/playground",
+    "Gemma 3 QK norm": "book/models",
 }
 
 
@@ -528,7 +529,7 @@ rmsnorm in fp16 overflow: 09- | bf16 rmsnorm upcast: upcast | triton kernel: 08-
 freeze layernorm when finetuning: 10b | tensor parallel rmsnorm: 10-norms | number of parameters in layernorm: 06d
 dropout residual: dropout | rezero layerscale: 07-after | stochastic depth: 07a | loss stuck at ln V: stuck
 layer normalisation forumla: layer | bessel correction: biased | weight decay on gamma: shrinks-the-gains
-what is beta: term-shift
+what is beta: term-shift | Gemma 3 QK norm: models | qwen3 eps: models | DeepSeek-V3 final norm: models
 """
 
 
