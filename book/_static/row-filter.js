@@ -3,7 +3,7 @@
 // have all instead. With data-nearest a pasted message is compared with those of the rows instead (symptoms.js). A single
 // row opens. Of the words of a reader who describes a trouble, some are enough if no row has all. In a table the words are
 // marked, and a note that is folded and has one opens; the names of its files are no words of the row. Where nothing is
-// found, a line says so and leads on. The contents of the page list what shows; a link to another row empties the filter,
+// found, a misspelt word is corrected, or a line says so and leads on. The contents of the page list what shows; a link to another row empties the filter,
 // and the status says so.
 {
   const filter = document.querySelector(".row-filter");
@@ -65,8 +65,14 @@
   };
 
   function show() {
-    const pasted = nearest && PASTED.test(words.value) && nearest(words.value);
-    const either = (nearest ? [words.value] : words.value.split(",")).filter((part) => part.trim())
+    const meant = showWith(words.value) ? words.value : subnormTerms.spelt(words.value, rows.map(({ text }) => text));
+    if (meant !== words.value && !PASTED.test(words.value) && showWith(meant)) status.textContent += ` for “${meant}”`;
+  }
+
+  /** Show the rows that have the words, and whether there are any. */
+  function showWith(asked) {
+    const pasted = nearest && PASTED.test(asked) && nearest(asked);
+    const either = (nearest ? [asked] : asked.split(",")).filter((part) => part.trim())
       .map((part) => ({ raw: part.toLowerCase().split(/\s+/).filter(Boolean), own: TOLD.test(part) ? subnormTerms.wanted(part) : [] }));
     const typed = new Map(either.flatMap(({ raw }) => raw).map((word) => [word, sign(word)])), wanted = [...typed.values()];
     const has = (one) => !either.length || either.some(({ raw, own }) =>
@@ -74,7 +80,7 @@
     const kind = chosen();
     const offered = ({ row }) => !kind || row.classList.contains(kind);
     let found = rows.filter((one, k) => offered(one) && (pasted ? pasted[k] : has(one)));
-    const some = nearest && !found.length && !MESSAGE.test(words.value) && subnormSome(words.value, rows.filter(offered));
+    const some = nearest && !found.length && !MESSAGE.test(asked) && subnormSome(asked, rows.filter(offered));
     if (some) found = some.rows;
     for (const one of rows) one.row.hidden = !found.includes(one);
     const signs = [...[...typed].filter(([word]) => !COMMON.has(word) || typed.size === 1).map(([, place]) => place),
@@ -99,6 +105,7 @@
     const one = count === 1;
     status.textContent = !count || !some ? all
       : `No entry has all of this; ${one ? "this one has" : `these ${count} have`} ${some.words}.`;
+    return count > 0;
   }
 
   /** Open each folded note that alone has one of the words in a row, and close those of the words before. */

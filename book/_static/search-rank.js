@@ -1,7 +1,7 @@
 // Ranks the sections of the book by the words in a search field, for the list below the field (search-box.js) and for the page
 // of results (search.js). search-terms.js and the list of all sections (sections.js) come first.
 const subnormRank = (() => {
-  const { EXPLAINED, MODELS, OF_A_MODEL, COMMON, stem, stems, telling, respelt } = subnormTerms;
+  const { EXPLAINED, MODELS, OF_A_MODEL, stems, telling } = subnormTerms;
   const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
   const KINDS = [[/^notebooks\/\d\d-/, 3], [/^notebooks\/\d\d[a-z]-/, 2], [/\/exercises\//, -3], [/^book\/api/, -6],
     [/^book\/questions/, 4], [/^book\/glossary/, 1]]; // a question before a heading that is worded as it, a term before one
@@ -61,14 +61,9 @@ const subnormRank = (() => {
     return scored.filter(({ all, share }) => all || (share && share >= NEAR * best)).sort((a, b) => b.score - a.score);
   }
 
-  /** The text with each word that begins none of these, and that is not right elsewhere, replaced by the nearest that does. */
+  /** The text in the spelling of the sections, but for the words that are right elsewhere. */
   function spelt(text, right = () => false) {
-    const all = new Set(sections.flatMap(({ title, text, also }) => words(`${title} ${text} ${also}`)));
-    const known = (word) => respelt(word) !== word || [...all].some((other) => other.includes(word) || stem(other).startsWith(stem(word)));
-    return text.replace(/[\p{L}\p{N}_]+/gu, (typed) => {
-      const word = typed.toLowerCase();
-      return (/^\p{L}{4,}$/u.test(word) && !COMMON.has(word) && !known(word) && !right(word) && subnormTerms.nearWord(word, all)) || typed;
-    });
+    return subnormTerms.spelt(text, sections.map(({ title, text, also }) => `${title} ${text} ${also}`), right);
   }
 
   /** Each section of the book: {page, at, of, title, text, also}, `at` the title of its page, `of` that of the section it is

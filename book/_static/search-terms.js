@@ -114,6 +114,23 @@ const subnormTerms = (() => {
   /** A word without its ending, for what has the same stem: "vanishing" and "vanishes". */
   const stem = (word) => word.replace(/is(e|ed|es|ing|ations?)$/, "iz$1").replace(/(?<=.{3})(?:ations?|ions?|ing|ed|es|e|(?<!s|ia)s)$/, "");
 
+  /** A text with the book's spelling of each name in it. */
+  const respelt = (text) => renamed(text, (name) => name);
+  /** The nearest of the words to one that is misspelt, by the letters to add, leave out or exchange; undefined if none is near. */
+  function nearWord(word, all) {
+    function distance(one, other) {
+      let row = [...other, ""].map((_, k) => k);
+      for (const [j, letter] of [...one].entries()) {
+        const next = [j + 1];
+        for (const [k, its] of [...other].entries()) next.push(Math.min(row[k] + (its !== letter), row[k + 1] + 1, next[k] + 1));
+        row = next;
+      }
+      return row.at(-1);
+    }
+    const near = [...all].map((other) => [other, distance(word, other)]).sort((a, b) => a[1] - b[1])[0];
+    return near[1] <= (word.length < 6 ? 1 : 2) ? near[0] : undefined;
+  }
+
   const common = new Set([...COMMON].map(stem));
 
   return {
@@ -126,19 +143,14 @@ const subnormTerms = (() => {
     stems: (text) => (renamed(text.replace(GLUED, "$1 "), (name) => ` ${squeezed(name)} `).toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []).map(stem),
     /** Those that tell one text from others. */
     telling: (stems) => stems.filter((one) => !common.has(one)),
-    /** The nearest of the words to one that is misspelt, by the letters to add, leave out or exchange; undefined if none is near. */
-    nearWord(word, all) {
-      function distance(one, other) {
-        let row = [...other, ""].map((_, k) => k);
-        for (const [j, letter] of [...one].entries()) {
-          const next = [j + 1];
-          for (const [k, its] of [...other].entries()) next.push(Math.min(row[k] + (its !== letter), row[k + 1] + 1, next[k] + 1));
-          row = next;
-        }
-        return row.at(-1);
-      }
-      const near = [...all].map((other) => [other, distance(word, other)]).sort((a, b) => a[1] - b[1])[0];
-      return near[1] <= (word.length < 6 ? 1 : 2) ? near[0] : undefined;
+    /** The text with each word that is in none of the texts, and not right elsewhere, replaced by the nearest that is. */
+    spelt(text, texts, right = () => false) {
+      const all = new Set(texts.flatMap((one) => one.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []));
+      const known = (word) => respelt(word) !== word || [...all].some((other) => other.includes(word) || stem(other).startsWith(stem(word)));
+      return text.replace(/[\p{L}\p{N}_]+/gu, (typed) => {
+        const word = typed.toLowerCase();
+        return (/^\p{L}{4,}$/u.test(word) && !COMMON.has(word) && !known(word) && !right(word) && nearWord(word, all)) || typed;
+      });
     },
     /** The stems to look for: those of a question's own words, if it has any. */
     wanted(text) {
@@ -146,8 +158,7 @@ const subnormTerms = (() => {
       const own = asked.filter((word) => !COMMON.has(word));
       return [...new Set(this.stems((own.length ? own : asked).join(" ")))];
     },
-    /** A text with the book's spelling of each name in it. */
-    respelt: (text) => renamed(text, (name) => name),
+    respelt,
     /** Where a text has one of the stems, in whatever spelling: a pattern. */
     places: (stems) => new RegExp(stems.flatMap((own) => {
       const spelt = every.filter(([, name]) => stem(squeezed(name)) === own).map(([other]) => source(other));
