@@ -240,8 +240,8 @@ def test_nothing_jumps_when_the_reader_begins(browser, server):
         assert page.evaluate(where)[:3] == before[:3]
 
 
-# Of the listings: how many lines of code go on below; those that go on left of their beginning; and what is not copied
-# as it is stored.
+# Of the listings: how many lines of code go on below; those that go on left of their beginning; the comments that
+# go on as if they were code; and what is not copied as it is stored.
 LISTINGS = """() => {
   const row = document.createRange(), copied = getSelection();
   const seen = (name) => [...document.querySelectorAll(name)].filter((e) => e.checkVisibility());
@@ -256,7 +256,8 @@ LISTINGS = """() => {
   const copy = (pre) => (copied.selectAllChildren(pre), copied.toString().trim());
   const changed = seen("article .highlight pre:has(.line)").map((pre) => [copy(pre), pre.textContent.trim()]);
   const left = wraps.flat().filter((from) => from < 9);
-  return [wraps.filter((rows) => rows.length).length, left, changed.filter(([one, other]) => one !== other)];
+  const parted = seen("article .line :is(.c, .c1)").filter((comment) => comment.getClientRects().length > 1).length;
+  return [wraps.filter((rows) => rows.length).length, left, parted, changed.filter(([one, other]) => one !== other)];
 }"""
 
 
@@ -265,7 +266,7 @@ def test_a_long_line_of_a_listing_goes_on_under_its_own_beginning_and_is_copied_
         page.goto(server + "notebooks/09a-the-bug-museum.html")
         wrapped, *faults = page.evaluate(LISTINGS)
     assert wrapped > 10
-    assert faults == [[], []]
+    assert faults == [[], 0, []]
 
 
 def test_the_words_that_fold_code_are_where_those_were_that_unfold_it(browser, server):
