@@ -18,9 +18,9 @@ PARTS = (
     "teaching.live_figures",
     "teaching.solutions",
     "evidence.checked_cells",
-    "teaching.opening",  # counts the minutes of what checked_cells has left open
+    "teaching.second_reading",  # counts the minutes of what checked_cells has left open
+    "teaching.opening",  # adds them up
     "output.repository_links",  # goes into the opening
-    "teaching.second_reading",
     "teaching.symptoms",
     "teaching.chapter_links",
     "teaching.predict",

@@ -43,6 +43,17 @@ def test_the_minutes_are_counted(tmp_path, prose, apart, minutes):
     assert f'<p class="chapter-of">Chapter 3 of 3, {minutes} minutes</p>' in page
 
 
+def test_second_readings_are_counted_without_their_proofs(tmp_path):
+    (tmp_path / "index.md").write_text("```{toctree}\nnotebooks/03-norms\n```\n", "utf-8")
+    more = small_book.markdown(f"<!-- second-reading -->\n## More\n\n{MINUTE * 2}")
+    proof = small_book.code(source="pass\n" * 99, tags=["checked"])
+    small_book.notebook(tmp_path, small_book.markdown(PAGE % ("Short.", "")), more, proof)
+    small_book.build(tmp_path)
+    page = small_book.html(tmp_path, "notebooks/03-norms")
+    assert "Chapter 3 of 3, 1 minutes, or 3 with second readings</p>" in page
+    assert "Second reading, 2 min" in page
+
+
 def test_the_objectives_are_folded_and_what_is_needed_is_not(tmp_path):
     page, warnings = built(tmp_path, PAGE % ("Short.", ""))
     assert warnings == ""

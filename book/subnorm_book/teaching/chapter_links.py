@@ -36,7 +36,8 @@ def add(app, doctree, docname):
         own = link(app, docname, spine[chapter], f"chapter {int(chapter)}") if chapter in spine else nodes.Text(chapter)
         place = nodes.paragraph("", "Deep dive to ", own, classes=["chapter-of"])
     if opening := app.env.openings.get(docname):
-        place += nodes.Text(f", {opening['minutes']} minutes")
+        takes, more = opening["minutes"], opening["second"]
+        place += nodes.Text(f", {takes} minutes" + (f", or {takes + more} with second readings" if more else ""))
     next(doctree.findall(nodes.section)).insert(0, place)
     on = next((doc for its, doc in spine.items() if its > chapter), None)
     for box in doctree.findall(nodes.container):

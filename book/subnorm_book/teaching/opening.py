@@ -26,10 +26,9 @@ def open_page(app, doctree):
         if box[0].astext() in BOXES:
             promise, goals, needs, *more = box[1:]
             takes = reading_time.minutes(doctree)
-            folded = [section for section in doctree.findall(nodes.section) if "second-reading" in section["classes"]]
             app.env.openings[app.env.docname] = {
                 "minutes": takes,
-                "second": sum(reading_time.minutes(*section[1:]) for section in folded),
+                "second": sum(section.get("minutes", 0) for section in doctree.findall(nodes.section)),
                 "line": box.parent[1].astext(),
             }
             fold = objectives("", goals, *more, label=promise.astext())
@@ -61,4 +60,4 @@ def setup(app):
     app.add_node(objectives, html=(visit, depart))
     page_data.by_page(app, "openings")
     app.connect("doctree-read", open_page)
-    return {"env_version": 8, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 9, "parallel_read_safe": True, "parallel_write_safe": True}

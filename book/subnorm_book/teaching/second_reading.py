@@ -34,6 +34,13 @@ class fold_label(nodes.General, nodes.TextElement):
     """The label of a folded section: what shows of it while it is closed."""
 
 
+def count(app, doctree):
+    """As the page is read: later, a cell no longer says that it is folded."""
+    for section in doctree.findall(nodes.section):
+        if CLASS in section["classes"] and "symptom" not in section["classes"]:
+            section["minutes"] = reading_time.minutes(*section[1:])
+
+
 def fold(app, doctree, docname):
     """When the page is written: what collects a page's sections must see them first."""
     for section in list(doctree.findall(nodes.section)):
@@ -43,7 +50,7 @@ def fold(app, doctree, docname):
                 label = fold_label("", "Cause and fix")
                 rest = text_first(rest)
             else:
-                label = fold_label("", f"Second reading, {reading_time.minutes(*rest)} min", *gist(section))
+                label = fold_label("", f"Second reading, {section['minutes']} min", *gist(section))
                 mark_contents(app.env.tocs[docname], section["ids"])
             section.children = [title]
             section += second_reading("", label, *rest)
@@ -152,7 +159,8 @@ def depart_label(self, node):
 def setup(app):
     app.add_node(second_reading, html=(visit, depart))
     app.add_node(fold_label, html=(visit_label, depart_label))
+    app.connect("doctree-read", count)
     app.connect("doctree-resolved", fold)
     app.connect("doctree-resolved", fold_answers)
     app.connect("html-page-context", offer_all, priority=AFTER_THE_THEME)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}
