@@ -50,7 +50,7 @@ def test_second_readings_are_counted_without_their_proofs(tmp_path):
     small_book.notebook(tmp_path, small_book.markdown(PAGE % ("Short.", "")), more, proof)
     small_book.build(tmp_path)
     page = small_book.html(tmp_path, "notebooks/03-norms")
-    assert "Chapter 3 of 3, 1 minutes, or 3 with second readings</p>" in page
+    assert "Chapter 3 of 3, 1 minutes, 3 in full</p>" in page
     assert "Second reading, 2 min" in page
 
 

@@ -37,7 +37,7 @@ def add(app, doctree, docname):
         place = nodes.paragraph("", "Deep dive to ", own, classes=["chapter-of"])
     if opening := app.env.openings.get(docname):
         takes, more = opening["minutes"], opening["second"]
-        place += nodes.Text(f", {takes} minutes" + (f", or {takes + more} with second readings" if more else ""))
+        place += nodes.Text(f", {takes} minutes" + (f", {takes + more} in full" if more else ""))
     next(doctree.findall(nodes.section)).insert(0, place)
     on = next((doc for its, doc in spine.items() if its > chapter), None)
     for box in doctree.findall(nodes.container):
