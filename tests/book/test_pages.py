@@ -225,6 +225,11 @@ def leads_to(link, path, soup):
     return found and name((path.parent / found["href"]).resolve())
 
 
+def test_the_table_of_the_collapse_waits_for_the_prediction_that_it_answers(pages):
+    waits = pages[HTML / "notebooks/05c-rank-collapse.html"].select_one('.foretold[data-for$="one-token-left"]')
+    assert "lowest to highest" in waits.get_text()
+
+
 def test_every_page_and_notebook_is_in_the_toc():
     toc = set(files_in_toc(yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))))
     files = [*ROOT.glob("book/**/*.md"), *notebooks()]
