@@ -76,25 +76,23 @@ def draw_fading():
 
     def frame(layers):
         left = [rc.token_residual(found[layers]) for found in passed]
-        alone, skip, post, pre = (f"{r:.0%}".replace("%", " %") if r > 0.005 else "under 1 %" for r in left)
+        alone, skip, post, pre = (f"{100 * r:.2g} %" if r > 0.001 else "under 0.1 %" for r in left)
         return (
             f"After {layers} of 24 layers these tokens differ by {alone} of their size with attention alone, {skip} "
             f"with a skip path, {post} with Post-LN and {pre} with Pre-LN.",
-            [np.round(distances(found[layers]), 2) for found in passed],
+            [np.round(np.log10(np.maximum(distances(found[layers]), 1e-4)), 2) for found in passed],
         )
 
     names = ["1", *[""] * 14, "16"]
+    shades = {-4: "≤ 10⁻⁴", -3: "0.001", -2: "0.01", -1: "0.1", 0: "1"}
     live.chart(
         "fading",
-        "The distance between any two tokens",
+        "The distance between any two tokens, on a logarithmic scale; 1 if they have nothing in common",
         [live.slider("layers", "layers passed", (0, 1, 2, 4, 8, 16, 24), 2, play=True)],
-        [
-            live.Heat(name, live.Axis("token"), names, names, (0, 1.2), height=270, bar={0: "equal", 1: "unrelated"})
-            for name in OPENING
-        ],
+        [live.Heat(name, live.Axis("token"), names, names, (-4, 0.1), height=270, bar=shades) for name in OPENING],
         frame,
-        alt="Four maps of sixteen by sixteen squares after two layers. The map of attention alone is nearly blank: its "
-        "tokens are almost equal. The three with a skip path are dark off the diagonal, where a token meets itself.",
+        alt="Four maps of sixteen by sixteen squares after two layers. The map of attention alone is the palest: its "
+        "tokens are the closest. The three with a skip path are dark off the diagonal, where a token meets itself.",
         side=4,
     )
 
