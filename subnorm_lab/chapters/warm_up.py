@@ -68,20 +68,44 @@ def prove_first_step():
     say("first_step", 100 * 0.015 / typical, ".0f")
 
 
-def draw_schedules():
-    fig, ax = plt.subplots(figsize=(6.4, 2.6))
-    for length, arm, name in ((0, "post", "without warm-up"), (50, "post_warmup", "with warm-up")):
-        rates = [learning_rate(step, 0.015, length) for step in range(100)]
-        ax.plot(rates, **LOOKS[arm])
-        figures.name_curve(ax, name, range(100), rates, LOOKS[arm]["color"])
-    same = rates[50:] == 50 * [0.015] and rates[49] <= 0.015 and rates[25] < 0.01
-    figures.title(fig, "Warm-up lowers the rate of the first 50 steps only", same)
-    ax.set(xlabel="step", ylabel="learning rate", ylim=(0, 0.018), xticks=(0, 50, 100), yticks=(0, 0.005, 0.01, 0.015))
-    figures.show(
-        fig,
-        alt="Learning rate against the step. Without warm-up it is constant from the first step. With warm-up "
-        "it rises in "
-        "a straight line to the same value over the first half of the run, and stays there.",
+def draw_two_runs():
+    steps, chance, looks = longer()["steps"], longer()["chance"], {0: "post", 400: "post_warmup"}
+    losses = {updates: longer()["parts"][f"12-post-0.002-{updates}"] for updates in looks}  # (seeds, steps)
+
+    def frame(step):
+        seen = steps.index(step) + 1
+        full, slow = (live.number(np.median(found[:, seen - 1])) for found in losses.values())
+        at = sorted({0, min(step, 400), step})  # a rate bends at step 400
+        rates = {look: (at, [learning_rate(k, 0.002, updates) for k in at]) for updates, look in looks.items()}
+        return (
+            f"After {step} steps the median loss is {full} nats at the full rate and {slow} nats with warm-up. "
+            f"Chance is {live.number(chance)}.",
+            [
+                rates,
+                {looks[n]: (steps[:seen], found[:, :seen]) for n, found in losses.items()}
+                | {"chance": ([0, 800], [chance, chance])},
+            ],
+        )
+
+    names = {"post": "full rate", "post_warmup": "warm-up"}
+    curves = {look: live.Curve(name, **LOOKS[look]) for look, name in names.items()}
+    live.chart(
+        "two-runs",
+        "Twelve Post-LN blocks on text. Left, the learning rate; "
+        "right, the training loss, median and range of five seeds",
+        [live.slider("step", "step", [50, *range(100, 801, 100)], 100, play=True)],
+        [
+            live.Lines(live.Axis("step", limits=(0, 800)), live.Axis("learning rate", limits=(0, 0.0024)), curves),
+            live.Lines(
+                live.Axis("step", limits=(0, 800)),
+                live.Axis("loss (nats)", limits=(2, 4.2)),
+                curves | {"chance": live.Curve("chance", figures.GREY, ":")},
+            ),
+        ],
+        frame,
+        alt="Left, the learning rate up to step 100: constant for one run, and rising from near zero for the other. "
+        "Right, their losses: at the full rate already at the dotted line of chance, with warm-up still above it.",
+        side=2,
     )
 
 
