@@ -44,8 +44,12 @@ def draw_one_gradient():
 
 
 def draw_four_numbers_backwards():
+    gradients = four_numbers_backwards()
+    fig = term_by_term(gradients, (-0.5, 1.1))
+    spreads = np.count_nonzero(gradients["arrives"]) == 1 and np.abs(gradients["scaled"]).min() > 1e-3
+    figures.title(fig, "A gradient that arrives at one feature goes back to all four", spreads)
     figures.show(
-        term_by_term(four_numbers_backwards(), (-0.5, 1.1)),
+        fig,
         alt="Four bar charts of a gradient over four features. Arriving, only the first bar is up. Without its "
         "shift, the "
         "first bar is lower and the other three are equally negative. Without its stretch, the first is "
