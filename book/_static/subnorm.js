@@ -182,7 +182,8 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
 
   // A picture is beside the text that follows it and, where that is too short, beside the paragraphs before it. In one
   // box they stay on one sheet. How the paper breaks lines is not known yet, so lines are counted by their letters.
-  const TEXT = "p, ul, ol, dl, div.math, .admonition";
+  const TEXT = "p, ul, ol, dl, div.math";
+  const BOX = 80; // mm that a box with a title needs at least
   const [PIXEL, LINE, SHEET] = [25.4 / 96, 4.6, 171]; // mm of a px, of a line, and across a sheet
   const following = (part) => part.nextElementSibling ?? (part.parentElement.matches(".foretold") ? part.parentElement.nextElementSibling : null);
   // the rules for paper are not in force yet when a browser says that it prints
@@ -205,16 +206,19 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   const picturesToText = () => {
     for (const cell of document.querySelectorAll(".bd-article div.cell:has(> .cell_output img)")) {
       const wide = cell.querySelector(".tall"); // then only the paragraph before stays with it
+      const listing = cell.querySelector(":scope > .cell_input"); // as wide as the text above it
       const [width, height] = sizeOf(cell);
+      const text = cell.querySelector("source") || SHEET - width < BOX ? TEXT : `${TEXT}, .admonition`; // a plot can be as wide as on a screen
       const letters = (SHEET - width) / 1.7; // in a line beside it
       let left = wide ? 0 : Math.min(height, 96) / LINE;
       const [before, after] = [[], []];
-      for (let next = following(cell); left > 2 && next && (hidden(next) || next.matches(TEXT)); next = following(next)) {
+      for (let next = following(cell); left > 2 && next && (hidden(next) || next.matches(text)); next = following(next)) {
         if (hidden(next)) continue;
         after.push(next);
         left -= linesOf(next, letters);
       }
       if (wide) left = 5;
+      if (listing) left = 0;
       for (let last = cell.previousElementSibling; left > 4 && last && (hidden(last) || last.matches("p, ul")); last = last.previousElementSibling) {
         if (hidden(last)) continue;
         before.unshift(last);

@@ -53,6 +53,8 @@ SEEN = f"""() => {{
     ground: getComputedStyle(document.body).backgroundColor,
     text: getComputedStyle(document.querySelector("article section > p:not([class])")).color,
     wide: start(wide),
+    narrow: start(all(".beside:has(source) :is(.admonition, .cell_input)").filter((e) =>
+      shown(e) && e.getBoundingClientRect().width < 600)),
     stiff: start(all("figure.live").filter(stiff)),
     crowded: all(".live-states > div").flatMap(crowded),
     small: all(".live-states text").filter((e) => letters(e) < {SMALLEST}).map((e) => e.textContent),
@@ -64,6 +66,7 @@ def faults_on_paper(page):
     seen = page.evaluate(SEEN)
     faults = [f"shown: {html}" for html in seen["controls"]]
     faults += [f"wider than the paper: {html}" for html in seen["wide"]]
+    faults += [f"in a narrow column: {html}" for html in seen["narrow"]]
     faults += [f"not as two or three states in a row: {html}" for html in seen["stiff"]]
     faults += [f"outside the picture, or one over the other: {words}" for words in seen["crowded"]]
     faults += [f"letters under 7 pt: {words}" for words in seen["small"]]
