@@ -92,13 +92,16 @@ def faults_on_sheets(page):
     page.add_style_tag(content=f":is({APART}) {{ display: none !important }} {NO_FOOT}")
     sheets = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages
     faults = [f"{len(sheets)} sheets, at most {SHEETS}"] if len(sheets) > SHEETS else []
+    return faults + faults_at_ends(page, sheets, BLANK)
+
+
+def faults_at_ends(page, sheets, blank):
     headings = page.locator("article :is(h2, h3)").evaluate_all(
         "all => all.map((e) => e.textContent.replace(/#$/, ''))"
     )
     last, blanks = zip(*map(ending, sheets), strict=True)
-    faults += [f"sheet {n} ends with a heading: {line}" for n, line in enumerate(last, 1) if line in headings]
-    faults += [f"sheet {n} is blank by {share:.0%}" for n, share in enumerate(blanks[:-1], 1) if share > BLANK]
-    return faults
+    faults = [f"sheet {n} ends with a heading: {line}" for n, line in enumerate(last, 1) if line in headings]
+    return faults + [f"sheet {n} is blank by {share:.0%}" for n, share in enumerate(blanks[:-1], 1) if share > blank]
 
 
 def ending(sheet):
@@ -158,17 +161,18 @@ def test_a_first_reading_fills_a_few_sheets(print_page, name):
 PICTURED = "() => [...document.querySelectorAll('article img:not(details *)')].every((picture) => picture.naturalWidth)"
 
 
-@pytest.mark.parametrize("name", [CHAPTERS[0], CHAPTERS[2], CHAPTERS[7]])
+# In chapter 02 the answers are a few millimetres too high for what its exercises leave of their sheet.
+@pytest.mark.parametrize("name", [CHAPTERS[0], *CHAPTERS[2:]])
 def test_a_page_printed_from_the_screen_has_its_answers_last_and_no_empty_sheet(browser, server, name):
     with opened(browser, server, []) as page:
         page.goto(f"{server}{name}.html")
         page.wait_for_function(PICTURED)
         page.add_style_tag(content=NO_FOOT)
         sheets = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages
+        assert faults_at_ends(page, sheets, 0.5) == []  # no sheet for a hint or two
     texts = [[line.strip() for line in sheet.extract_text().splitlines()] for sheet in sheets]
     assert "Answers" in texts[-1]
-    assert ["This is the measured curve." in text for text in texts] == [*[False] * (len(texts) - 1), True]
-    assert max(ending(sheet)[1] for sheet in sheets[:-1]) < 0.5  # no sheet for a hint or two
+    assert not any("This is the measured curve." in text for text in texts[:-1])
 
 
 @pytest.mark.parametrize("name", OTHERS)
