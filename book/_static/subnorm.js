@@ -113,7 +113,7 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
 // in one box with its text, and last the hints and the answers: curves to draw, those of the quick checks, and the
 // solutions. All go back to their places afterwards.
 {
-  const root = document.documentElement.dataset;
+  const page = document.documentElement;
   let shown, moved = [], printing = false;
 
   // Move a node, and remember where it was.
@@ -182,8 +182,7 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
 
   // A picture is beside the text that follows it and, where that is too short, beside the paragraphs before it. In one
   // box they stay on one sheet. How the paper breaks lines is not known yet, so lines are counted by their letters.
-  const TEXT = "p, ul, ol, dl, div.math";
-  const BOX = 80; // mm that a box with a title needs at least
+  const TEXT = "p, ul, ol, dl, div.math"; // a box with a title is too narrow there
   const [PIXEL, LINE, SHEET] = [25.4 / 96, 4.6, 171]; // mm of a px, of a line, and across a sheet
   const following = (part) => part.nextElementSibling ?? (part.parentElement.matches(".foretold") ? part.parentElement.nextElementSibling : null);
   // the rules for paper are not in force yet when a browser says that it prints
@@ -206,19 +205,17 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   const picturesToText = () => {
     for (const cell of document.querySelectorAll(".bd-article div.cell:has(> .cell_output img)")) {
       const wide = cell.querySelector(".tall"); // then only the paragraph before stays with it
-      const listing = cell.querySelector(":scope > .cell_input"); // as wide as the text above it
       const [width, height] = sizeOf(cell);
-      const text = cell.querySelector("source") || SHEET - width < BOX ? TEXT : `${TEXT}, .admonition`; // a plot can be as wide as on a screen
       const letters = (SHEET - width) / 1.7; // in a line beside it
       let left = wide ? 0 : Math.min(height, 96) / LINE;
       const [before, after] = [[], []];
-      for (let next = following(cell); left > 2 && next && (hidden(next) || next.matches(text)); next = following(next)) {
+      for (let next = following(cell); left > 2 && next && (hidden(next) || next.matches(TEXT)); next = following(next)) {
         if (hidden(next)) continue;
         after.push(next);
         left -= linesOf(next, letters);
       }
       if (wide) left = 5;
-      if (listing) left = 0;
+      if (cell.matches(":has(> .cell_input)")) left = 0; // its code is as wide as the text above it
       for (let last = cell.previousElementSibling; left > 4 && last && (hidden(last) || last.matches("p, ul")); last = last.previousElementSibling) {
         if (hidden(last)) continue;
         before.unshift(last);
@@ -233,14 +230,15 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   const print = (now) => {
     if (now === printing) return; // two events tell of it
     printing = now;
-    if (printing) shown = root.theme;
-    root.theme = printing ? "light" : shown;
     if (printing) {
-      document.documentElement.style.setProperty("--foot", JSON.stringify(`${document.title.split(" — ")[0]} · Subnorm · CC BY 4.0`));
+      shown = page.dataset.theme;
+      page.dataset.theme = "light";
+      page.style.setProperty("--foot", JSON.stringify(`${document.title.split(" — ")[0]} · Subnorm · CC BY 4.0`));
       answersLast();
       axesToQuestions();
       picturesToText();
     } else {
+      page.dataset.theme = shown;
       for (const [place, node] of moved) place.replaceWith(node);
       moved = [];
       for (const box of document.querySelectorAll(".beside, .printed-hints, .printed-answers")) box.remove();
@@ -253,7 +251,7 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   paper.addEventListener("change", () => print(paper.matches));
   print(paper.matches); // a page can be opened to be printed
 
-  addEventListener("afterprint", () => document.documentElement.classList.remove("print-all")); // of second_reading.py
+  addEventListener("afterprint", () => page.classList.remove("print-all")); // of second_reading.py
 }
 
 // Closing a drawer on a phone returns the focus to the button that opened it, or follows a link within the page.
