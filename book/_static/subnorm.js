@@ -29,15 +29,12 @@ const subnormStore = (use) => { try { return use(localStorage); } catch { return
 for (const [sign, capture] of [["scroll", false], ["pointerdown", true], ["keydown", true], ["click", true]])
   addEventListener(sign, () => document.documentElement.classList.remove("fresh"), { once: true, capture });
 
-// Show where the page is in the list of the sidebar.
+// Show where the page is in the list of the sidebar. Pictures below the first wait for the page (slim.py): then all come
+// that paper shows, because Chromium prints none that still waits.
 addEventListener("load", () => {
   const list = document.querySelector(".sidebar-primary-item:has(> nav)");
   const here = [...(list?.querySelectorAll("li.active > a") ?? [])].at(-1);
   if (here?.checkVisibility()) list.scrollTop += here.getBoundingClientRect().top - list.getBoundingClientRect().top - list.clientHeight / 2;
-});
-
-// Pictures below the first wait for the page (slim.py). Then all come that paper shows: Chromium prints none that still waits.
-addEventListener("load", () => {
   for (const picture of document.querySelectorAll("img[loading]:not(details:not([open]) *)")) picture.loading = "eager";
 });
 
