@@ -100,7 +100,7 @@ const subnormTerms = (() => {
   const GLUED = new RegExp(`\\b(${MODELS.split(/,\s+/).filter((name) => /^[a-z]{3,}$/.test(name)).join("|")})(?=\\d)`, "giu"); // Qwen3
   /** The words that a question has, whatever it is about. */
   const COMMON = new Set(`a after always an and are as at be between by can could different difference do does few for from get go has have
-    how i if in into is it its make me my need needed not of on or should so some than that the there they this to use used using
+    how i if in into is it its make many me much my need needed not of on or should so some than that the there they this to use used using
     versus vs was we what when where which why will with work works would you`.split(/\s+/));
 
   const source = (name) => name === "√" ? name : `(?<![\\p{L}\\p{N}_])${name.split(/[ -]/).join("[\\s-]*")}s?(?![\\p{L}\\p{N}_])`;
@@ -116,18 +116,22 @@ const subnormTerms = (() => {
 
   /** A text with the book's spelling of each name in it. */
   const respelt = (text) => renamed(text, (name) => name);
-  /** The nearest of the words to one that is misspelt, by the letters to add, leave out or exchange; undefined if none is near. */
+  /** The nearest of the words to one that is misspelt, by the letters to add, leave out, exchange or swap; undefined if none
+      is near. */
   function nearWord(word, all) {
     function distance(one, other) {
-      let row = [...other, ""].map((_, k) => k);
+      let [above, row] = [[], [...other, ""].map((_, k) => k)];
       for (const [j, letter] of [...one].entries()) {
         const next = [j + 1];
-        for (const [k, its] of [...other].entries()) next.push(Math.min(row[k] + (its !== letter), row[k + 1] + 1, next[k] + 1));
-        row = next;
+        for (const [k, its] of [...other].entries()) {
+          const swapped = k && letter === other[k - 1] && its === one[j - 1] ? above[k - 1] + 1 : Infinity;
+          next.push(Math.min(row[k] + (its !== letter), row[k + 1] + 1, next[k] + 1, swapped));
+        }
+        [above, row] = [row, next];
       }
       return row.at(-1);
     }
-    const near = [...all].map((other) => [other, distance(word, other)]).sort((a, b) => a[1] - b[1])[0];
+    const near = [...all].filter((other) => !COMMON.has(other)).map((other) => [other, distance(word, other)]).sort((a, b) => a[1] - b[1])[0];
     return near[1] <= (word.length < 6 ? 1 : 2) ? near[0] : undefined;
   }
 

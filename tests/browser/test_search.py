@@ -86,6 +86,7 @@ def test_the_page_that_explains_a_term_is_found_first(search):
         ("residul conection", "residual connection"),
         ("Layer normalzation", "Layer normalization"),
         ("batchnrom", "batchnorm"),
+        ("final nrom", "final norm"),  # two letters swapped; "from" is one letter away
         ("vanishing gradiants", "vanishing gradients"),
         ("warm-up", "warm-up"),
         ("layer_nrom", "layer_nrom"),  # a name is the reader's own
