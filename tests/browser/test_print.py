@@ -105,18 +105,27 @@ def faults_at_ends(page, sheets, blank):
 
 
 def ending(sheet):
-    """The last line of a sheet, and the share of it below its last letter or picture."""
-    ends = [float(sheet.mediabox.height)]
+    """The lowest line of a sheet, and the share of it below its last letter or picture."""
+    ends, lines = [float(sheet.mediabox.height)], {}
+
+    def height(cm, tm):
+        return tm[4] * cm[1] + tm[5] * cm[3] + cm[5]
+
+    def read(text, cm, tm, font, size):
+        if text.strip():
+            lines[round(height(cm, tm))] = lines.get(round(height(cm, tm)), "") + text
 
     def see(operator, operands, cm, tm):
         if operator in (b"Tj", b"TJ"):
-            ends.append(tm[4] * cm[1] + tm[5] * cm[3] + cm[5])
+            ends.append(height(cm, tm))
         elif operator == b"Do":
             ends.extend([cm[5], cm[3] + cm[5]])
 
-    lines = sheet.extract_text(visitor_operand_before=see).strip().splitlines() or [""]
+    sheet.extract_text(visitor_operand_before=see, visitor_text=read)
     margin = 14 / 297
-    return lines[-1].strip(), (min(ends) / float(sheet.mediabox.height) - margin) / (1 - 2 * margin)
+    return lines[min(lines)].strip().removesuffix("answers at the end").strip(), (
+        min(ends) / float(sheet.mediabox.height) - margin
+    ) / (1 - 2 * margin)
 
 
 def empty_sheets(page):
@@ -170,9 +179,10 @@ def test_a_page_printed_from_the_screen_has_its_answers_last_and_no_empty_sheet(
         page.add_style_tag(content=NO_FOOT)
         sheets = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages
         assert faults_at_ends(page, sheets, 0.5) == []  # no sheet for a hint or two
+        drawn = page.locator("[data-live='sketch']").count() > 0
     texts = [[line.strip() for line in sheet.extract_text().splitlines()] for sheet in sheets]
     assert "Answers" in texts[-1]
-    assert not any("This is the measured curve." in text for text in texts[:-1])
+    assert ["This is the measured curve." in text for text in texts] == [*[False] * (len(texts) - 1), drawn]
 
 
 @pytest.mark.parametrize("name", OTHERS)
