@@ -37,7 +37,7 @@ def draw_token():
             x = token[5::11] / rms[0]  # (12, 25)
             tens = np.log10(np.clip(np.abs(x), 1e-3, 1e3))  # -3 to 3
             shades = np.sign(x) * np.maximum(1, np.round((tens + 3) / 0.3))
-            cells.append(np.where(np.arange(25) <= blocks, shades, 0))
+            cells.append(np.where(np.arange(25) <= blocks, shades, np.nan))  # else a new column would seem to grow
         plain, skip, both = sizes
         says = (
             f"After {blocks} of 24 blocks, the size has gone from 1 to {plain} in the plain stack, to {skip} "
