@@ -3,8 +3,8 @@
 // have all instead. With data-nearest a pasted message is compared with those of the rows instead (symptoms.js). A single
 // row opens. Of the words of a reader who describes a trouble, some are enough if no row has all. In a table the words are
 // marked, and a note that is folded and has one opens; the names of its files are no words of the row. Where nothing is
-// found, a misspelt word is corrected, or a line says so and leads on. The contents of the page list what shows; a link to another row empties the filter,
-// and the status says so.
+// found, a misspelt word is corrected, or a line says so and leads on. The contents of the page list what shows; a link to
+// another row empties the filter, and the status says so.
 {
   const filter = document.querySelector(".row-filter");
   const [words, status] = [filter.querySelector("[type=search]"), filter.querySelector("[role=status]")];

@@ -1,8 +1,7 @@
 // Ranks the sections of the book by the words in a search field, for the list below the field (search-box.js) and for the page
 // of results (search.js). search-terms.js and the list of all sections (sections.js) come first.
 const subnormRank = (() => {
-  const { EXPLAINED, MODELS, OF_A_MODEL, stems, telling } = subnormTerms;
-  const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
+  const { EXPLAINED, MODELS, OF_A_MODEL, words, stems, telling } = subnormTerms;
   const KINDS = [[/^notebooks\/\d\d-/, 3], [/^notebooks\/\d\d[a-z]-/, 2], [/\/exercises\//, -3], [/^book\/api/, -6],
     [/^book\/questions/, 4], [/^book\/glossary/, 1]]; // a question before a heading that is worded as it, a term before one
   const CODE = /\w[_.(]\w*/; // in a query that is the name of an object
@@ -47,7 +46,7 @@ const subnormRank = (() => {
       if (!share) return { ...section, all, share, score: 0 };
       const [title] = parts(section), own = telling(title);
       const short = own.filter((word) => asked.some((other) => word.startsWith(other))).length / (own.length || 1);
-      section.terms ??= [title.join(" "), ...section.also.split(",").map((term) => stems(term).join(" "))];
+      section.terms ??= [title.join(" "), ...terms(section.also)];
       const named = within(typed, section.terms);
       const whole = asked.filter((word) => named.has(word)).length / asked.length;
       section.forms ??= [section.title, ...section.also.split(",")].map(forms);

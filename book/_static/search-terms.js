@@ -2,8 +2,10 @@
 // of results (search.js) and the filters of rows (row-filter.js), where this comes first.
 const subnormTerms = (() => {
   // The table of models has rows for these names, and says this of each.
-  const MODELS = `llama, mistral, mixtral, gemma, qwen, olmo, gpt 1, gpt 2, gpt j, gpt neox, gpt oss, bert, roberta, albert, deepseek, phi, glm, kimi,
-    minimax, nemotron, falcon, mamba, granite, pythia, nanogpt, nanochat, ngpt, t5, whisper, clip, grok, command r, vit, dinov2, dinov3`;
+  const MODELS = `llama, mistral, mixtral, ministral, gemma, qwen, olmo, gpt 1, gpt 2, gpt j, gpt neox, gpt oss, bert, roberta, bart, albert,
+    deberta, modernbert, deepseek, phi, glm, kimi, minimax, nemotron, falcon, mamba, jamba, rwkv, granite, pythia, bloom, starcoder, smollm,
+    bitnet, exaone, hunyuan, ernie, apertus, openelm, longcat, nanogpt, nanochat, ngpt, t5, whisper, wav2vec, clip, siglip, grok, command r,
+    vit, swin v2, convnext, dinov2, dinov3, flux, stable diffusion`;
   const OF_A_MODEL = "norm, layer norm, rms norm, gain, bias, placement, pre ln, post ln, final norm, eps, qk norm, cast";
   // The page that explains a term. Hyphens, spaces, capitals, plurals and s/z spelling are ignored.
   const EXPLAINED = {
@@ -114,6 +116,7 @@ const subnormTerms = (() => {
   /** A word without its ending, for what has the same stem: "vanishing" and "vanishes". */
   const stem = (word) => word.replace(/is(e|ed|es|ing|ations?)$/, "iz$1").replace(/(?<=.{3})(?:ations?|ions?|ing|ed|es|e|(?<!s|ia)s)$/, "");
 
+  const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
   /** A text with the book's spelling of each name in it. */
   const respelt = (text) => renamed(text, (name) => name);
   /** The nearest of the words to one that is misspelt, by the letters to add, leave out, exchange or swap; undefined if none
@@ -142,15 +145,15 @@ const subnormTerms = (() => {
     MODELS,
     OF_A_MODEL,
     COMMON,
-    stem,
+    words,
     /** The stems of a text's words in order, with one stem for all spellings of a name. */
-    stems: (text) => (renamed(text.replace(GLUED, "$1 "), (name) => ` ${squeezed(name)} `).toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []).map(stem),
+    stems: (text) => words(renamed(text.replace(GLUED, "$1 "), (name) => ` ${squeezed(name)} `)).map(stem),
     /** Those that tell one text from others. */
     telling: (stems) => stems.filter((one) => !common.has(one)),
     /** The text with each word that is in none of the texts, and not right elsewhere, replaced by the nearest that is. */
     spelt(text, texts, right = () => false) {
-      const all = new Set(texts.flatMap((one) => one.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []));
-      const known = (word) => respelt(word) !== word || [...all].some((other) => other.includes(word) || stem(other).startsWith(stem(word)));
+      const all = new Set(texts.flatMap(words));
+      const known = (word) => respelt(word) !== word || [...all].some((other) => stem(other).startsWith(stem(word)));
       return text.replace(/[\p{L}\p{N}_]+/gu, (typed) => {
         const word = typed.toLowerCase();
         return (/^\p{L}{4,}$/u.test(word) && !COMMON.has(word) && !known(word) && !right(word) && nearWord(word, all)) || typed;

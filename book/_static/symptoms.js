@@ -45,19 +45,20 @@
     return best;
   };
 
-  // What readers write around the trouble itself.
-  const TOLD = new Set("after again become became becomes before here how i just keep keeps me model my out output outputs since start started step steps still there these those what when where why".split(" "));
+  // What readers write around the trouble itself, beside the words of any question.
+  const TOLD = "again become became becomes before here just keep keeps model out output outputs since start started step steps still these those".split(" ");
 
   /** The heading of a row without the messages it quotes. */
-  const told = (row) => [...row.querySelector("h3").childNodes].filter((part) => part.localName !== "code").map((part) => part.textContent).join(" ");
+  const wording = (row) => [...row.querySelector("h3").childNodes].filter((part) => part.localName !== "code").map((part) => part.textContent).join(" ");
   /** The rows, of {row, text}, that have enough of the typed words, and which. A word of a heading counts twice. */
   globalThis.subnormSome = (typed, rows) => {
     const parts = (text) => text.toLowerCase().match(/[\p{L}_][\p{L}\p{N}_]+/gu) ?? [];
-    const asked = [...new Set(parts(typed))].filter((word) => ![MINOR, TOLD, subnormTerms.COMMON].some((common) => common.has(word)));
+    const around = new Set([...MINOR, ...TOLD, ...subnormTerms.COMMON]);
+    const asked = [...new Set(parts(typed))].filter((word) => !around.has(word));
     // A short word is the start of many others: "out" of "output", "norm" of "normalized_shape".
     const same = (word, other) => (word.length > 4 ? other.startsWith(word.replace(/s$/, "")) : other === word || other === `${word}s`);
     const has = (words, word) => words.some((other) => same(word, other));
-    const texts = rows.map(({ row, text }) => [text, told(row)].map(parts));
+    const texts = rows.map(({ row, text }) => [text, wording(row)].map(parts));
     const weight = new Map(asked.map((word) => { // a word that few rows have tells more
       const having = texts.filter(([all]) => has(all, word)).length;
       return [word, Math.log(1 + rows.length / Math.max(having, 1))];

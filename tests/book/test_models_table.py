@@ -23,8 +23,16 @@ from subnorm_book.evidence.models_table import (
 )
 
 from subnorm_lab import diagrams
-from tools import models
+from tools import checkout, models
 from tools.checkout import PAGES
+
+
+def test_the_search_knows_models_by_names_that_the_table_has():
+    script = (checkout.ROOT / "book/_static/search-terms.js").read_text("utf-8")
+    names = re.search(r"MODELS = `(.*?)`", script, re.DOTALL)[1].split(",")
+    table = " ".join(row["model"] for row in json.loads(checkout.ROOT.joinpath("book/models.json").read_text("utf-8")))
+    assert [name for name in names if name.strip() not in re.sub("[-‑]", " ", table.lower())] == []
+
 
 ROW = {
     "model": "M",

@@ -31,9 +31,10 @@ def test_words_and_placements_choose_models(browser, server):
             page.get_by_label("Find", exact=True).fill(typed)
             assert column(page, 1)[: len(models)] == models
             assert len(column(page, 1)) < 4
-        page.get_by_label("Find", exact=True).fill("gemmma")
-        assert "Gemma 3" in column(page, 1)
-        assert status.inner_text().endswith("for “gemma”")
+        for typed, meant, model in [("gemmma", "gemma", "Gemma 3"), ("lama", "llama", "Llama 3")]:
+            page.get_by_label("Find", exact=True).fill(typed)
+            assert model in column(page, 1)
+            assert status.inner_text().endswith(f"for “{meant}”")
         page.get_by_label("Find", exact=True).fill("modeling_llama")  # a file of several models' sources
         assert column(page, 1) == []
         page.get_by_label("Find", exact=True).fill("")
