@@ -241,7 +241,7 @@ def test_nothing_jumps_when_the_reader_begins(browser, server):
 
 
 # Of the listings: how many lines of code go on below; those that go on left of their beginning; the comments that
-# go on as if they were code; and what is not copied as it is stored.
+# go on as if they were code; the names that end on another line; and what is not copied as it is stored.
 LISTINGS = """() => {
   const row = document.createRange(), copied = getSelection();
   const seen = (name) => [...document.querySelectorAll(name)].filter((e) => e.checkVisibility());
@@ -257,16 +257,27 @@ LISTINGS = """() => {
   const changed = seen("article .highlight pre:has(.line)").map((pre) => [copy(pre), pre.textContent.trim()]);
   const left = wraps.flat().filter((from) => from < 9);
   const parted = seen("article .line :is(.c, .c1)").filter((comment) => comment.getClientRects().length > 1).length;
-  return [wraps.filter((rows) => rows.length).length, left, parted, changed.filter(([one, other]) => one !== other)];
+  const torn = seen("article .line").flatMap((line) => {
+    const texts = document.createTreeWalker(line, NodeFilter.SHOW_TEXT), names = [];
+    while (texts.nextNode()) for (const name of texts.currentNode.data.matchAll(/\\b\\w{2,30}\\b/g)) {
+      row.setStart(texts.currentNode, name.index);
+      row.setEnd(texts.currentNode, name.index + name[0].length);
+      if (row.getClientRects().length > 1) names.push(name[0]);
+    }
+    return names;
+  });
+  const mixed = changed.filter(([one, other]) => one !== other);
+  return [wraps.filter((rows) => rows.length).length, left, parted, torn, mixed];
 }"""
 
 
-def test_a_long_line_of_a_listing_goes_on_under_its_own_beginning_and_is_copied_as_one(browser, server):
+@pytest.mark.parametrize("name", ["09a-the-bug-museum", "07a-placements-one-by-one"])
+def test_a_long_line_of_a_listing_goes_on_under_its_own_beginning_and_is_copied_as_one(browser, server, name):
     with opened(browser, server, [], viewport=PHONE, has_touch=True) as page:
-        page.goto(server + "notebooks/09a-the-bug-museum.html")
+        page.goto(f"{server}notebooks/{name}.html")
         wrapped, *faults = page.evaluate(LISTINGS)
     assert wrapped > 10
-    assert faults == [[], 0, []]
+    assert faults == [[], 0, [], []]
 
 
 def test_the_words_that_fold_code_are_where_those_were_that_unfold_it(browser, server):

@@ -72,6 +72,8 @@ RULES = [
 #: On a narrow screen a long line of a listing goes on below, under its own beginning (subnorm.css). One of these
 #: characters or fewer has room on every phone.
 SHORT = 30
+#: It may end before the point of a call, or behind a bracket; else a phone would end it within a name.
+ENDS = re.compile(r'(?=<span class="o">\.</span>)|(?<=[(\[])(?=[^)\]\s])')
 LISTING = re.compile(r'(<div class="(?:story )?highlight-[^"]*"><div class="highlight"><pre>)(.*?)(?=</pre>)', re.S)
 
 # The theme asks for the width of every listing and table as the page opens, which lays out a long page at once, with
@@ -119,13 +121,13 @@ def slim(html, page, matched=None):
 
 
 def marked(line):
-    """A line of a listing; a long one with its indentation, for the style sheet."""
+    """A line of a listing; a long one with its indentation, for the style sheet, and the places where it may end."""
     text = unescape(re.sub(r'<span class="linenos".*?</span>|<[^>]*>', "", line))
     if len(text) <= SHORT or '<span class="line"' in line:
         return line
     indent = len(text) - len(text.lstrip())
     style = f' style="--in:{indent}"' if indent else ""
-    return f'<span class="line"{style}>{line}</span>'
+    return f'<span class="line"{style}>{ENDS.sub("<wbr>", line)}</span>'
 
 
 def options(path):
