@@ -56,7 +56,8 @@ def test_both_stories_and_their_controls_are_on_the_first_screen_within_five_sec
         assert side_by_side == (window == LAPTOP)
         for part in [
             figure.locator(".retold-panes"),
-            *figure.locator(":is(input, form button, .retold-name button)").all(),
+            *figure.locator(":is([type=radio], .retold-name button)").all(),
+            figure.locator(".retold-notes"),
         ]:
             assert part.evaluate(SEEN), part
         assert [url for url in asked if "stories/" in url or "storyteller" in url or "python" in url] == []

@@ -42,8 +42,8 @@ LABELS = {
     "without one branch": "one attention cut",
     "LayerNorm": "LayerNorm instead",
     "no norms": "all norms cut",
-    "no final division": "last rescaling cut",
-    "Post-LN": "norms moved",
+    "no final division": "last norm partly cut",
+    "Post-LN": "norms after the sum",
 }
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ def label(name):
 
 
 class retold(nodes.container):
-    """The figure: the two texts, the switch, the reader's own words, and a note on each cut below them."""
+    """The figure: the two texts, the switch, a note on each cut, and the reader's own words below them."""
 
 
 class retold_note(nodes.container):
@@ -147,10 +147,13 @@ FIGURE = """\
 <div class="retold-cuts">{cuts}</div>
 </div>
 <div class="live-controls"><fieldset><legend class="live-heard">The second model</legend>{radios}</fieldset></div>
+<div class="retold-notes">"""
+FORM = """</div>
 <form class="live-controls"><label for="first-words">Your own first words</label>
 <input id="first-words" maxlength="100" placeholder="One day, a dog" autocomplete="off"> \
 <button>Continue: loads {megabytes:.1f} MB</button></form>
-<div class="retold-notes">"""
+<p class="live-heard" role="status"></p>
+"""
 
 
 def visit(translator, node):
@@ -175,14 +178,13 @@ def visit(translator, node):
             told=escape(trained, quote=False),
             cuts="".join(panes),
             radios="".join(radios),
-            megabytes=sum(map(len, scripts())) / 1e6,
         )
     )
 
 
 def depart(translator, node):
-    script = SCRIPT.read_text("utf-8")
-    translator.body.append(f'</div>\n<p class="live-heard" role="status"></p>\n<script>{script}</script></figure>\n')
+    form = FORM.format(megabytes=sum(map(len, scripts())) / 1e6)
+    translator.body.append(f"{form}<script>{SCRIPT.read_text('utf-8')}</script></figure>\n")
 
 
 def visit_note(translator, node):
