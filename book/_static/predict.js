@@ -70,11 +70,7 @@
       const skimmed = reading?.checked && answer === SKIPPED && !kept();
       let said = [];
       if (right) said = ["Right."];
-      else if (chosen) {
-        const option = box.querySelector("[data-right] span");
-        const end = /[.?!]$/.test(option.textContent.trim()) ? "”" : "”.";
-        said = ["Not quite. The answer is “", ...option.cloneNode(true).childNodes, end];
-      }
+      else if (chosen) said = ["Not quite. ", ...box.querySelector(".reason").cloneNode(true).childNodes];
       const scaled = box.querySelector(".answer > svg"); // not one of a formula
       if (scaled) scaled.remove();
       if (field && answer !== null && answer !== SKIPPED) {

@@ -23,14 +23,14 @@ roles and directives in place of these forms:
     >
     > "Depth is everything."
 
-    > **Predict** <!-- after-24-blocks -->      a prediction: with options and an answer, with a measured number as the
-    >                                          answer, or with neither, before a sketch
+    > **Predict** <!-- after-24-blocks -->      a prediction: with options and an answer that says why, with a measured
+    >                                          number as the answer, or with neither, before a sketch
     > What is left of the token?
     >
     > 1. About as much as went in.
     > 2. Next to nothing.
     >
-    > <details><summary>Answer</summary>Option 2.</details>
+    > <details><summary>Answer</summary>Option 2. The size halves in each block.</details>
 
     > **Quick check** <!-- ignores-bias -->     the same, with a sentence on every option; `value: 2 * 3` after the name
     >                                          recomputes the right one
@@ -250,12 +250,12 @@ class Reader:
         if said and not options:
             unit = [":percent:"] if said.string[said.end() :].strip() == "%" else []
             return [f"{{predict}} {name}", f":number: {said[2]}", *unit], ["", *self.blocks(body)]
-        right = re.fullmatch(r"Option (\d+)\.", "\n".join(answer))
+        right = re.fullmatch(r"Option (\d+)\.\s+(.+)", "\n".join(answer), re.DOTALL)
         if not (right and 1 <= int(right[1]) <= len(options)):
-            self.faults.append(f"the answer to predict {name} names no option: it must be such as 'Option 2.'")
+            self.faults.append(f"the answer to predict {name} must be an option and the reason, as in 'Option 2. Why.'")
             return [f"{{predict}} {name}"], ["", *body]
         items = [listed(f"- [{' x'[k + 1 == int(right[1])]}] ", option) for k, option in enumerate(options)]
-        return [f"{{predict}} {name}"], ["", *question, "", *(line for item in items for line in item)]
+        return [f"{{predict}} {name}"], ["", *question, "", *(line for item in items for line in item), "", right[2]]
 
     def quick_check(self, head, lines):
         name, _, value = head.partition(" value: ")

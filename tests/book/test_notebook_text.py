@@ -57,8 +57,8 @@ FORMS = {
     ),
     "a choice": (
         "> **Predict** <!-- left -->\n>\n> What?\n>\n> 1. All\n>    of it.\n> 2. None.\n>\n"
-        "> <details><summary>Answer</summary>Option 2.</details>",
-        ":::{predict} left\n\nWhat?\n\n- [ ] All\n  of it.\n- [x] None.\n:::",
+        "> <details><summary>Answer</summary>Option 2. It halves.</details>",
+        ":::{predict} left\n\nWhat?\n\n- [ ] All\n  of it.\n- [x] None.\n\nIt halves.\n:::",
     ),
     "a guess": (
         "> **Predict** <!-- g -->\n>\n> How?\n>\n> <details><summary>Answer</summary>39<!-- 02:share --></details>",

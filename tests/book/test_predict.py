@@ -6,7 +6,7 @@ import re
 import pytest
 from helpers import small_book
 
-CHOICE = ":::{predict} left\n\nWhat is *left*?\n\n- [ ] All\n- [x] Nothing, $x=0$\n:::\n"
+CHOICE = ":::{predict} left\n\nWhat is *left*?\n\n- [ ] All\n- [x] Nothing, $x=0$\n\nIt *halves*.\n:::\n"
 SAID = {
     "output_type": "display_data",
     "data": {"text/plain": "alike = 0.12"},
@@ -53,6 +53,7 @@ def test_one_option_is_marked_right_and_the_box_is_not_drawn(tmp_path):
     assert "[" not in labels[0][1]
     values = re.findall(r'type="radio" name="predict-index-left" value="(\w+)"', html)
     assert len(set(values)) == 2
+    assert '<p class="reason" hidden>It <em>halves</em>.</p>' in html
 
 
 def test_a_number_is_compared_with_what_a_notebook_said(tmp_path):
@@ -91,6 +92,7 @@ def test_a_curve_waits_for_the_sketch_that_follows(tmp_path):
         (CHOICE + "\n" + CHOICE, "another box of the page has its id"),
         (CHOICE.replace("[x]", "[ ]"), "one of them right"),
         (CHOICE.replace("[ ]", "[x]"), "one of them right"),
+        (CHOICE.replace("\nIt *halves*.\n", ""), "says why one of them is right"),
         (CHOICE.replace("- [ ] All\n", ""), "two options or more"),
         (CHOICE.replace("[ ] All", "All"), "does not begin with [ ] or [x]"),
         (CHOICE.replace("left\n", "left\n:curve:\n"), "one of them only"),

@@ -6,11 +6,13 @@
 
     - [ ] About as much as went in.
     - [x] Next to nothing.
+
+    The size halves in each block.
     :::
 
-One option is right, marked [x]. Two other kinds have no options: `:number: 01:alike` asks for a number, which is
-compared with the one that a notebook said, with `:percent:` as a percentage; `:curve:` asks for a curve, drawn into the
-figure that follows the box, a `subnorm_lab.live.sketch`.
+One option is right, marked [x]; a wrong answer is told the paragraph below the options. Two other kinds have no
+options: `:number: 01:alike` asks for a number, which is compared with the one that a notebook said, with `:percent:` as
+a percentage; `:curve:` asks for a curve, drawn into the figure that follows the box, a `subnorm_lab.live.sketch`.
 
 What follows is the rest of the section, up to the next box or heading. Without JavaScript, and in print, it is open.
 `_static/predict.js` keeps the answers in the browser, under the page's number and the id (01-after-24-blocks). Any
@@ -28,7 +30,7 @@ from docutils.parsers.rst import directives
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from subnorm_book import page_data
-from subnorm_book.evidence import claims, values
+from subnorm_book.evidence import values
 from subnorm_book.html_nodes import add_html_only, add_script, writes
 from subnorm_book.teaching.quick_checks import NAME, tick_box
 
@@ -56,7 +58,7 @@ class prediction_end(nodes.General, nodes.Element):
 
 
 class reason(nodes.paragraph):
-    """What a wrong answer is told: the first claim of what follows, if that begins with one."""
+    """Why another option is right: what a wrong answer is told."""
 
 
 class foretold(nodes.container):
@@ -95,6 +97,7 @@ class Predict(SphinxDirective):
     def read(self, body, name):
         if not (body and isinstance(body[0], nodes.paragraph)):
             raise ValueError("it does not begin with its question, a paragraph")
+        why = body.pop() if len(body) > 1 and isinstance(body[-2], nodes.bullet_list) else None
         *question, last = body
         percent = "percent" in self.options
         self.options.pop("percent", None)
@@ -105,8 +108,10 @@ class Predict(SphinxDirective):
         if kind == "number" and WORDED.search(body[0].astext()):
             raise ValueError("its question offers choices, but the field takes a number only")
         end = prediction_end(truth=self.truth() if kind == "number" else None, percent=percent)
-        parts = [*question, read_options(last, name) if kind == "choice" else last, end]
-        return prediction("", *parts, ids=[f"predict-{name}"], name=name, kind=kind)
+        if kind == "choice" and why is None:
+            raise ValueError("no paragraph below its options says why one of them is right")
+        answer = [read_options(last, name), end, reason("", "", *why.children)] if kind == "choice" else [last, end]
+        return prediction("", *question, *answer, ids=[f"predict-{name}"], name=name, kind=kind)
 
     def truth(self):
         number, _, said = self.options["number"].partition(":")
@@ -141,16 +146,7 @@ def gather(app, doctree, docname):
         stop = next((k for k, node in enumerate(rest) if isinstance(node, prediction | nodes.section)), len(rest))
         del parent[start : start + stop]
         first = next((node for node in rest[:stop] if isinstance(node, nodes.paragraph)), nodes.paragraph())
-        if box["kind"] == "choice":
-            box += because(first)
         parent.insert(start, [foretold("", *rest[:stop], name=box["name"]), waiting_line(text=first.astext()[:LINE])])
-
-
-def because(paragraph):
-    mark = next((node for node in paragraph if claims.is_mark(node)), None)
-    said = claims.sentence(mark) if mark is not None else []
-    text = "".join(part.astext() for part in said)
-    return [reason("", "", *said)] if text and paragraph.astext().startswith(text) and len(text) <= 2 * LINE else []
 
 
 # HTML
@@ -199,7 +195,7 @@ def setup(app):
     app.add_node(guesses, html=(writes(""), writes("")))
     app.add_node(guess, html=(visit_guess, writes("</span></label></div>\n")))
     app.add_node(foretold, html=(visit_foretold, writes("</div>\n")))
-    app.add_node(reason, html=(writes('<p class="reason">'), writes("</p>\n")))
+    app.add_node(reason, html=(writes('<p class="reason" hidden>'), writes("</p>\n")))
     add_html_only(app, prediction_end, visit_end)
     add_html_only(app, waiting_line, visit_waiting_line)
     page_data.by_page(app, "predictions")
