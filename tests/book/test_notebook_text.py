@@ -98,7 +98,7 @@ FAULTS = {
     "a fold without its end": ("<details><summary>A</summary>\n\nText.", "is never closed"),
     "an answer without a number": (
         "> **Predict** <!-- p -->\n>\n> What?\n>\n> 1. a\n> 2. b\n>\n> <details><summary>Answer</summary>b</details>",
-        "the answer to predict p names no option",
+        "the answer to predict p must be an option and the reason",
     ),
     "an answer too few": (
         "> **Quick check** <!-- q -->\n>\n> What?\n>\n> 1. a\n> 2. b\n>\n> <details><summary>Answer</summary>\n>\n"
