@@ -42,38 +42,52 @@ def copies(key):
     return np.array(rows[key].rounds) / np.array(rows[rows[key].copy].rounds)
 
 
-RUNNERS = {
-    "a copy": "copy",
-    "LayerNorm in one kernel": "layer_builtin",
-    "LayerNorm by hand": "layer_hand",
-}
+RUNNERS = {"layer_builtin": "LayerNorm in one kernel", "layer_hand": "LayerNorm by hand"}
 
 
-def draw_race():
-    def race(clock):
-        """The share of its work that each has done; the clock counts copies."""
-        done = {name: min(clock / np.median(copies(key)), 1) for name, key in RUNNERS.items()}
-        rows = [("", name, share, share == 1) for name, share in done.items()]
-        unit = "\N{NO-BREAK SPACE}%"
-        words = [f"{name} is {'done' if v == 1 else f'at {100 * v:.0f}{unit}'}" for name, v in done.items()]
-        return f"At time {clock:g}, {', '.join(words)}.", [rows]
+def crossings(key):
+    """The arrays of the size of x that a timed version moves, in order: "read", or "written"."""
+    shape = (16, 1024)  # the vectors, and a number a row, are little beside x
+    inputs = timing.Inputs.draw(shape, torch.float32, "cpu", tracked=False)
+    call = timing.build_cases("forward", inputs, ["hand", "builtin"])[key].prepare()
+    arrays = [round(operation.bytes / inputs.x.nbytes) for operation in traffic.operations(call)]
+    return [way for count in arrays for way in ("read", "written")[:count]]  # a mean writes a number a row
 
+
+def draw_crossings():
+    ways = {key: crossings(key) for key in RUNNERS}
+    slower = ratio(large_rows(), "layer_hand", "layer_builtin")[1]
+
+    def journeys(ways, passed):
+        """A line for each array on its way; the lines of those to come have no length yet."""
+        lines = {"read": ([], []), "written": ([], [])}
+        for k, way in enumerate(ways):
+            x, y = lines[way]
+            x += [k, k + (k < passed), np.nan]
+            y += [way == "written", (way == "read") == (k < passed), np.nan]
+        return lines
+
+    def frame(passed):
+        kernel, hand = (min(passed, len(found)) for found in ways.values())
+        says = f"One kernel has moved {kernel} of its {len(ways['layer_builtin'])} arrays, the program by hand {hand} "
+        says += f"of {len(ways['layer_hand'])}. It takes {slower:.1f} times as long on our CPU."
+        return says, [journeys(found, passed) for found in ways.values()]
+
+    most = max(map(len, ways.values()))
+    axis = live.Axis("arrays moved", limits=(0, most))
+    look = {
+        "read": live.Curve("read from memory", figures.BLUE),
+        "written": live.Curve("written to memory", figures.ORANGE, "--"),
+    }
+    places = {0: "memory", 1: "processor"}
     live.chart(
-        "race",
-        "A race against a copy of the same bytes",
-        [
-            live.slider(
-                "clock",
-                "time, in copies",
-                [k / 2 for k in range(12)],  # of one length: while it plays, the bars move evenly
-                2,
-                play=True,
-            )
-        ],
-        [live.Bars("work done", len(RUNNERS))],
-        race,
-        alt="Three bars after the time of two copies. The copy and LayerNorm in one kernel are done and have a check "
-        "mark. LayerNorm by hand has done a small part of its work.",
+        "crossings",
+        "Every whole array that travels between memory and the processor",
+        [live.slider("passed", "arrays moved", range(most + 1), most, play=True)],
+        [live.Lines(axis, live.Axis(name, limits=(0, 1), ticks=places), look, 150) for name in RUNNERS.values()],
+        frame,
+        alt="Two panels, in which each line is an array on its way between memory and the processor. LayerNorm in one "
+        "kernel has two lines: x comes in, y goes out. LayerNorm by hand has twelve, all along the axis.",
     )
 
 
@@ -131,7 +145,7 @@ def draw_arrays(layer_norm):
     live.chart(
         "arrays",
         "What each version reads and writes",
-        [live.choice("backward", "pass", {"forward": False, "backward": True}, False)],
+        [live.choice("backward", "pass", {"forward": False, "backward": True}, True)],
         [
             live.Bars(
                 "arrays moved",
@@ -140,9 +154,8 @@ def draw_arrays(layer_norm):
             )
         ],
         trips,
-        alt="Five bars: the arrays moved forward. LayerNorm by hand moves most, RMSNorm by hand and the "
-        "built-in RMSNorm about "
-        "half as many, the built-in LayerNorm as few as the least, two.",
+        alt="Five bars: the arrays moved backward. LayerNorm by hand moves most, RMSNorm by hand and the built-in "
+        "RMSNorm about three quarters as many, the built-in LayerNorm as few as the least, three.",
     )
 
 
