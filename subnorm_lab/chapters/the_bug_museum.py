@@ -59,11 +59,42 @@ def draw_hiding():
     live.chart(
         "hiding",
         "The error of six exhibits, as a share of the right values, cut at 1",
-        [live.choice("token", "a token with", list(TESTED), "mean 0, size 1")],
+        [live.choice("token", "a token with", list(TESTED), "mean 10")],
         [live.Bars("exhibit, and its error", len(SHOWN))],
         frame,
-        alt="Six bars, one for each bug, on a token of mean 0 and size 1. Five have no length. Only that of "
-        "exhibit 5 has one: an error of 0.13.",
+        alt="Six bars, one for each bug, on a token of mean 10. Three are full. That of exhibit 5 is short, and those "
+        "of exhibits 3 and 6 have no length.",
+    )
+
+
+BEGINNINGS = {0: 5, 3: 5, 8: 9}  # three of the texts, and how many tokens of each the model reads first
+
+
+def draw_one_character():
+    """Exhibit 4, in a trained model."""
+    model, _, bugs = patients()
+    sick = bugs["divided by rstd"]
+    texts = stories.texts()
+
+    def frame(storyteller):
+        rows = []
+        for k, first in BEGINNINGS.items():
+            begun = storyteller.tokenizer.decode(texts[k][:first]).strip()
+            story = stories.generate(storyteller, begun, tokens=24)
+            rows.append(("", f"{story[:32].rstrip()} …", stories.loss(storyteller, texts[k]), storyteller is model))
+        losses = [loss for _, _, loss, _ in rows]
+        low, high = (live.number(bound(losses)) for bound in (min, max))
+        sign = "*" if storyteller is model else "/"
+        return f"With x {sign} rstd at its norms, the model's loss is {low} to {high} nats.", [rows]
+
+    live.chart(
+        "one-character",
+        "How a trained model goes on with three texts",
+        [live.choice("storyteller", "the norm returns", {"x / rstd": sick, "x * rstd": model}, sick)],
+        [live.Bars("its story; bar: its loss (shorter is better)", len(BEGINNINGS), full=6.5)],
+        frame,
+        alt="Three stories, each above a bar. With the bug each story repeats one word or letter, as in once upon a "
+        "time time time, and its bar is long.",
     )
 
 
