@@ -488,7 +488,7 @@ globalThis.subnormLive ??= (() => {
   };
 
   const REACH = 14; // limit of a feature's bar and of its slider
-  const ROOM = { token: [-8, REACH], centred: [-8, 8], output: [-2, 2] }; // the values at the bottom and at the top
+  const ROOM = [-8, REACH]; // the values at the bottom and at the top; an output is four times as tall, as its caption says
   const NAMES = { layer: "LayerNorm", rms: "RMSNorm" };
   const UNMOVED = 5e-4; // less cannot be seen
   const still = ({ shift, scale }) => shift === 0 && scale === 1;
@@ -496,8 +496,8 @@ globalThis.subnormLive ??= (() => {
 
   const norms = {
     /** The token has a place of its own; then each norm has a row. */
-    row: ({ rows }, tight) => (tight ? (rows.length === 1 ? 150 : 96) : rows.length === 1 ? 240 : 150),
-    height: (spec, tight) => norms.row(spec, tight) * (spec.rows.length + (tight ? 1 : 0)) + (tight ? HANDLE : 0),
+    row: ({ rows }, tight) => (rows.length === 1 ? (tight ? 150 : 220) : tight ? 96 : 135),
+    height: (spec, tight) => norms.row(spec, tight) * (spec.rows.length + (tight ? 1 : 0)) + HANDLE,
     told: (spec, [set]) => [{ ...start(spec), shift: 0, scale: 1 }, { ...start(spec), ...set }],
 
     numbers(spec, state) {
@@ -512,15 +512,16 @@ globalThis.subnormLive ??= (() => {
     draw(spec, state, { x, drawn, rows, ghosts }, w, tight) {
       const row = norms.row(spec, tight);
       const wide = w / (tight ? 2 : 3);
-      const token = { x: 0, y: 0, w: (tight ? w : wide) - 12, h: tight ? row + HANDLE : norms.height(spec, tight) };
-      return bars({ title: "token x", bars: x, ghost: drawn, limits: ROOM.token, drag: true }, token) + spec.rows.map((norm, r) => {
+      const h = row + HANDLE;
+      const token = { x: 0, y: tight ? 0 : (norms.height(spec) - h) / 2, w: (tight ? w : wide) - 12, h };
+      return bars({ title: "token x", bars: x, ghost: drawn, limits: ROOM, drag: true }, token) + spec.rows.map((norm, r) => {
         const [now, ghost] = [rows[norm], ghosts[norm]];
         const moved = norms.moved(now, ghost);
         const place = { y: (r + (tight ? 1 : 0)) * row + (tight ? HANDLE : 0), w: wide - 12, h: row };
         const first = tight ? 0 : wide;
-        return bars({ norm, title: norm === "layer" ? "LayerNorm: x − mean" : "RMSNorm: x", bars: now.centred, ghost: ghost.centred, limits: norm === "layer" ? ROOM.centred : ROOM.token }, { x: first, ...place }) +
+        return bars({ norm, title: norm === "layer" ? "LayerNorm: x − mean" : "RMSNorm: x", bars: now.centred, ghost: ghost.centred, limits: ROOM }, { x: first, ...place }) +
           bars({ norm, title: moved < UNMOVED ? (still(state) ? "output" : "output: unchanged") : `output: moved by ${short(Number(moved.toPrecision(2)))}`,
-            bars: now.y, ghost: ghost.y, limits: ROOM.output }, { x: first + wide, ...place });
+            bars: now.y, ghost: ghost.y, limits: ROOM.map((v) => v / 4) }, { x: first + wide, ...place });
       }).join("");
     },
 
