@@ -93,7 +93,7 @@ def draw_two_runs():
         "two-runs",
         "Twelve Post-LN blocks on text. Left, the learning rate; "
         "right, the training loss, median and range of five seeds",
-        [live.slider("step", "step", [50, *range(100, 801, 100)], 100, play=True)],
+        [live.slider("step", "step", [50, *range(100, 801, 100)], 800, play=True)],
         [
             live.Lines(live.Axis("step", limits=(0, 800)), live.Axis("learning rate", limits=(0, 0.0024)), curves),
             live.Lines(
@@ -103,8 +103,9 @@ def draw_two_runs():
             ),
         ],
         frame,
-        alt="Left, the learning rate up to step 100: constant for one run, and rising from near zero for the other. "
-        "Right, their losses: at the full rate already at the dotted line of chance, with warm-up still above it.",
+        alt="Left, the learning rate up to step 800: constant for one run, and rising from near zero up to step 400 "
+        "for the other. Right, their losses: at the full rate on the dotted line of chance from the first value on; "
+        "with warm-up above it at first, and far below it at the end.",
         side=2,
     )
 
@@ -150,7 +151,7 @@ def draw_curves(curves):
     fig, ax = plt.subplots()
     for arm, losses in curves.items():
         smooth = losses.reshape(5, -1, 10).mean(2)  # (seeds, steps / 10)
-        ax.plot(steps, smooth.T, linewidth=0.7, alpha=0.5, **LOOKS[arm])
+        ax.plot(steps, smooth.T, linewidth=0.9, alpha=0.8, **LOOKS[arm])
         ax.plot(steps, smooth.mean(0), **LOOKS[arm])
         ends.append((ARMS[arm].replace(", ", ",\n"), (steps[-1], smooth[:, -1].mean()), LOOKS[arm]["color"]))
     ax.axhline(FOUR_BLOCKS.task.chance, **figures.LOOKS["theory"])
@@ -276,7 +277,7 @@ def draw_twelve_blocks():
     for ax, rate in zip(axes, (0.001, 0.002, 0.005), strict=True):
         for updates, look in WARM_UPS.items():
             losses, at = runs_of[f"12-post-{rate}-{updates}"], longer()["steps"]
-            ax.plot(at, losses.T, linewidth=0.7, alpha=0.5, **look)
+            ax.plot(at, losses.T, linewidth=0.9, alpha=0.8, **look)
             ax.plot(at, np.median(losses, 0), **look)
         ax.axhline(longer()["chance"], **figures.LOOKS["theory"])
         ax.set(title=f"learning rate {rate:g}", xlabel="training step", xticks=(0, 400, 800))
