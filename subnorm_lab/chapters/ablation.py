@@ -186,8 +186,9 @@ def draw_train_all_five(runs):
     for ax, depth in zip(axes, DEPTHS, strict=True):
         for arm in NAMES:
             losses = curves[arm, depth]
-            ax.plot(steps, losses.T, lw=0.6, alpha=0.5, color=LOOKS[arm]["color"])
-            ax.plot(steps, losses.mean(0), **LOOKS[arm])
+            if depth > 1:  # the curves of one block are too close for their seeds
+                ax.plot(steps, losses.T, lw=0.9, alpha=0.8, color=LOOKS[arm]["color"])
+            ax.plot(steps, losses.mean(0), **LOOKS[arm] | ({} if depth > 1 else {"marker": ""}))
         ax.axhline(TASK.chance, **figures.LOOKS["theory"])
         ax.set(
             xlabel="training step",
@@ -208,7 +209,7 @@ def draw_train_all_five(runs):
     figures.title(fig, "With 12 blocks, only both and the scaled residual learn", learn == ["both", "scaled"])
     figures.show(
         fig,
-        alt="Training loss against the step for five ways, five seeds each. With one block all five curves fall "
+        alt="Training loss against the step for five ways, means of five seeds. With one block all five curves fall "
         "below the dotted blind line. With twelve blocks, a note says that residual only is far above the "
         "picture; neither and norm only come down to the "
         "blind line and stay; both and residual scaled fall below it.",
