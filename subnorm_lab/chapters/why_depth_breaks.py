@@ -16,7 +16,6 @@ GAINS = {  # mean square out, for each unit of mean square in
     "1/6 (torch)": 1 / 6,
     "1/2 (Xavier)": 1 / 2,
     "1 (He)": 1.0,
-    "2 (2 × He)": 2.0,
 }
 
 
@@ -52,7 +51,7 @@ def draw_token():
             live.slider(
                 "blocks",
                 "Blocks passed",
-                [0, 1, 2, 4, 8, 12, 16, 20, 24],
+                range(0, 25, 2),  # each step of Play is as deep
                 24,
                 play=True,
             ),
@@ -92,6 +91,7 @@ def prove_skip_and_norm_hold():
     tokens = journey.travel("plain", 1.0)  # at gain 1 it holds its size
     alike = [np.corrcoef(token[:, 0], token[:, -1])[0, 1] for token in tokens]
 
+    say("plain_beyond", sizes["plain"][-1].min(), ".0f")
     say("both_low", sizes["pre"].min(), ".1f")
     say("both_high", sizes["pre"].max(), ".1f")
     assert 1 < sizes["pre"].min() < sizes["pre"].max() < 10

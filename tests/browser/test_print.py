@@ -418,4 +418,4 @@ def test_paper_shows_the_states_that_the_text_names(print_page):
     page.reload()  # opened to be printed, as for the PDF of the book
     values = {name: page.locator(f"#live-{name} .live-values").all_inner_texts() for name in ("gain", "token")}
     assert [text.split(": ")[1] for text in values["gain"]] == ["1", "2", "6"]
-    assert [text.split(": ")[1] for text in values["token"]] == ["0", "8", "24"]
+    assert [text.split(": ")[1] for text in values["token"]] == ["0", "12", "24"]
