@@ -53,8 +53,8 @@ def draw_times():
         for block in WHOLE:
             blocks = repeated(block, times)
             loss = losses(*blocks).mean()
-            story = stories.generate(stories.arranged(model, blocks), tokens=16).strip()[:20] + "…"
-            rows.append((f"block {block}", story, loss, loss < losses(*without(block)).mean()))
+            story = stories.generate(stories.arranged(model, blocks), tokens=24).strip()[:34].rstrip() + " …"
+            rows.append((str(block), story, loss, loss < losses(*without(block)).mean()))
         low, high = (live.number(bound(row[2] for row in rows)) for bound in (min, max))
         reached = f"{low} nats" if low == high else f"{low} to {high} nats"
         often = HOW_OFTEN.get(times, f"runs {times} times")
@@ -65,7 +65,7 @@ def draw_times():
         "A trained model of five blocks, one of which runs more or fewer times; loss in nats, mean of twelve "
         "texts. ✓ less than without the block",
         [live.slider("times", "the block runs … times", TIMES, 3, play=True)],
-        [live.Bars("its story; bar: its loss (shorter is better)", 5, full=6.5)],
+        [live.Bars("block and story; bar: loss (shorter is better)", 5, full=6.5)],
         frame,
         alt="Five bars, one for each block, which runs three times. Each is about a quarter full and has a check "
         "mark. Two stories stammer: once upon upon upon.",
@@ -312,15 +312,15 @@ def draw_loops():
         "loops",
         "The stream through 64 untrained blocks of 64 features, or through one block 64 times: median and range of "
         "five seeds",
-        [live.choice("looped", "run", {"64 blocks, each once": False, "one block, 64 times": True}, False)],
+        [live.choice("looped", "run", {"64 blocks, each once": False, "one block, 64 times": True}, True)],
         [
             live.Lines(live.Axis("block or loop"), live.Axis("root mean square", limits=(0, 90)), SHOWN, 260),
             live.Lines(live.Axis("block or loop"), live.Axis("1 − cosine", log=True, limits=(1e-7, 1)), SHOWN, 260),
         ],
         frame,
-        alt="Two panels for 64 different blocks. Left, the root mean square of the stream: with Pre-LN and with a norm "
-        "on the branch it rises like a square root to about ten; with a norm on the sum it stays at one. Right, one "
-        "minus the cosine: it falls to a hundredth with the first two, and stays near a third with the last.",
+        alt="Two panels for one block, run 64 times. Left, the root mean square of the stream: with Pre-LN it rises in "
+        "a straight line to about fifty, with a norm on the branch beyond eighty; with a norm on the sum it stays at "
+        "one. Right, one minus the cosine: all three fall to less than a thousandth.",
         side=2,
     )
 
