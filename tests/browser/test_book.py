@@ -240,6 +240,18 @@ def test_nothing_jumps_when_the_reader_begins(browser, server):
         assert page.evaluate(where)[:3] == before[:3]
 
 
+@pytest.mark.parametrize(("motion", "shares"), [("no-preference", [0, 1]), ("reduce", [0, 0])])
+def test_a_line_on_a_phone_shows_how_far_the_page_is_read(browser, server, motion, shares):
+    share = "new DOMMatrix(getComputedStyle(document.querySelector('.bd-header-article'), '::after').transform).a"
+    with opened(browser, server, [], viewport=PHONE, reduced_motion=motion) as page:
+        page.goto(server + "book/notation.html")
+        page.keyboard.press("Shift")  # the rest of the page is laid out
+        for end, wanted in zip(["0", "document.documentElement.scrollHeight"], shares, strict=True):
+            page.evaluate(f"scrollTo({{ top: {end}, behavior: 'instant' }})")
+            page.evaluate(TWO_FRAMES)
+            assert page.evaluate(share) == pytest.approx(wanted, abs=0.02)
+
+
 # Of the listings: how many lines of code go on below; those that go on left of their beginning; the comments that
 # go on as if they were code; the names that end on another line; and what is not copied as it is stored.
 LISTINGS = """() => {
