@@ -1,5 +1,5 @@
 // The filter of a list or a table: show the rows that contain all words, in this or another form and spelling
-// (search-terms.js, which comes first), and are of the chosen kind; after a comma come other words, of which a row may
+// (search-terms.js, which comes first), and are of the chosen kinds; after a comma come other words, of which a row may
 // have all instead. With data-nearest a pasted message is compared with those of the rows instead (symptoms.js). A single
 // row opens. Of the words of a reader who describes a trouble, some are enough if no row has all. In a table the words are
 // marked, and a note that is folded and has one opens; the names of its files are no words of the row. Where nothing is
@@ -8,14 +8,17 @@
 {
   const filter = document.querySelector(".row-filter");
   const [words, status] = [filter.querySelector("[type=search]"), filter.querySelector("[role=status]")];
-  const chosen = () => filter.querySelector("[type=radio]:checked")?.value ?? ""; // a list of one kind has no choice
+  const chosen = () => [...filter.querySelectorAll("[type=radio]:checked, select")].map(({ value }) => value).filter(Boolean);
   /** The text of a row or a part of it without the names of files in its folded sources. */
   const said = (part) => {
     const copy = part.cloneNode(true);
     if (part.closest("table")) for (const file of copy.querySelectorAll("details a.external")) file.remove();
     return copy.textContent;
   };
-  const rows = [...document.querySelectorAll(filter.dataset.rows)].map((row) => ({ row, text: said(row) }));
+  const names = [...filter.querySelectorAll("[data-names]")]; // which a row has with its kind, whatever its cells say
+  const rows = [...document.querySelectorAll(filter.dataset.rows)].map((row) => ({
+    row, text: [said(row), ...names.filter(({ value }) => row.classList.contains(value)).map((one) => one.dataset.names)].join(" "),
+  }));
   const START = "(?:(?<![\\p{L}\\p{N}])|(?<=\\p{Ll})(?=\\p{Lu})|(?<=\\p{Lu})(?=\\p{Lu}\\p{Ll}))";
   const code = (letter) => `\\u{${letter.codePointAt().toString(16)}}`;
   /** Where a text has a typed word, in small letters or capitals: from the beginning of a word, or of a part of a name. A
@@ -51,10 +54,11 @@
   nothing.append(none, " ", again, " ", elsewhere);
   filter.append(nothing);
 
-  /** Forget the words and the kind. */
+  /** Forget the words and the kinds. */
   function clear() {
     words.value = "";
     for (const all of filter.querySelectorAll("[type=radio][value='']")) all.checked = true;
+    for (const menu of filter.querySelectorAll("select")) menu.value = "";
     show();
   }
 
@@ -77,8 +81,8 @@
     const typed = new Map(either.flatMap(({ raw }) => raw).map((word) => [word, sign(word)])), wanted = [...typed.values()];
     const has = (one) => !either.length || either.some(({ raw, own }) =>
       raw.every((word) => one.text.search(typed.get(word)) >= 0) || (own.length > 0 && alike(one, own)));
-    const kind = chosen();
-    const offered = ({ row }) => !kind || row.classList.contains(kind);
+    const kinds = chosen();
+    const offered = ({ row }) => kinds.every((kind) => row.classList.contains(kind));
     let found = rows.filter((one, k) => offered(one) && (pasted ? pasted[k] : has(one)));
     const some = nearest && !found.length && !MESSAGE.test(asked) && subnormSome(asked, rows.filter(offered));
     if (some) found = some.rows;
@@ -88,7 +92,7 @@
     unfold(found, signs);
     mark(found, signs);
     filter.dispatchEvent(new CustomEvent("found", { detail: { found: found.map(({ row }) => row), wanted } }));
-    filter.classList.toggle("filtering", Boolean(wanted.length || kind)); // the contents of the page wait (subnorm.css)
+    filter.classList.toggle("filtering", Boolean(wanted.length || kinds.length)); // the contents of the page wait (subnorm.css)
     const count = found.length;
     nothing.hidden = count > 0;
     elsewhere.href = `${document.querySelector("form.bd-search").getAttribute("action")}?q=${encodeURIComponent(words.value.trim())}`;
@@ -101,7 +105,7 @@
     // A link of the contents to what the filter hides could only empty it. Where nothing is found, they lead on.
     const gone = contents.map(({ target }) => count > 0 && target !== null && !target.checkVisibility());
     contents.forEach(({ entry }, k) => { entry.hidden = gone[k]; });
-    const all = wanted.length || kind ? `${count} of ${rows.length} ${filter.dataset.things}` : "";
+    const all = wanted.length || kinds.length ? `${count} of ${rows.length} ${filter.dataset.things}` : "";
     const one = count === 1;
     status.textContent = !count || !some ? all
       : `No entry has all of this; ${one ? "this one has" : `these ${count} have`} ${some.words}.`;
@@ -148,5 +152,5 @@
     status.textContent = "The filter is empty again, to show where the link leads.";
     row.scrollIntoView();
   });
-  if (words.value || chosen()) show(); // a reload may restore old choices
+  if (words.value || chosen().length) show(); // a reload may restore old choices
 }

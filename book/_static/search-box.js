@@ -56,14 +56,13 @@ const subnormRanked = (() => {
       const asked = typed.trim().length > 1 && /[\p{L}\p{N}]/u.test(typed), query = spelt(typed);
       const hits = asked ? found(query) : [];
       const places = hits.length && subnormTerms.places(subnormTerms.wanted(query));
-      list.replaceChildren(...hits.slice(0, SHOWN).map((hit) => row(hit, places)));
       const other = query === typed ? "" : ` for “${query}”`;
-      const shown = hits.slice(0, SHOWN), count = (some) => some.filter(({ all }) => all).length, [full, own] = [count(hits), count(shown)];
-      const these = own < shown.length ? `${own} of these ${shown.length} sections have all words${other}`
-        : `${full > own ? `The first ${own} of ` : ""}${full === 1 ? "1 section" : `${full} sections`}${other}`;
-      status.textContent = full ? `${these}. Enter searches the whole text.`
-        : hits.length ? `No section has all these words${other}. The nearest:`
-          : `No title or first sentence has this${other}. Enter searches the whole text and the code.`;
+      const shown = hits.slice(0, SHOWN), full = hits.filter(({ all }) => all).length;
+      list.replaceChildren(...shown.map((hit) => row(hit, places)));
+      const these = !shown.every(({ all }) => all) ? `The nearest sections${other}`
+        : `${full > SHOWN ? `The first ${SHOWN} of ` : ""}${full === 1 ? "1 section" : `${full} sections`}${other}`;
+      status.textContent = hits.length ? `${these}. Enter searches the whole text.`
+        : `No title or first sentence has this${other}. Enter searches the whole text and the code.`;
       box.hidden = !asked;
     };
     field.addEventListener("input", show);

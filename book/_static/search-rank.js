@@ -2,12 +2,14 @@
 // of results (search.js). search-terms.js and the list of all sections (sections.js) come first.
 const subnormRank = (() => {
   const { EXPLAINED, MODELS, OF_A_MODEL, words, stems, telling } = subnormTerms;
-  const KINDS = [[/^notebooks\/\d\d-/, 3], [/^notebooks\/\d\d[a-z]-/, 2], [/\/exercises\//, -3], [/^book\/api/, -6],
+  const KINDS = [[/^notebooks\/\d\d-/, 3], [/^notebooks\/\d\d[a-z]-/, 2], [/\/exercises\//, -3],
     [/^book\/questions/, 4], [/^book\/glossary/, 1]]; // a question before a heading that is worded as it, a term before one
   const CODE = /\w[_.(]\w*/; // in a query that is the name of an object
+  const SYMPTOMS = "notebooks/09d-when-something-breaks", OBJECTS = "book/api/";
+  const ALIKE = 0.75; // share of the words of a message that must agree
   // points for the words, for a title of them alone, for having all, for terms of them alone, for a heading that is worded as
-  // the query or begins so, for a page as a whole, and for one that explains the query
-  const [FITS, SHORT, ALL, WHOLE, WORDED, BEGUN, PAGE, EXPLAINS] = [20, 8, 6, 20, 15, 3, 3, 12];
+  // the query or begins so, for a page as a whole, for one that explains the query, and for the entry of a pasted message
+  const [FITS, SHORT, ALL, WHOLE, WORDED, BEGUN, PAGE, EXPLAINS, MESSAGE] = [20, 8, 6, 20, 15, 3, 3, 12, 100];
   const NEAR = 0.4; // the share of the best that is near
 
   /** The stems of a section, made once: of its title, the terms that it explains, its text, and where it is. */
@@ -32,15 +34,24 @@ const subnormRank = (() => {
   // The table of models has each of its models and columns, and a number such as 3 or V3 is part of a name.
   const TABLE = "book/models.html", models = terms(MODELS), ofModel = new Set(terms(OF_A_MODEL).flatMap((term) => term.split(" ")));
 
+  /** The stems of a message that tell it from others. Numbers and shapes are the reader's own. */
+  const own = (text) => new Set(telling(stems(text)).filter((word) => !/^\d+$/.test(word)));
+  /** How many stems a heading of symptoms has in common with a message, which may be pasted in part, or with more around it. */
+  const quoted = ({ page, title }, message) => (page.startsWith(SYMPTOMS) ? Math.max(...title.split(" / ").map(own).map((its) => {
+    const common = [...message].filter((word) => its.has(word)).length;
+    return common > 3 && common >= ALIKE * Math.min(its.size, message.size) ? common : 0;
+  })) : 0);
+
   /** The sections that have the words, or most of them, the best first. A word that few sections have tells more, a heading
       that is worded as the query is counts, and so does a page that explains a term in it. */
   function found(query) {
-    const asked = subnormTerms.wanted(query), typed = stems(query).join(" "), typedForms = forms(query);
+    const among = CODE.test(query) ? sections : prose, asked = subnormTerms.wanted(query), typed = stems(query).join(" "), typedForms = forms(query);
     const said = within(typed, models).size ? asked.filter((word) => ofModel.has(word) || models.includes(word) || /^[a-z]?\d+[a-z]?$/.test(word)) : [];
-    const fits = sections.map((section) => asked.map((word) => (section.page === TABLE && said.includes(word) ? 1 : has(section, word, asked.length === 1))));
-    const rare = asked.map((_, k) => Math.log(1 + sections.length / (1 + fits.filter((fit) => fit[k]).length)));
+    const fits = among.map((section) => asked.map((word) => (section.page === TABLE && said.includes(word) ? 1 : has(section, word, asked.length === 1))));
+    const rare = asked.map((_, k) => Math.log(1 + among.length / (1 + fits.filter((fit) => fit[k]).length)));
     const total = rare.reduce((sum, weight) => sum + weight, 0);
-    const scored = sections.map((section, j) => {
+    const message = own(query);
+    const scored = among.map((section, j) => {
       const all = fits[j].every(Boolean), page = !section.page.includes("#");
       const share = fits[j].reduce((sum, fit, k) => sum + fit * rare[k], 0) / total;
       if (!share) return { ...section, all, share, score: 0 };
@@ -51,9 +62,10 @@ const subnormRank = (() => {
       const whole = asked.filter((word) => named.has(word)).length / asked.length;
       section.forms ??= [section.title, ...section.also.split(",")].map(forms);
       const worded = Math.max(...section.forms.map((its) => typedForms.reduce((sum, form, k) => sum + alike(form, its[k]), 0) / 2));
-      const kind = (CODE.test(query) && section.page.startsWith("book/api") ? 0 : KINDS.find(([kind]) => kind.test(section.page))?.[1]) ?? 0;
+      const kind = KINDS.find(([kind]) => kind.test(section.page))?.[1] ?? 0;
+      const common = quoted(section, message);
       const score = FITS * share + SHORT * short * share + (all ? ALL : 0) + WHOLE * whole ** 2 + WORDED * worded * share
-        + (title.join(" ").startsWith(typed) ? BEGUN : 0) + kind + (page ? PAGE : 0) + (whole === 1 && section.also ? EXPLAINS : 0);
+        + (title.join(" ").startsWith(typed) ? BEGUN : 0) + kind + (page ? PAGE : 0) + (whole === 1 && section.also ? EXPLAINS : 0) + (common && MESSAGE + common);
       return { ...section, all, share, score };
     });
     const best = Math.max(...scored.map(({ page, share }) => (page === TABLE ? 0 : share)));
@@ -74,6 +86,8 @@ const subnormRank = (() => {
       return { page: `${page}.html${anchor && `#${anchor}`}`, at, of: below ? above : "", title, text, also: (!anchor && EXPLAINED[page]) || "" };
     });
   });
+
+  const prose = sections.filter(({ page }) => !page.startsWith(OBJECTS));
 
   return { sections, found, spelt };
 })();

@@ -9,7 +9,7 @@ const subnormTerms = (() => {
   const OF_A_MODEL = "norm, layer norm, rms norm, gain, bias, placement, pre ln, post ln, final norm, eps, qk norm, cast";
   // The page that explains a term. Hyphens, spaces, capitals, plurals and s/z spelling are ignored.
   const EXPLAINED = {
-    "notebooks/01-why-depth-breaks": `vanishing gradient, exploding gradient, vanishing, exploding, degradation,
+    "notebooks/01-why-depth-breaks": `deep network, vanishing gradient, exploding gradient, vanishing, exploding, degradation,
       degradation problem, plain stack, initialization, he init, he initialization, kaiming init, kaiming
       initialization, xavier, xavier init, glorot init, internal covariate shift, covariate shift`,
     "notebooks/01a-attention-in-twenty-lines": `attention, self attention, scaled dot product attention, softmax,
@@ -21,7 +21,7 @@ const subnormTerms = (() => {
       u net, rwkv, parallel block, gpt j`,
     "notebooks/03-layer-normalization": `layer normalization, layer norm, norm, normalization, gain, shift, gamma, beta,
       eps, epsilon, invariance, key value cache, kv cache`,
-    "notebooks/03a-layer-norm-backward": `layer norm backward, layer norm gradient, backward pass, backward pass of layer
+    "notebooks/03a-layer-norm-backward": `layer norm backward, layer norm gradient, gradient of layer norm, backward pass, backward pass of layer
       norm, rstd, finite difference, gradient check, jacobian`,
     "notebooks/03b-batch-group-instance": `batch norm, batch normalization, group norm, group normalization, instance
       norm, instance normalization, running statistics, running mean`,
@@ -50,7 +50,7 @@ const subnormTerms = (() => {
       precision, numerical stability, one pass variance, welford`,
     "notebooks/09a-the-bug-museum": `bug, bugs, bug museum, mistake, debugging`,
     "notebooks/09b-the-convention-map": `convention, conventions, unbiased variance, biased variance, ddof`,
-    "notebooks/09d-when-something-breaks": `error, error message, warning, symptom, troubleshooting, not learning`,
+    "notebooks/09d-when-something-breaks": `error, error message, warning, symptom, troubleshooting, stuck`,
     "notebooks/09c-quantisation-autocast-export": `quantization, int8, autocast, mixed precision, amp, export, onnx`,
     "notebooks/10-norms-at-work": `all reduce, tensor parallelism, sequence parallelism, batch invariant, batch invariance,
       determinism, sharded norm`,
@@ -60,8 +60,8 @@ const subnormTerms = (() => {
     "notebooks/10d-without-a-norm": `fold batch norm, batchnorm folding, normalizer free, nfnet, adaptive gradient clipping,
       agc, weight standardization, remove layer norm`,
     "book/models": `model, which norm, gpt 3, ${MODELS}`,
-    "book/exercises": "exercise, exercise sheet, sheet",
-    "book/teaching": `teaching, teacher, lesson, lesson plan, syllabus, course plan, learning objective, exit question,
+    "book/exercises": "exercise, exercise sheet, sheet, homework, problem set",
+    "book/teaching": `teaching, teacher, lesson, lesson plan, syllabus, course plan, learning objective, exit question, exam, exam question, quiz, student,
       what students believe`,
     "book/grade-a-class": "grade, grading, grade a class, submission, hand in",
     "book/grading": "grading in full, autograder, copying, cheating, plagiarism, jupyterhub, colab",
@@ -72,6 +72,11 @@ const subnormTerms = (() => {
   };
   // One idea, in the book's spelling and in others. Spaces and hyphens may be missing, and a plural's s may be there.
   const SPELLINGS = {
+    stuck: `plateau, plateaued, not go down, not going down, not decrease, not decreasing, not improve, not improving, not learn, not learning,
+      not train, not training, not converge, not converging, not update, not updating, stays the same`,
+    explodes: "blow up, blows up, blew up, blowing up",
+    "each time": "every time, each run, every run, between runs, nondeterministic, non deterministic, not deterministic, not reproducible",
+    garbage: "gibberish, nonsense, rubbish, random text, random token, random word",
     "Pre-LN": "pre norm, pre layer norm, pre normalization",
     "Post-LN": "post norm, post layer norm, post normalization",
     LayerNorm: "layer norm, layer normalization, layer normalisation",
@@ -87,7 +92,7 @@ const subnormTerms = (() => {
     "fine-tuning": "fine tune, fine tuned, finetune",
     backward: "backprop, backpropagation, derivative, derivation",
     frozen: "freeze, freezing",
-    faster: "fast, speed, slow, slower, speedup",
+    slow: "slower, fast, faster, speed, speedup",
     swap: "convert, replace, exchange",
     sqrt: "square root, root, √",
     gain: "gamma, γ",
@@ -103,24 +108,25 @@ const subnormTerms = (() => {
   /** The words that a question has, whatever it is about. */
   const COMMON = new Set(`a after always an and are as at be between by can could different difference do does few for from get go has have
     how i if in into is it its make many me much my need needed not of on or should so some than that the there they this to use used using
-    versus vs was we what when where which why will with work works would you`.split(/\s+/));
+    versus vs was we what when where which why will with work works would you about actually any best better explain explained good happen
+    happens point purpose really tell too very s`.split(/\s+/));
 
   const source = (name) => name === "√" ? name : `(?<![\\p{L}\\p{N}_])${name.split(/[ -]/).join("[\\s-]*")}s?(?![\\p{L}\\p{N}_])`;
   const squeezed = (name) => name.toLowerCase().replace(/[\s-]/g, "");
-  const every = Object.entries(SPELLINGS).flatMap(([name, others]) => [name, ...others.split(", ")].map((other) => [other, name]))
+  const every = Object.entries(SPELLINGS).flatMap(([name, others]) => [name, ...others.split(/,\s+/)].map((other) => [other, name]))
     .sort(([one], [other]) => other.length - one.length);
   const nameOf = new Map(every.map(([other, name]) => [squeezed(other), name]));
   const named = new RegExp(every.map(([other]) => source(other)).join("|"), "giu");
   /** A text with each spelling of a name replaced. */
-  const renamed = (text, by) => text.replace(named, (typed) => by(nameOf.get(squeezed(typed)) ?? nameOf.get(squeezed(typed).replace(/s$/, ""))));
+  const renamed = (text, by) => text.replace(/\p{L}+n['’]t(?!\p{L})/gu, "not").replace(named, (typed) => by(nameOf.get(squeezed(typed)) ?? nameOf.get(squeezed(typed).replace(/s$/, ""))));
   /** A word without its ending, for what has the same stem: "vanishing" and "vanishes". */
   const stem = (word) => word.replace(/is(e|ed|es|ing|ations?)$/, "iz$1").replace(/(?<=.{3})(?:ations?|ions?|ing|ed|es|e|(?<!s|ia)s)$/, "");
 
   const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
   /** A text with the book's spelling of each name in it. */
   const respelt = (text) => renamed(text, (name) => name);
-  /** The nearest of the words to one that is misspelt, by the letters to add, leave out, exchange or swap; undefined if none
-      is near. */
+  /** The nearest of the words to one that is misspelt, by the letters to add, leave out, exchange or swap, but not the first;
+      undefined if none is near. */
   function nearWord(word, all) {
     function distance(one, other) {
       let [above, row] = [[], [...other, ""].map((_, k) => k)];
@@ -134,8 +140,8 @@ const subnormTerms = (() => {
       }
       return row.at(-1);
     }
-    const near = [...all].filter((other) => !COMMON.has(other)).map((other) => [other, distance(word, other)]).sort((a, b) => a[1] - b[1])[0];
-    return near[1] <= (word.length < 6 ? 1 : 2) ? near[0] : undefined;
+    const near = [...all].filter((other) => other[0] === word[0] && !COMMON.has(other)).map((other) => [other, distance(word, other)]).sort((a, b) => a[1] - b[1])[0];
+    return near?.[1] <= (word.length < 6 ? 1 : 2) ? near[0] : undefined;
   }
 
   const common = new Set([...COMMON].map(stem));
@@ -152,7 +158,7 @@ const subnormTerms = (() => {
     telling: (stems) => stems.filter((one) => !common.has(one)),
     /** The text with each word that is in none of the texts, and not right elsewhere, replaced by the nearest that is. */
     spelt(text, texts, right = () => false) {
-      const all = new Set(texts.flatMap(words));
+      const all = new Set([...texts, ...nameOf.keys()].flatMap(words).filter((word) => /^\p{L}+$/u.test(word))); // no name of an object
       const known = (word) => respelt(word) !== word || [...all].some((other) => stem(other).startsWith(stem(word)));
       return text.replace(/[\p{L}\p{N}_]+/gu, (typed) => {
         const word = typed.toLowerCase();
@@ -161,7 +167,7 @@ const subnormTerms = (() => {
     },
     /** The stems to look for: those of a question's own words, if it has any. */
     wanted(text) {
-      const asked = text.toLowerCase().match(/[\p{L}\p{N}_√]+/gu) ?? [];
+      const asked = words(renamed(text, (name) => ` ${name} `));
       const own = asked.filter((word) => !COMMON.has(word));
       return [...new Set(this.stems((own.length ? own : asked).join(" ")))];
     },

@@ -52,7 +52,7 @@
   const wording = (row) => [...row.querySelector("h3").childNodes].filter((part) => part.localName !== "code").map((part) => part.textContent).join(" ");
   /** The rows, of {row, text}, that have enough of the typed words, and which. A word of a heading counts twice. */
   globalThis.subnormSome = (typed, rows) => {
-    const parts = (text) => text.toLowerCase().match(/[\p{L}_][\p{L}\p{N}_]+/gu) ?? [];
+    const parts = (text) => subnormTerms.respelt(text).toLowerCase().match(/[\p{L}_][\p{L}\p{N}_]+/gu) ?? [];
     const around = new Set([...MINOR, ...TOLD, ...subnormTerms.COMMON]);
     const asked = [...new Set(parts(typed))].filter((word) => !around.has(word));
     // A short word is the start of many others: "out" of "output", "norm" of "normalized_shape".

@@ -202,7 +202,7 @@ def test_an_eps_and_a_cast_that_differ_are_shown():
     row = {**ROW, "classes": ["AConfig", "BConfig"], "eps_note": "here", "cast": "library call"}
     assert other_eps(row, measured) == ["transformers' AConfig: 1e-6"]
     assert row_cells(row, measured)[0][5] == "1e-5 (here; transformers' AConfig: 1e-6)"
-    assert row_cells(row, measured)[0][7] == "library call; transformers' AConfig: gain after the cast"
+    assert row_cells(row, measured)[0][7] == "library call (transformers' AConfig: gain after the cast)"
 
 
 def test_the_record_is_what_the_installed_transformers_has():

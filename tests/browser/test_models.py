@@ -19,14 +19,14 @@ def test_words_and_placements_choose_models(browser, server):
         page.goto(server + PAGE)
         total = rows(page).count()
         assert total >= 50
-        page.get_by_label("both sides").check()
+        page.get_by_role("combobox", name="placement").select_option("both sides")
         assert 0 < rows(page).count() < total
         assert {text.split(" (")[0] for text in column(page, 4)} == {"both sides"}
         status = page.locator(".row-filter [role=status]")
         assert status.inner_text() == f"{rows(page).count()} of {total} models"
         page.get_by_label("Find", exact=True).press_sequentially("glm rms")
         assert column(page, 1) == ["GLM-4-0414"]
-        page.get_by_label("all", exact=True).check()
+        page.get_by_role("combobox", name="placement").select_option("any")
         for typed, models in {"gemma 3": ["Gemma 3", "Gemma 3n"], "gpt-2": ["GPT-2"]}.items():  # not fp32, not Qwen2.5
             page.get_by_label("Find", exact=True).fill(typed)
             assert column(page, 1)[: len(models)] == models
@@ -35,6 +35,21 @@ def test_words_and_placements_choose_models(browser, server):
             page.get_by_label("Find", exact=True).fill(typed)
             assert model in column(page, 1)
             assert status.inner_text().endswith(f"for “{meant}”")
+        found = {}
+        for typed in ("qk-norm", "QK norm yes", "sandwich norm"):  # whatever the cells say
+            page.get_by_label("Find", exact=True).fill(typed)
+            found[typed] = column(page, 1)
+        page.get_by_label("Find", exact=True).fill("")
+        page.get_by_role("combobox", name="QK-norm").select_option("yes")
+        assert found["qk-norm"] == found["QK norm yes"] == column(page, 1)
+        assert not any(text.startswith("no") for text in column(page, 7))
+        page.get_by_role("combobox", name="QK-norm").select_option("no")
+        page.get_by_role("combobox", name="bias").select_option("yes")
+        assert {"BERT", "GPT-2"} <= {*column(page, 1)}
+        assert all("bias" in text for text in column(page, 3))
+        for name in ("QK-norm", "bias"):
+            page.get_by_role("combobox", name=name).select_option("any")
+        assert "Gemma 3" in found["sandwich norm"]
         page.get_by_label("Find", exact=True).fill("modeling_llama")  # a file of several models' sources
         assert column(page, 1) == []
         page.get_by_label("Find", exact=True).fill("")
@@ -48,7 +63,7 @@ def test_words_of_no_model_say_so_and_are_cleared(browser, server):
     with opened(browser, server, faults, viewport=PHONE) as page:
         page.goto(server + PAGE)
         total = rows(page).count()
-        page.get_by_label("both sides").check()
+        page.get_by_role("combobox", name="placement").select_option("both sides")
         page.get_by_label("Find", exact=True).fill("zzzz")
         line = page.locator(".row-filter .nothing")
         assert line.is_visible()

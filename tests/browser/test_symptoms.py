@@ -70,10 +70,13 @@ def test_words_that_a_reader_types_find_what_has_all_of_them(symptoms):
 # What practitioners type, and the beginning of the entry that has the most likely cause.
 TYPED = {
     "The loss diverges": "loss diverges, training diverges, nan, nan loss, my loss is nan, loss becomes NaN, "
-    "loss is nan after 200 steps, loss spikes, loss spike, loss explodes, exploding gradients, loss increases, "
-    "unstable training",
-    "The loss is stuck": "loss does not go down, loss not decreasing, model not learning, loss stuck",
-    "Training is slow": "slow, training is slow",
+    "loss is nan after 200 steps, loss spikes, loss blows up, loss spike, loss explodes, exploding gradients, "
+    "loss increases, unstable training",
+    "The loss is stuck": "loss does not go down, loss not decreasing, model not learning, loss stuck, "
+    "my loss isn't going down, loss plateau, training not converging, accuracy stays the same",
+    "Training is slow": "slow, training is slow, layernorm is too slow",
+    "The loss falls": "gibberish, gibbersh, model outputs nonsense, random text",
+    "The same input": "different results each run, results not reproducible",
     "Another token": "my model outputs the same token again and again",
 }
 

@@ -20,8 +20,8 @@ from subnorm_book.teaching.row_filter import row_filter
 HERE = Path(__file__).parents[2] / "models.json"
 MEASURED = HERE.with_name("measured.json")
 COLUMNS = ["model", "norm", "gain and bias", "placement", "final norm", "eps", "QK-norm", "cast", "source"]
-PLACEMENT, EPS = COLUMNS.index("placement"), COLUMNS.index("eps")
 PLACEMENTS = ["Pre", "Post", "after the branch", "both sides", "parallel", "other"]
+NAMES = {"Pre": "Pre-LN", "Post": "Post-LN", "both sides": "Sandwich-LN, sandwich norm, Peri-LN"}
 KEYS = {
     *("model", "norm", "parameters", "placement", "placement_note", "final_norm", "eps", "eps_note", "qk_norm", "cast"),
     *("classes", "sources"),
@@ -119,8 +119,14 @@ def row_cells(row, measured):
     placement = noted(row["placement"], [row["placement_note"]])
     eps = noted(row["eps"], [row["eps_note"], "class default" * only_the_class(row), *other_eps(row, measured)])
     cast = "; ".join([row["cast"] or "–", *other_cast(row, measured)])
-    texts = [row["model"], row["norm"], row["parameters"], placement, row["final_norm"], eps]
-    return [*texts, row["qk_norm"], cast], row["sources"]
+    parameters, final, qk = brief(row["parameters"]), brief(row["final_norm"], "[;:,] "), brief(row["qk_norm"], "[;,] ")
+    return [row["model"], row["norm"], parameters, placement, final, eps, qk, brief(cast)], row["sources"]
+
+
+def brief(text, end="; "):
+    """A text whose first words end so, and the rest as its note."""
+    first, *rest = re.split(end, text, maxsplit=1)
+    return noted(first, rest)
 
 
 def noted(text, notes):
@@ -138,7 +144,7 @@ class Models(SphinxDirective):
         group += nodes.thead("", line([nodes.Text(name)] for name in COLUMNS))
         group += nodes.tbody("", *(self.row(row, measured) for row in read_rows()))
         table += group
-        choices = row_filter("table.models tbody tr", "models", {css(name): name for name in PLACEMENTS})
+        choices = row_filter("table.models tbody tr", "models", menus=MENUS)
         return [nodes.paragraph("", counted(read_rows())), choices, table]
 
     def row(self, row, measured):
@@ -148,12 +154,13 @@ class Models(SphinxDirective):
         for source in sources:
             name = source["path"].rpartition("/")[2]
             links += [nodes.reference("", name, refuri=address(source)), nodes.Text(" ")]
-        made = line([*([nodes.Text(text)] for text in texts), links[:-1]], placement=row["placement"])
+        made = line([*([nodes.Text(text)] for text in texts), links[:-1]])
+        made["classes"] += kinds(row)
         fold_cell(made[-1], kind)
-        for column, word in [(PLACEMENT, row["placement"]), (EPS, row["eps"])]:
-            if texts[column] != word:
-                note = nodes.Text(texts[column].removeprefix(f"{word} "))
-                made[column] = nodes.entry("", nodes.paragraph("", "", note))
+        for column, text in enumerate(texts[2:], 2):
+            word, _, note = text.partition(" (")
+            if note:
+                made[column] = nodes.entry("", nodes.paragraph("", "", nodes.Text(f"({note}")))
                 fold_cell(made[column], f"{word} ")
         return made
 
@@ -164,16 +171,37 @@ def fold_cell(entry, label):
     entry += nodes.raw("", "</details>", format="html")
 
 
-def line(parts, placement=None):
-    row = nodes.row("", *(nodes.entry("", nodes.paragraph("", "", *part)) for part in parts))
-    if placement:
-        row["classes"].append(css(placement))
-    return row
+def line(parts):
+    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", *part)) for part in parts))
 
 
 def css(placement):
     """The class of the rows of a placement."""
     return "placement-" + placement.lower().replace(" ", "-")
+
+
+#: The choices above the table: the class of the rows, the word, and the names that a reader may type for it
+MENUS = {
+    "norm": [("LayerNorm", "LayerNorm", ""), ("RMSNorm", "RMSNorm", "")],
+    "placement": [(css(name), name, NAMES.get(name, "")) for name in PLACEMENTS],
+    "QK-norm": [("has-qk-norm", "yes", "QK-norm yes"), ("no-qk-norm", "no", "")],
+    "bias": [("has-bias", "yes", ""), ("no-bias", "no", "")],
+}
+
+
+def kinds(row):
+    """The classes of a row, for the choices: both where some of its models have QK-norm, or a bias, and others not."""
+    qk, parameters = row["qk_norm"], row["parameters"]
+    off = qk.startswith(("no", "option"))
+    has = {
+        row["norm"].replace(" ", "-"): True,
+        css(row["placement"]): True,
+        "has-qk-norm": not off,
+        "no-qk-norm": (off and qk != "no attention") or ": no" in qk,
+        "has-bias": "bias" in parameters,
+        "no-bias": "bias" not in parameters or "optional" in parameters,
+    }
+    return [kind for kind, it_has in has.items() if it_has]
 
 
 def has_models(doctree):

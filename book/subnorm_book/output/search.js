@@ -1,19 +1,14 @@
 // Sphinx's search scores only titles and words. This shows the sections first that a field lists while the reader types
-// (search-rank.js), and before them the entry of a pasted message. It orders the other results by their kind, takes the right
+// (search-rank.js). It orders the other results by their kind, takes the right
 // spelling of a misspelt word, and leaves the words out that every question has, "how do I". It runs after searchtools.js
 // and before the index has loaded.
 {
-  const { COMMON, stems, telling, respelt } = subnormTerms;
-  const KINDS = [[/^notebooks\/\d\d-/, 8], [/^notebooks\/\d\d[a-z]-/, 6], [/^(notebooks|book)\/exercises/, -8]];
+  const { COMMON, respelt } = subnormTerms;
+  const KINDS = [[/^notebooks\/\d\d-/, 8], [/^notebooks\/\d\d[a-z]-/, 6], [/^(notebooks\/exercises|book\/(exercises|changelog))/, -8]];
   const FIRST = 1000; // higher than any of Sphinx's scores
-  const LISTED = 8, UNLISTED = /^book\/api|\/exercises\//; // sections of a field, and where none is
+  const LISTED = 8; // sections of a field
   const CODE = /\w[_.(]\w*/; // in a query that is the name of an object
-  const SYMPTOMS = "notebooks/09d-when-something-breaks";
-  const ALIKE = 0.75; // share of the words that must agree
   const FINISHED = "Search finished, found ${resultCount} page(s) matching the search query."; // Sphinx's, with no singular
-
-  /** The stems of a message that tell it from others. Numbers and shapes are the reader's own. */
-  const own = (text) => new Set(telling(stems(text)).filter((word) => !/^\d+$/.test(word)));
 
   /** The query with its misspelt words replaced; a word is right if some text of the book has it. */
   function spelt(query) {
@@ -84,36 +79,24 @@
 
   const perform = Search._performSearch;
   Search._performSearch = (query, ...terms) => {
-    const { docnames, titles, filenames, alltitles } = Search._index;
-    const found = new Map(); // {page#anchor: result}
-    const add = (doc, id, title, score) => {
-      const at = docnames.indexOf(doc), anchor = id && `#${id}`, key = doc + anchor;
-      if (at >= 0 && !found.has(key)) found.set(key, [doc, title === titles[at] || id.startsWith("term-") ? titles[at] : `${titles[at]} > ${title}`, anchor, null, score, filenames[at]]);
-    };
-    const asked = [...own(query)];
-    for (const [title, places] of Object.entries(alltitles)) // a message may be pasted in part, or with more around it
-      for (const its of title.split(" / ").map(own)) {
-        const common = asked.filter((word) => its.has(word)).length;
-        if (common < 4 || common < ALIKE * Math.min(its.size, asked.length)) continue;
-        for (const [at, id] of places) if (docnames[at] === SYMPTOMS && id) add(SYMPTOMS, id, title, 2 * FIRST + common);
-      }
-    const ranked = CODE.test(query) && !/\s/.test(query) ? [] : subnormRank.found(query).filter(({ page }) => !UNLISTED.test(page));
-    const list = (some) => some.slice(0, LISTED).forEach(({ page, title }, k) => {
+    const { docnames, titles, filenames } = Search._index;
+    const ranked = CODE.test(query) && !/\s/.test(query) ? [] : subnormRank.found(query).slice(0, LISTED);
+    const found = new Map(ranked.map(({ page, title }, k) => { // {page#anchor: result}
       const [doc, id = ""] = page.replace(".html", "").split("#");
-      add(doc, id, title, FIRST + LISTED - k);
-    });
-    list(ranked.filter(({ all }) => all));
+      const at = docnames.indexOf(doc), anchor = id && `#${id}`;
+      const name = title === titles[at] || id.startsWith("term-") ? titles[at] : `${titles[at]} > ${title}`;
+      return [doc + anchor, [doc, name, anchor, null, FIRST + LISTED - k, filenames[at]]];
+    }));
     const fits = complete(terms[0]);
     const others = perform(query, ...terms).filter((result) => !found.has(result[0] + result[2]) && fits(result));
     for (const result of others) {
       result[4] += KINDS.find(([kind]) => kind.test(result[0]))?.[1] ?? 0;
       if (result[3] && !CODE.test(query)) result[4] -= FIRST; // what says "Python function" has no sentence to quote
     }
-    const whole = others.length + found.size;
-    if (!whole) list(ranked); // the sections with some of the words
+    const full = others.length + ranked.filter(({ all }) => all).length;
     const all = named([...others, ...found.values()]).sort((a, b) => a[4] - b[4]); // Sphinx shows the last one first
-    Documentation.TRANSLATIONS[FINISHED] = !whole ? "No page has all these words. These have some of them."
-      : all.length === 1 ? "1 page or section has these words." : "${resultCount} pages and sections have these words.";
+    Documentation.TRANSLATIONS[FINISHED] = !full ? "No page has all these words. These have some of them."
+      : full < all.length ? "${resultCount} pages and sections have all or some of these words." : all.length === 1 ? "1 page or section has these words." : "${resultCount} pages and sections have these words.";
     return all;
   };
 
@@ -182,7 +165,7 @@
     mfrac: (above, below) => `${above}/${below}\u2009`,
     msqrt: (...parts) => `√${grouped(parts.join(""))}`,
     msub: (base, index) => `${base}_${index}`, munder: (base, index) => (/[\p{L}\p{N}]/u.test(base) ? base : `${base}_${index}\u2009`),
-    msup: (base, power) => `${base}^${power}`, mover: (base, accent) => base + (ACCENTS[accent] ?? ""),
+    msup: (base, power) => (/^′+$/.test(power) ? base + power : `${base}^${power}`), mover: (base, accent) => base + (ACCENTS[accent] ?? ""),
     msubsup: (base, index, power) => `${base}_${index}^${power}`, munderover: (base, from, to) => `${base}_${from}^${to}\u2009`,
   };
   const grouped = (part) => (/^(.|[\d.]+|\p{L}\p{M}*|\p{L}{3,})$/u.test(part) ? part : `(${part})`);
@@ -191,7 +174,7 @@
     const parts = [...node.children].map(inOneLine);
     const form = IN_ONE_LINE[node.localName];
     if (form) return form(...(node.localName === "msqrt" ? parts : parts.map(grouped)));
-    return parts.length ? parts.join("") : node.textContent;
+    return parts.length ? parts.join("") : node.textContent.replace("\u2061", ""); // "apply the function", which nobody sees
   }
   /** A page to quote from. KaTeX has each formula twice: here it has it once. */
   function read(html) {
@@ -223,9 +206,10 @@
     const page = read(html);
     const part = (anchor && page.getElementById(anchor.slice(1))?.closest("dl, section")) || page.querySelector("article");
     page.querySelectorAll(".supports, .checks-head").forEach((line) => line.remove());
-    const kinds = ["td, li, p, figcaption, summary, dt", "pre"].map((kind) => [...part.querySelectorAll(kind)].flatMap((e) => e.textContent.split("\n")).map((line) => line.trim()));
-    for (const wanted of forms) for (const start of [START, ""]) for (const lines of kinds) {
-      const best = richest(lines, wanted, LONG, 0, start);
+    const lines = (e) => e.textContent.split("\n").map((line) => line.trim()).filter((line) => !/^(from \S+ )?import /.test(line));
+    const kinds = ["td, li, p, figcaption, summary, dt", "pre"].map((kind) => [...part.querySelectorAll(kind)].flatMap(lines));
+    for (const wanted of forms) for (const start of [START, ""]) for (const texts of kinds) {
+      const best = richest(texts, wanted, LONG, 0, start);
       if (best) return best;
     }
     return null;

@@ -23,14 +23,21 @@ from subnorm_book.html_nodes import add_script
 MARK = 'class="row-filter"'
 
 
-def row_filter(rows, things, kinds, nearest=False):
+def row_filter(rows, things, kinds=(), nearest=False, menus=()):
     """The filter of the rows that a selector names; each kind is a class of rows, and its word.
+
+    A menu has such classes, their words, and other names by which the field finds the rows.
 
     The style sheet hides it where no script runs.
     """
     choices = "".join(
         f'<label><input type="radio" name="row-kind" value="{kind}"{"" if kind else " checked"}> {word}</label> '
         for kind, word in ({"": "all", **kinds} if kinds else {}).items()
+    ) + "".join(
+        f'<label>{name} <select><option value="">any</option>'
+        + "".join(f'<option value="{kind}" data-names="{names}">{word}</option>' for kind, word, names in menus[name])
+        + "</select></label> "
+        for name in menus
     )
     return nodes.raw(
         "",
@@ -46,7 +53,7 @@ class RowFilter(SphinxDirective):
 
     def run(self):
         self.env.question_pages[self.env.docname] = self.options["rows"]
-        return [row_filter(self.options["rows"], self.arguments[0], {})]
+        return [row_filter(self.options["rows"], self.arguments[0])]
 
 
 def has_filter(doctree):
