@@ -511,8 +511,8 @@ def test_the_section_that_was_meant_comes_first(browser, server):
 # Queries as students type them, and what one of the first three sections has in its address.
 TYPED = """
 prenorm: 05-pre | pre-norm vs post-norm: 05-pre | post norm gradient vanish: does-post-ln | why warmup: 05b
-pre-ln warmup: warm-up | nan loss: the-loss-diverges | loss nan after a few steps: the-loss-diverges | rms norm bias: bias
-why does rmsnorm have no bias: bias | layernorm vs rmsnorm: 04-rmsnorm | layernorm backward: 03a
+pre-ln warmup: warm-up | nan loss: the-loss-diverges | loss nan after a few steps: the-loss-diverges
+rms norm bias: bias | why does rmsnorm have no bias: bias | layernorm vs rmsnorm: 04-rmsnorm | layernorm backward: 03a
 derivative of layer norm: 03a | is rms norm faster: is-it-faster | what is eps for: 03-layer
 epsilon layernorm: what-eps-does | batchnorm vs layernorm: batchnorm-and-layernorm-compared
 why not batch norm in transformers: 03b | group norm: groupnorm-in | vanishing gradients: 01-why
