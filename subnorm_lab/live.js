@@ -520,7 +520,7 @@ globalThis.subnormLive ??= (() => {
         const place = { y: (r + (tight ? 1 : 0)) * row + (tight ? HANDLE : 0), w: wide - 12, h: row };
         const first = tight ? 0 : wide;
         return bars({ norm, title: norm === "layer" ? "LayerNorm: x − mean" : "RMSNorm: x", bars: now.centred, ghost: ghost.centred, limits: ROOM }, { x: first, ...place }) +
-          bars({ norm, title: moved < UNMOVED ? (still(state) ? "output" : "output: unchanged") : `output: moved by ${short(Number(moved.toPrecision(2)))}`,
+          bars({ norm, title: moved < UNMOVED ? (still(state) ? "output, drawn ×4" : "output: unchanged") : `output: moved by ${short(Number(moved.toPrecision(2)))}`,
             bars: now.y, ghost: ghost.y, limits: ROOM.map((v) => v / 4) }, { x: first + wide, ...place });
       }).join("");
     },

@@ -12,7 +12,7 @@ const subnormTerms = (() => {
     "notebooks/01-why-depth-breaks": `deep network, vanishing gradient, exploding gradient, vanishing, exploding, degradation,
       degradation problem, plain stack, initialization, he init, he initialization, kaiming init, kaiming
       initialization, xavier, xavier init, glorot init, internal covariate shift, covariate shift`,
-    "notebooks/01a-attention-in-twenty-lines": `attention, self attention, scaled dot product attention, softmax,
+    "notebooks/01a-attention-in-twenty-lines": `attention, self attention, scaled dot product attention, divide by sqrt d, sqrt d, softmax,
       query, key, query key value, causal mask, grouped query attention, gqa, token`,
     "notebooks/02-residual-connections": `residual connection, residual, skip connection, skip, shortcut, shortcut
       connection, identity shortcut, residual block, residual branch, residual stream, residual learning, branch gain,

@@ -62,7 +62,7 @@ def draw_place():
         curves = {k: (passed, values if k == place else np.median(values, axis=0)) for k, values in alike.items()}
         sentence = (
             f"x passes through {'a' if place == 'post' else 'no'} norm before the next sum. "
-            f"After 24 blocks, two tokens have a cosine of {np.median(alike[place][:, -1]):z.2f}."
+            f"After 24 blocks, two tokens have a cosine of {np.median(alike[place][:, -1]):z.3f}."
         )
         return sentence, [place, curves]
 

@@ -336,7 +336,7 @@ def draw_loss_by_depth():
     ends = np.array([final("plain", b)[:5] for b in depths]).T  # (seeds, depths)
     live.sketch(
         "loss-by-depth",
-        "Training loss of plain networks over the number of layers",
+        "Training loss of plain networks over the number of layers, median and range of five seeds",
         live.Axis("layers", log=True, limits=(1.8, 56), ticks={b: str(b) for b in depths}),
         live.Axis("training loss after 250 steps", limits=(0, 1)),
         (depths, ends.round(3)),
@@ -351,23 +351,30 @@ def draw_degradation():
     fig, ax = plt.subplots(figsize=(5.6, 3.6))
     for stack, shift, blocks in (("plain", 0.96, (2, 8, 20, 50)), ("residual", 1.04, (2, 8, 50))):
         look = figures.LOOKS[stack]
-        mean = [final(stack, b).mean() for b in blocks]
-        ax.plot(shift * np.array(blocks), mean, **look)
+        middle = [np.median(final(stack, b)[:5]) for b in blocks]
+        ax.plot(shift * np.array(blocks), middle, **look)
         label = {"plain": "replaces:\nplain", "residual": "adds"}[stack]
-        figures.name(ax, label, (50, mean[-1]), look["color"], (12, 0))
+        figures.name(ax, label, (50, middle[-1]), look["color"], (12, 0))
         for b in blocks:
-            ends = final(stack, b)
+            ends = final(stack, b)[:5]
             ax.plot(np.full(len(ends), shift * b), ends, "o", color=look["color"], ms=4)
     ax.axhline(1, color=figures.BLACK, linewidth=0.8)
     figures.name(ax, "always answer 0", (2, 1), shift=(2, -4))
-    worse = (np.diff([final("plain", b).mean() for b in (8, 20, 50)]) > 0).all()
+    worse = (np.diff([np.median(final("plain", b)[:5]) for b in (8, 20, 50)]) > 0).all()
     figures.title(fig, "From 8 to 50 layers, plain networks end worse", worse)
-    ax.set(xscale="log", xlabel="layers", ylabel="training loss", ylim=(0, 1.1), yticks=(0, 0.5, 1))
+    ax.set(
+        xscale="log",
+        xlabel="layers",
+        ylabel="training loss, five seeds and their median",
+        ylim=(0, 1.1),
+        yticks=(0, 0.5, 1),
+    )
     ax.set_xticks([2, 8, 20, 50], ["2", "8", "20", "50"])
     ax.minorticks_off()
     figures.show(
         fig,
-        alt="Loss after training against the number of layers, with a dot for each seed. The networks that "
+        alt="Loss after training against the number of layers, with a dot for each seed and a line through their "
+        "medians. The networks that "
         "replace end lower than those that add at two layers; at eight the two groups overlap; from eight "
         "to fifty layers those that replace end higher and higher, those that add lower. All stay below "
         "the line of always answering zero.",
