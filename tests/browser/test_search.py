@@ -493,7 +493,7 @@ def test_the_section_that_was_meant_comes_first(browser, server):
             found[typed] = first.get_attribute("href")
         assert {typed: at for typed, at in found.items() if wanted[typed] not in at} == {}
         assert page.evaluate("JSON.stringify(SECTIONS).match(/ eq-[a-z]+/g)") is None  # a label is no text
-        for typed in ("loss NaN in fp16", "residual"):  # the page of results begins as the list
+        for typed in ("loss NaN in fp16", "rmsnorm epsilon", "residual"):  # the page of results begins as the list
             field.fill(typed)
             status = "The first 8 of " if typed == "residual" else "The nearest sections."
             page.get_by_role("status").filter(has_text=status).wait_for()
