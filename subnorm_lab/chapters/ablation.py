@@ -209,7 +209,8 @@ def draw_train_all_five(runs):
     figures.title(fig, "With 12 blocks, only both and the scaled residual learn", learn == ["both", "scaled"])
     figures.show(
         fig,
-        alt="Training loss against the step for five ways, means of five seeds. With one block all five curves fall "
+        alt="Training loss against the step for five ways: means of five seeds, and with twelve blocks the seeds. "
+        "With one block all five curves fall "
         "below the dotted blind line. With twelve blocks, a note says that residual only is far above the "
         "picture; neither and norm only come down to the "
         "blind line and stay; both and residual scaled fall below it.",
