@@ -41,7 +41,7 @@ COLOURS = {
     figures.GREY: "grey",
     figures.BLACK: "black",
 }
-DASHES = {"-": "", "--": "7 4", ":": "2 4", "-.": "8 3 2 3"}
+DASHES = {"-": "", "--": "7 4", ":": "2 4", "-.": "8 3 2 3", (0, (1, 2)): "2 2"}
 SVG = "http://www.w3.org/2000/svg"
 DIGITS = 5  # more than a picture can show
 WIDTH = 608  # of a still picture, in CSS pixels: STILL of live.js
@@ -141,7 +141,7 @@ class Curve:
     Args:
         label: its name in the legend.
         color: one of ``subnorm_lab.figures``, which also have a shade for dark pages.
-        linestyle: "-", "--", ":", "-." or (0, dashes).
+        linestyle: "-", "--", ":", "-." or that of the theory, (0, (1, 2)).
         marks: "only" for dots without a line, "too" for dots on the line.
     """
 
@@ -151,11 +151,11 @@ class Curve:
     marks: str | None = None
 
     def spec(self, name: str) -> dict[str, Any]:
-        dash = DASHES.get(self.linestyle) if isinstance(self.linestyle, str) else " ".join(map(str, self.linestyle[1]))
+        dash = DASHES.get(self.linestyle)
         if self.color not in COLOURS or dash is None:
             raise ValueError(
-                f"curve {self.label!r} needs a colour of subnorm_lab.figures and a line style of {list(DASHES)} or "
-                f"(0, dashes); got {self.color!r}, {self.linestyle!r}."
+                f"curve {self.label!r} needs a colour of subnorm_lab.figures and a line style of {list(DASHES)}; "
+                f"got {self.color!r}, {self.linestyle!r}."
             )
         if self.marks not in (None, "only", "too"):
             raise ValueError(f'curve {self.label!r} takes marks "only", "too" or None; got {self.marks!r}.')
