@@ -55,6 +55,15 @@ KNOWN = {
 }
 
 
+def course(values):
+    """How the median goes with depth, in words; values of shape (seeds, depths)."""
+    medians = np.median(values, 0)
+    first, last, most = (live.number(value) for value in (medians[0], medians[-1], medians.max()))
+    if most not in (first, last):
+        return f"goes from {first} up to {most} at {DEPTHS[medians.argmax()]} and down to {last}"
+    return f"stays near {first}" if first == last else f"goes from {first} to {last}"
+
+
 def draw_two_knobs():
     found = at_each_place()
     blocks = live.Axis("blocks N", limits=(3, 24), ticks={k: str(k) for k in DEPTHS})
@@ -75,14 +84,10 @@ def draw_two_knobs():
                     )
                 }
             )
-        first, last, *step = (
-            live.number(np.median(found[place, power][q], 0)[end]) for q in ("stream", "step") for end in (0, -1)
-        )
+        stream, step = (course(found[place, power][quantity]) for quantity in ("stream", "step"))
         name = KNOWN.get((place, power), "a scaled branch")
         sentence = (
-            f"With {name}, from 3 to 24 blocks the stream's mean square "
-            f"{f'stays near {first}' if first == last else f'goes from {first} to {last}'}, "
-            f"and the effect of one step goes from {step[0]} to {step[1]}."
+            f"With {name}, from 3 to 24 blocks the stream's mean square {stream}, and the effect of one step {step}."
         )
         return sentence, [place, *panels]
 
@@ -110,7 +115,7 @@ def draw_two_knobs():
         "A block diagram with the norm after the plus, and two panels by the number of blocks, for Post-LN "
         "beside Pre-LN. Post-LN's stream "
         "stays at one while Pre-LN's grows in proportion to depth. The effect of one step of training "
-        "grows with depth in both.",
+        "grows with depth in Pre-LN; in Post-LN it grows more up to twelve blocks, and then falls.",
         side=3,
     )
 
@@ -340,7 +345,7 @@ def draw_qk_order():
                 live.Axis("place of the key", limits=(0, 12)),
                 live.Axis("score", limits=(-1, 6)),
                 {
-                    "all": live.Curve("at every place", figures.GREY, ":"),
+                    "all": live.Curve("at every place", figures.GREY, marks="only"),
                     "now": live.Curve("now", figures.GREEN, marks="only"),
                 },
             ),
