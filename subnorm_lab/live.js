@@ -488,7 +488,7 @@ globalThis.subnormLive ??= (() => {
   };
 
   const REACH = 14; // limit of a feature's bar and of its slider
-  const ROOM = [-8, REACH]; // the values at the bottom and at the top; an output is four times as tall, as its caption says
+  const ROOM = [-8, REACH]; // the values at the bottom and at the top; an output is four times as tall, as its title says
   const NAMES = { layer: "LayerNorm", rms: "RMSNorm" };
   const UNMOVED = 5e-4; // less cannot be seen
   const still = ({ shift, scale }) => shift === 0 && scale === 1;
@@ -520,7 +520,7 @@ globalThis.subnormLive ??= (() => {
         const place = { y: (r + (tight ? 1 : 0)) * row + (tight ? HANDLE : 0), w: wide - 12, h: row };
         const first = tight ? 0 : wide;
         return bars({ norm, title: norm === "layer" ? "LayerNorm: x − mean" : "RMSNorm: x", bars: now.centred, ghost: ghost.centred, limits: ROOM }, { x: first, ...place }) +
-          bars({ norm, title: moved < UNMOVED ? (still(state) ? "output, drawn ×4" : "output: unchanged") : `output: moved by ${short(Number(moved.toPrecision(2)))}`,
+          bars({ norm, title: moved < UNMOVED ? (still(state) ? "output, drawn ×4" : "output ×4: unchanged") : `output ×4: moved ${short(Number(moved.toPrecision(2)))}`,
             bars: now.y, ghost: ghost.y, limits: ROOM.map((v) => v / 4) }, { x: first + wide, ...place });
       }).join("");
     },

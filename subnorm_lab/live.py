@@ -497,7 +497,7 @@ def norms(name: str, title: str, rows: Sequence[str], alt: str) -> None:
     dials.append(_Dial("eps", "eps", (-8.0, 2.0, 1.0), -5.0, log=True, more=True))
     controls = [asdict(dial) for dial in dials]
     spec = {"kind": "norms", "rows": list(rows), "x": TOKEN, "controls": controls, "more": "More"}
-    _publish(name, f"{title}; outputs four times as tall", alt, spec)
+    _publish(name, title, alt, spec)
 
 
 def cloud(name: str, title: str, points: npt.ArrayLike, alt: str, norm: str = "layer") -> None:

@@ -93,7 +93,7 @@ def draw_arrows():
     across = np.linalg.norm(TOKEN - TOKEN.mean())
     shrink = 2 / np.hypot(along_ones, across)  # to radius sqrt(d) = 2
 
-    fig, ax = plt.subplots(figsize=(5.6, 3.95))
+    fig, ax = plt.subplots(figsize=(4.8, 3.45))
     angle = np.linspace(0, np.pi / 2, 100)
     ax.plot(2 * np.cos(angle), 2 * np.sin(angle), color=figures.GREY, linewidth=1)
     arrow = {"arrowstyle": "-|>", "linewidth": 2, "shrinkA": 0, "shrinkB": 0}
