@@ -793,9 +793,11 @@ globalThis.subnormLive ??= (() => {
       return `<fieldset data-control="${control.name}"><legend>${escape(control.label)}</legend>${options.join("")}</fieldset>`;
     }
     const [low, high, step] = range(control);
-    return `<label data-control="${control.name}"><span>${escape(control.label)}</span> <input type="range" min="${low}" ` +
+    const stops = control.values?.map((_, k) => `<option value="${k}"></option>`).join("");
+    const list = stops ? `list="${id}-${control.name}" ` : "";
+    return `<label data-control="${control.name}"><span>${escape(control.label)}</span> <input type="range" ${list}min="${low}" ` +
       `max="${high}" step="${step}" value="${control.start}" aria-valuetext="${escape(label(control, control.start))}"> ` +
-      `<output>${escape(label(control, control.start))}</output></label>`;
+      `<output>${escape(label(control, control.start))}</output>${stops ? `<datalist id="${id}-${control.name}">${stops}</datalist>` : ""}</label>`;
   }
 
   /** Whether a picture has points whose values can be read. */
