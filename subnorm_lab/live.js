@@ -231,17 +231,19 @@ globalThis.subnormLive ??= (() => {
     ].join("");
   }
 
-  /** Adjacent cells; all cells of one shade form one path, which keeps a large picture small. */
+  /** Adjacent cells on the colour of 0; all cells of one shade form one path, which keeps a large picture small. */
   function mosaic(lines, paint, { left, top, cw, ch }) {
     const paths = new Map();
     const px = (c) => Math.round(left + c * cw);
     const py = (r) => Math.round(top + r * ch);
     lines.forEach((line, r) => {
-      const shades = line.map((v) => (v === null ? null : paint(v)));
-      for (let c = 0, end; c < line.length; c = end) {
-        for (end = c + 1; shades[end] === shades[c]; end += 1);
-        const box = `M${px(c)} ${py(r)}h${px(end) - px(c)}v${py(r + 1) - py(r)}h${px(c) - px(end)}z`;
-        if (shades[c] !== null) paths.set(shades[c], (paths.get(shades[c]) ?? "") + box);
+      for (const shade of [() => 'class="zero"', paint]) {
+        const shades = line.map((v) => (v === null ? null : shade(v)));
+        for (let c = 0, end; c < line.length; c = end) {
+          for (end = c + 1; shades[end] === shades[c]; end += 1);
+          const box = `M${px(c)} ${py(r)}h${px(end) - px(c)}v${py(r + 1) - py(r)}h${px(c) - px(end)}z`;
+          if (shades[c] !== null) paths.set(shades[c], (paths.get(shades[c]) ?? "") + box);
+        }
       }
     });
     const drawn = [...paths].map(([shade, d]) => `<path ${shade} d="${d}"/>`);
@@ -271,10 +273,11 @@ globalThis.subnormLive ??= (() => {
 
   /** A heat map. */
   function heatPanel(panel, data, { x, y, w, h, below }) {
-    const { rows, columns, digits } = panel;
+    const { rows, columns, digits, title } = panel;
+    const titles = w < 150 ? title.split(": ") : [title];
     const labelled = rows.some((label) => label);
     const left = x + (labelled ? Math.max(...rows.map(width)) + 10 : 0);
-    const [top, bottom] = [y + 26, y + h - (below ? SIDE.bottom - ROW : SIDE.bottom)];
+    const [top, bottom] = [y + 26 + 16 * (titles.length - 1), y + h - (below ? SIDE.bottom - ROW : SIDE.bottom)];
     const [cw, ch] = [(x + w - left) / columns.length, (bottom - top) / rows.length];
     const paint = shade(panel);
     const numbered = (v, r, c) => v === null ? "" :
@@ -284,13 +287,13 @@ globalThis.subnormLive ??= (() => {
     // if some labels are empty on purpose, draw all the others
     const every = columns.includes("") ? 1 : Math.ceil(Math.max(...columns.map((c) => width(c) + 8)) / cw);
     return [
-      text(x, y + 14, panel.title, "start", ' class="title"'),
+      ...titles.map((line, k) => text(x, y + 14 + 16 * k, line, "start", ` class="${["title", "small"][k]}"`)),
       ...(digits === null ? [mosaic(data.cells, paint, { left, top, cw, ch }),
         `<rect class="grid" fill="none" x="${fixed(left)}" y="${top}" width="${fixed(x + w - left)}" height="${fixed(bottom - top)}"/>`]
         : data.cells.map((line, r) => line.map((v, c) => numbered(v, r, c)).join(""))),
       ...rows.map((label, r) => label && text(left - 6, top + (r + 0.5) * ch + 4, label, "end")),
       ...columns.map((label, c) => (c % every || !label ? ""
-        : text(Math.min(left + (c + 0.5) * cw, x + w - width(label) / 2), bottom + 16, label, "middle"))),
+        : text(Math.min(Math.max(left + (c + 0.5) * cw, left + width(label) / 2), x + w - width(label) / 2), bottom + 16, label, "middle"))),
       below ? "" : text((left + x + w) / 2, y + h - 6, panel.x.label, "middle"),
     ].join("");
   }
@@ -415,7 +418,8 @@ globalThis.subnormLive ??= (() => {
       const gap = 18;
       const key = panels[0].bar ? KEY : 0;
       const beside = tight === LOW && panels[0].kind === "block"; // a column of its own, and the others in the next
-      const across = tight ? Math.ceil(side / 3) : side;
+      const plain = panels.every(({ rows }) => rows?.every?.((label) => !label)); // maps without names of rows fit side by side
+      const across = tight && !(plain && tight < PAPER) ? Math.ceil(side / 3) : side;
       const [columns, rest] = beside ? [2, panels.length - 1] : [across, panels.length / across];
       const rowOf = (k) => (beside ? Math.max(k - 1, 0) : Math.floor(k / across));
       const below = (k) => tight > 0 && across === 1 && k + 1 < panels.length && panels[k].x !== undefined && panels[k + 1].x?.label === panels[k].x.label;

@@ -46,7 +46,7 @@ def draw_token():
 
     live.chart(
         "token",
-        "Twelve numbers of one token, of size 1, on their way through three stacks",
+        "Twelve numbers of one token on their way through three stacks; logarithmic colours",
         [
             live.slider(
                 "blocks",
@@ -331,16 +331,22 @@ def final(stack, blocks):
     return train(stack, blocks)[:, -50:].mean(axis=1)
 
 
+DEPTHS = (2, 8, 20, 50)
+
+
+def final_of_five(stack):
+    """:func:`final` of the same five seeds at every depth, (seeds, depths)."""
+    return np.array([final(stack, blocks)[:5] for blocks in DEPTHS]).T
+
+
 def draw_loss_by_depth():
-    depths = (2, 8, 20, 50)
-    ends = np.array([final("plain", b)[:5] for b in depths]).T  # (seeds, depths)
     live.sketch(
         "loss-by-depth",
         "Training loss of plain networks over the number of layers, median and range of five seeds",
-        live.Axis("layers", log=True, limits=(1.8, 56), ticks={b: str(b) for b in depths}),
+        live.Axis("layers", log=True, limits=(1.8, 56), ticks={b: str(b) for b in DEPTHS}),
         live.Axis("training loss after 250 steps", limits=(0, 1)),
-        (depths, ends.round(3)),
-        depths,
+        (DEPTHS, final_of_five("plain").round(3)),
+        DEPTHS,
         "A curve over the number of layers, on a logarithmic axis, with a band over five seeds. From two "
         "to eight layers the training loss is level, a little above a third. From eight to fifty layers it "
         "rises to about a half, and the band widens.",
@@ -349,18 +355,15 @@ def draw_loss_by_depth():
 
 def draw_degradation():
     fig, ax = plt.subplots(figsize=(5.6, 3.6))
-    for stack, shift, blocks in (("plain", 0.96, (2, 8, 20, 50)), ("residual", 1.04, (2, 8, 50))):
-        look = figures.LOOKS[stack]
-        middle = [np.median(final(stack, b)[:5]) for b in blocks]
-        ax.plot(shift * np.array(blocks), middle, **look)
-        label = {"plain": "replaces:\nplain", "residual": "adds"}[stack]
+    for stack, shift, label in (("plain", 0.96, "replaces:\nplain"), ("residual", 1.04, "adds")):
+        look, at, ends = figures.LOOKS[stack], shift * np.array(DEPTHS), final_of_five(stack)
+        middle = np.median(ends, axis=0)
+        ax.plot(at, middle, **look)
+        ax.plot(at, ends.T, "o", color=look["color"], ms=4)
         figures.name(ax, label, (50, middle[-1]), look["color"], (12, 0))
-        for b in blocks:
-            ends = final(stack, b)[:5]
-            ax.plot(np.full(len(ends), shift * b), ends, "o", color=look["color"], ms=4)
     ax.axhline(1, color=figures.BLACK, linewidth=0.8)
     figures.name(ax, "always answer 0", (2, 1), shift=(2, -4))
-    worse = (np.diff([np.median(final("plain", b)[:5]) for b in (8, 20, 50)]) > 0).all()
+    worse = (np.diff(np.median(final_of_five("plain"), axis=0)[1:]) > 0).all()
     figures.title(fig, "From 8 to 50 layers, plain networks end worse", worse)
     ax.set(
         xscale="log",
@@ -369,7 +372,7 @@ def draw_degradation():
         ylim=(0, 1.1),
         yticks=(0, 0.5, 1),
     )
-    ax.set_xticks([2, 8, 20, 50], ["2", "8", "20", "50"])
+    ax.set_xticks(DEPTHS, map(str, DEPTHS))
     ax.minorticks_off()
     figures.show(
         fig,
@@ -390,8 +393,7 @@ def prove_degradation():
     """Prove claims 01-degradation, 01-shallow-plain-can-win, 01-twenty-plain-layers-train,
     01-batch-norm-plain-sticks.
     """
-    plain = {b: final("plain", b) for b in (2, 8, 20, 50)}
-    residual = {b: final("residual", b) for b in (2, 8, 50)}
+    plain, residual = ({b: final(stack, b) for b in DEPTHS} for stack in ("plain", "residual"))
     report("plain_50", plain[50])
     report("residual_50", residual[50])
     report("plain_20", plain[20])

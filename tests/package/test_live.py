@@ -224,7 +224,8 @@ def test_cells_without_a_number_are_one_path_for_each_shade(shown):
     heat([[1, 1, -1], [0.5, np.nan, 1]], digits=None)
     svg = live.markup(shown[0][1]["live"]).split("</svg>")[0]
     paths = dict(re.findall(r'<path fill="var\(--live-(\w+)\)" fill-opacity="[\d.]+" d="([^"]+)"', svg))
-    assert svg.count("<path") == 3
+    assert svg.count("<path") == 4
+    assert re.search('class="zero" d="([^"]+)"', svg)[1].count("M") == 3  # below all cells but the empty one
     assert paths["orange"].count("M") == 1
     strong = re.search(r'live-blue\)" fill-opacity="0.50" d="([^"]+)"', svg)[1]
     assert strong.count("M") == 2  # two neighbours are one box, and the cell below the negative one
