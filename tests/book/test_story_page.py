@@ -116,6 +116,8 @@ def test_both_stories_are_on_the_page_and_the_others_wait(book):
     assert [label.text.strip() for label in figure.select("fieldset label")] == [LABELS[name] for name in cuts]
     titles = [name.find(string=True).strip() for name in figure.select(".retold-name")]
     assert titles == [trained, *(LABELS[name] for name in cuts)]
+    losses = [link.text for link in figure.select(".retold-name a")]
+    assert losses == [f"loss {model['loss']['mean']:.2f} nats" for model in told.values()]
     for parts in (figure.select(".retold-cuts > *"), figure.select(".retold-notes > *")):
         assert [part.get("class") for part in parts] == [["chosen"]] + [None] * (len(cuts) - 1)
 

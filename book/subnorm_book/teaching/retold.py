@@ -78,7 +78,8 @@ class Retold(SphinxDirective):
             return body.children
         notes = [retold_note("", *item[1].children) for item in items]
         told = {name: at_a_word(record["told"][name]["story"]) for name in (trained, *cuts)}
-        return [retold("", *notes, told=told, tokens=record["tokens"])]
+        losses = [model["loss"]["mean"] for model in record["told"].values()]
+        return [retold("", *notes, told=told, losses=losses, tokens=record["tokens"])]
 
 
 class Loss(SphinxDirective):
@@ -139,11 +140,13 @@ def chosen(k):
     return ' class="chosen"' if k == 0 else ""
 
 
+LOSS = '<a href="#what-a-cut-costs">loss {:.2f} nats</a>'
 RADIO = '<label><input type="radio" name="retold" value="{name}" autocomplete="off"{checked}> {label}</label>'
 FIGURE = """\
 <figure class="live retold" data-tokens="{tokens}" data-parts="{parts}" data-storyteller="{script}">
 <div class="retold-panes">
-<div><p class="retold-name">{first} <button type="button">Stop</button></p><p class="retold-text">{told}</p></div>
+<div><p class="retold-name">{first} {loss} <button type="button">Stop</button></p>
+<p class="retold-text">{told}</p></div>
 <div class="retold-cuts">{cuts}</div>
 </div>
 <div class="live-controls"><fieldset><legend class="live-heard">The second model</legend>{radios}</fieldset></div>
@@ -158,10 +161,11 @@ FORM = """</div>
 
 def visit(translator, node):
     (first, trained), *cuts = node["told"].items()
+    whole, *losses = node["losses"]
     panes = [
-        f'<div{chosen(k)}><p class="retold-name">{escape(label(name))}</p>'
+        f'<div{chosen(k)}><p class="retold-name">{escape(label(name))} {LOSS.format(loss)}</p>'
         f'<p class="retold-text">{marked(story, trained)}</p></div>'
-        for k, (name, story) in enumerate(cuts)
+        for k, ((name, story), loss) in enumerate(zip(cuts, losses, strict=True))
     ]
     radios = [
         RADIO.format(name=escape(name), label=escape(label(name)), checked=" checked" * (k == 0))
@@ -175,6 +179,7 @@ def visit(translator, node):
             parts=PARTS,
             script=f"{script.name}?{hashlib.sha256(code).hexdigest()[:12]}",
             first=escape(first),
+            loss=LOSS.format(whole),
             told=escape(trained, quote=False),
             cuts="".join(panes),
             radios="".join(radios),
