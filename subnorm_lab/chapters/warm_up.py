@@ -1,6 +1,5 @@
 """Figures and proofs of deep dive 05b, Warm-up."""
 
-from dataclasses import replace
 from functools import cache
 
 import matplotlib.pyplot as plt
@@ -25,7 +24,7 @@ LOOKS = {
     "post_warmup": {"color": figures.PINK, "linestyle": "-."},
     "pre": figures.LOOKS["pre"],
 }
-FOUR_BLOCKS = replace(warmup.MAPS["deep"], blocks=4)
+TEXT = warmup.MAPS["deep"]  # with four blocks, too
 
 
 @cache
@@ -138,7 +137,7 @@ def draw_rates(warm_up):
 
 
 def check_chance():
-    say("chance", FOUR_BLOCKS.task.chance, ".2f")
+    say("chance", TEXT.task.chance, ".2f")
 
 
 def final(curves):
@@ -147,16 +146,16 @@ def final(curves):
 
 
 def draw_curves(curves):
-    steps, ends = np.arange(0, FOUR_BLOCKS.steps, 10) + 5, []
+    steps, ends = np.arange(0, TEXT.steps, 10) + 5, []
     fig, ax = plt.subplots()
     for arm, losses in curves.items():
         smooth = losses.reshape(5, -1, 10).mean(2)  # (seeds, steps / 10)
         ax.plot(steps, smooth.T, linewidth=0.9, alpha=0.8, **LOOKS[arm])
         ax.plot(steps, smooth.mean(0), **LOOKS[arm])
         ends.append((ARMS[arm].replace(", ", ",\n"), (steps[-1], smooth[:, -1].mean()), LOOKS[arm]["color"]))
-    ax.axhline(FOUR_BLOCKS.task.chance, **figures.LOOKS["theory"])
-    figures.name(ax, "chance", (75, FOUR_BLOCKS.task.chance), shift=(0, -3))
-    stuck = np.abs(final(curves)["post"] - FOUR_BLOCKS.task.chance).max() < 0.1
+    ax.axhline(TEXT.task.chance, **figures.LOOKS["theory"])
+    figures.name(ax, "chance", (75, TEXT.task.chance), shift=(0, -3))
+    stuck = np.abs(final(curves)["post"] - TEXT.task.chance).max() < 0.1
     figures.title(fig, "At this rate, Post-LN without warm-up ends at chance", stuck)
     ax.set(xlabel="training step", ylabel="training loss (nats)", ylim=(2.2, 4.2), yticks=(2.5, 3, 3.5, 4))
     ax.set_xlim(0, steps[-1])
@@ -172,7 +171,7 @@ def draw_curves(curves):
 
 def prove_text(curves):
     """Prove claims 05b-text, 05b-pre-learns."""
-    found, chance = final(curves), FOUR_BLOCKS.task.chance
+    found, chance = final(curves), TEXT.task.chance
     assert np.abs(found["post"] - chance).max() < 0.1
     assert found["post_warmup"].max() < chance - 0.1
     assert found["pre"].max() < chance - 0.1
@@ -380,7 +379,7 @@ def prove_more_steps():
 
 def prove_four_learn(four):
     """Prove claim 05b-four-learn."""
-    assert four.max() < FOUR_BLOCKS.task.chance - 0.1
+    assert four.max() < TEXT.task.chance - 0.1
 
 
 def again(name, arm, lr):
