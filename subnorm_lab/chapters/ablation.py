@@ -185,10 +185,12 @@ def draw_train_all_five(runs):
     steps = np.arange(5, end, 10)
     for ax, depth in zip(axes, DEPTHS, strict=True):
         for arm in NAMES:
-            losses = curves[arm, depth]
-            if depth > 1:  # the curves of one block are too close for their seeds
-                ax.plot(steps, losses.T, lw=0.9, alpha=0.8, color=LOOKS[arm]["color"])
-            ax.plot(steps, losses.mean(0), **LOOKS[arm] | ({} if depth > 1 else {"marker": ""}))
+            losses, look = curves[arm, depth], LOOKS[arm]
+            if depth > 1:
+                ax.plot(steps, losses.T, lw=0.9, alpha=0.8, color=look["color"])
+            else:  # the curves of one block are too close for their seeds and marks
+                look = look | {"marker": ""}
+            ax.plot(steps, losses.mean(0), **look)
         ax.axhline(TASK.chance, **figures.LOOKS["theory"])
         ax.set(
             xlabel="training step",
