@@ -148,6 +148,14 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
     if (item && title === "Answers") return made("div", "", made("p", "asked", `${item}. `, ...copies(task.querySelector("p"))));
     return made("div", "", made("p", "rubric", ...(item ? [`Exercise ${item}`] : copies(task.querySelector("h1, h2, h3, h4")))));
   };
+  // A source without the address that its DOI or number at arXiv gives, too.
+  const inShort = (source) => source.replace(/ URL: \S+, (?=doi)/, " ").replace(/(arXiv:.*) URL: https:\/\/arxiv\S+$/, "$1");
+  // The sources that the printed text names, as the cards of its links describe them (hover-cards.js).
+  const sources = () => {
+    const links = [...document.querySelectorAll('.bd-article a[data-card][href*="references.html#"]')];
+    const named = new Set(links.filter((link) => !link.closest("html:not(.print-all) details:not([open])")).map(({ dataset }) => dataset.card));
+    return made("section", "printed-sources", made("h2", "", "References"), ...[...named].sort().map((source) => made("p", "", inShort(source))));
+  };
   const BOXES = {
     Hints: [...document.querySelectorAll(".bd-article :is(details.dropdown, details.sd-dropdown)")]
       .filter((box) => box.querySelector("summary").textContent.trim() === "Hint"),
@@ -157,6 +165,8 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   const answersLast = () => {
     const checks = [...document.querySelectorAll(".quick-check")].map(answer);
     const curves = [...document.querySelectorAll("[data-live='sketch'] .live-states > :last-child")].map(drawn); // of live.js, which comes first
+    const references = sources();
+    if (references.children.length > 1) document.querySelector(".bd-article").append(references);
     for (const [title, boxes] of Object.entries(BOXES)) {
       const part = parts[title];
       part.replaceChildren(made("h2", "", title));
@@ -238,7 +248,7 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
       page.dataset.theme = shown;
       for (const [place, node] of moved) place.replaceWith(node);
       moved = [];
-      for (const box of document.querySelectorAll(".beside, .printed-hints, .printed-answers")) box.remove();
+      for (const box of document.querySelectorAll(".beside, .printed-sources, .printed-hints, .printed-answers")) box.remove();
     }
   };
   // Chromium counts the sheets before the query changes, and would leave out the last ones.

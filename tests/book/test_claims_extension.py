@@ -54,7 +54,7 @@ def test_the_ledger_says_the_sentence_and_links_all_ways(book):
     assert '" id="claim-03-adds-nothing">\u00a0<a' in html(book, "notebooks/03-norms")  # paper hides it with the mark
     norms = BeautifulSoup(html(book, "notebooks/03-norms"), "html.parser")
     mark = norms.find("sup", id="claim-03-adds-nothing").a
-    assert (mark.text, mark["href"]) == ("measured", "../claims.html#row-03-adds-nothing")
+    assert (mark.text, mark["href"]) == ("computed", "../claims.html#row-03-adds-nothing")
     assert norms.find(id="cell-2").select_one("p.supports a")["href"] == "#claim-03-adds-nothing"
 
 
@@ -90,7 +90,7 @@ def test_the_card_of_a_mark_says_in_words_what_was_checked_and_follows_it(book):
     assert cards == [
         "Checked: “So.” · Rests on another claim, tested, cited: “It has unit size.”",
         "Checked: “It has unit size.” · Tested by test_norms.py::test_unit · Cited: Ba (2016)",
-        "Checked: this sentence · Measured by a cell of 03-norms",  # it has a formula
+        "Checked: this sentence · Computed by a cell of 03-norms",  # it has a formula
     ]
     other = (book / "other.md").read_text("utf-8")
     (book / "other.md").write_text(other.replace("It has", "Each has"), "utf-8")
@@ -136,7 +136,7 @@ def test_a_mark_follows_the_support_on_another_page(book):
     (book / "other.md").write_text("# Other\n\nSo it is. {claim}`a-b claim:03-adds-nothing`\n", "utf-8")
     write(book, "```{toctree}\nother\n```")
     assert build(book) == ""
-    assert mark(book) == "measured"
+    assert mark(book) == "computed"
     chapter(book, text=CLAIM.replace("nothing`", f"nothing {TEST}`"))
     assert build(book) == ""
     assert mark(book) == "tested"
@@ -188,7 +188,7 @@ def test_a_spot_check_measures_too(with_record):
     chapter(with_record, "claim:03-adds-nothing", "spot-check", source=source, text=recorded())
     assert build(with_record) == ""
     norms = BeautifulSoup(html(with_record, "notebooks/03-norms"), "html.parser")
-    assert norms.find("sup", id="claim-03-adds-nothing").a.text == "measured, recorded"
+    assert norms.find("sup", id="claim-03-adds-nothing").a.text == "computed, recorded"
 
 
 def test_another_cell_measures_too(with_record):
@@ -197,7 +197,7 @@ def test_another_cell_measures_too(with_record):
     small_book.notebook(with_record, markdown(recorded()), *cells)
     assert build(with_record) == ""
     norms = BeautifulSoup(html(with_record, "notebooks/03-norms"), "html.parser")
-    assert norms.find("sup", id="claim-03-adds-nothing").a.text == "measured, recorded"
+    assert norms.find("sup", id="claim-03-adds-nothing").a.text == "computed, recorded"
 
 
 def test_the_ledger_counts_every_kind(with_record):
@@ -207,7 +207,7 @@ def test_the_ledger_counts_every_kind(with_record):
     )
     assert build(with_record) == ""
     count = BeautifulSoup(html(with_record, "claims"), "html.parser").select_one("p.count").text
-    assert count == "3 claims: 0 measured, 1 recorded, 2 tested, 1 cited; 1 of them in more than one way."
+    assert count == "3 claims: 0 computed, 1 recorded, 2 tested, 1 cited; 1 of them in more than one way."
 
 
 RECORDS = {

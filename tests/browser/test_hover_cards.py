@@ -156,13 +156,13 @@ def test_the_mark_of_a_claim_shows_its_proof(browser, server):
         page.goto(server + PAGE)
         page.keyboard.press("Tab")
         mark, card = page.locator("sup#claim-03a-by-hand a"), page.locator(".hover-card")
-        assert page.locator("sup.claim").get_by_role("link", name="measured", exact=True).count()
+        assert page.locator("sup.claim").get_by_role("link", name="computed", exact=True).count()
         mark.focus()
         card.wait_for(state="visible")
         words, how, *code = card.inner_text().split("\n")
         sentence = page.locator("p:has(sup#claim-03a-by-hand)").inner_text()
         assert re.fullmatch("Checked: “(.+)”", words)[1] in sentence
-        assert how == "Measured by a cell of 03a-layer-norm-backward"
+        assert how == "Computed by a cell of 03a-layer-norm-backward"
         assert [line.split()[0] for line in code if line.strip()] == ["assert"] * 4
         described = page.locator("#hover-card").aria_snapshot()
         assert "assert" not in described  # nobody has to listen to code

@@ -30,7 +30,7 @@ def test_words_and_kinds_choose_claims(browser, server):
         assert shown(page) == total
         assert status.inner_text() == ""
         counted = page.locator("p.count").inner_text()
-        for kind in ("measured", "recorded", "tested", "cited"):
+        for kind in ("computed", "recorded", "tested", "cited"):
             page.get_by_label(kind).check()
             assert f"{shown(page)} {kind}" in counted
     assert faults == []

@@ -81,7 +81,7 @@ def faults_on_paper(page):
 
 
 NO_FOOT = "@page { @bottom-left { content: none } @bottom-right { content: none } }"
-APART = "section.second-reading, .printed-hints, .printed-answers, section#exercises, section#further-reading"
+APART = "section.second-reading, [class^='printed-'], section#exercises, section#further-reading"
 SHEETS = 6  # at most, of a first reading
 BLANK = 0.4  # at most, of each sheet but the last
 
@@ -292,6 +292,30 @@ def test_paper_has_blank_axes_to_draw_on_and_the_curve_among_the_answers(print_p
     page.emulate_media(media="screen")
     page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
     assert page.locator(".printed-answers, .live-states").count() == 0
+
+
+# The references on paper, and of the citations in printed text those that have none.
+CITED = """() => {
+  const sources = [...document.querySelectorAll(".printed-sources > p")].map((e) => e.textContent);
+  const links = [...document.querySelectorAll("a[href*='references.html#']")].filter((e) => e.checkVisibility());
+  const named = ({ dataset }) => sources.some((text) => text.startsWith(dataset.card.split(" URL: ")[0]));
+  return [sources.length, links.filter((link) => !named(link)).length];
+}"""
+
+
+def test_paper_has_the_sources_that_it_names_and_no_more(print_page):
+    page = print_page("notebooks/07-after-pre-ln")
+    all_of_it = "(all) => document.documentElement.classList.toggle('print-all', all)"
+    page.evaluate(all_of_it, False)
+    few, missing_of_few = page.evaluate(CITED)
+    page.emulate_media(media="screen")
+    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    page.evaluate(all_of_it, True)
+    page.emulate_media(media="print")
+    page.wait_for_function("document.documentElement.dataset.theme === 'light'")
+    more, missing_of_more = page.evaluate(CITED)
+    assert 3 < few < more
+    assert (missing_of_few, missing_of_more) == (0, 0)
 
 
 PLANTED = {

@@ -38,7 +38,7 @@ TAG = "claim:"
 NAME = re.compile(r"[0-9a-z]+(-[0-9a-z]+)+")
 SPOT_CHECK = "spot-check"
 SAME = {"reading": "record"}  # a cell that reads a record counts as the record
-KINDS = {"cell": "measured", "record": "recorded", "test": "tested", "bib": "cited"}
+KINDS = {"cell": "computed", "record": "recorded", "test": "tested", "bib": "cited"}
 SENTENCE_END = re.compile(r"[.?!][\"”’)]*\s+(?=\S)")
 
 
@@ -412,7 +412,7 @@ class Fill(SphinxPostTransform):
     def rest(self, kind, target, claimed):
         if kind in ("cell", "reading"):
             page, _, anchor = target.partition("#")
-            verb = "measured" if kind == "cell" else "read"
+            verb = "computed" if kind == "cell" else "read"
             return [nodes.Text(f"{verb} by "), self.link(page, anchor, f"a cell of {Path(page).name}")]
         if kind == "record":
             path, command = claimed.get("records", {}).get(target, (Path(target), ""))
