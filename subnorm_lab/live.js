@@ -187,13 +187,13 @@ globalThis.subnormLive ??= (() => {
   /** The points of a curve in px, each with its value in words. */
   function spots(panel, look, { x, y, low, high }, px, py) {
     const unit = panel.y.label.match(/\((.*)\)$/)?.[1] ?? "";
-    return x.map((at, k) => ({ at, k })).filter(({ k }) => (y[k] ?? null) !== null).map(({ at, k }) => ({
+    return x.flatMap((at, k) => (y[k] ?? null) === null ? [] : {
       x: px(at), y: py(y[k]),
       get words() {
         return `${look.label}, ${panel.x.label} ${named(panel.x, at)}: ${named(panel.y, y[k])} ${unit}`.trimEnd() +
           (low ? ` (${short(low[k])} to ${short(high[k])})` : "");
       },
-    }));
+    });
   }
 
   /** Both axes with wider limits, so that a unit is as long on one as on the other. */
@@ -274,10 +274,9 @@ globalThis.subnormLive ??= (() => {
   /** A heat map. */
   function heatPanel(panel, data, { x, y, w, h, below }) {
     const { rows, columns, digits, title } = panel;
-    const titles = w < 150 ? title.split(": ") : [title];
-    const labelled = rows.some((label) => label);
-    const left = x + (labelled ? Math.max(...rows.map(width)) + 10 : 0);
-    const [top, bottom] = [y + 26 + 16 * (titles.length - 1), y + h - (below ? SIDE.bottom - ROW : SIDE.bottom)];
+    const [name, more] = w < 150 ? title.split(": ") : [title];
+    const left = x + (rows.some(Boolean) ? Math.max(...rows.map(width)) + 10 : 0);
+    const [top, bottom] = [y + (more ? 42 : 26), y + h - (below ? SIDE.bottom - ROW : SIDE.bottom)];
     const [cw, ch] = [(x + w - left) / columns.length, (bottom - top) / rows.length];
     const paint = shade(panel);
     const numbered = (v, r, c) => v === null ? "" :
@@ -287,13 +286,13 @@ globalThis.subnormLive ??= (() => {
     // if some labels are empty on purpose, draw all the others
     const every = columns.includes("") ? 1 : Math.ceil(Math.max(...columns.map((c) => width(c) + 8)) / cw);
     return [
-      ...titles.map((line, k) => text(x, y + 14 + 16 * k, line, "start", ` class="${["title", "small"][k]}"`)),
+      text(x, y + 14, name, "start", ' class="title"'), more ? text(x, y + 30, more, "start", ' class="small"') : "",
       ...(digits === null ? [mosaic(data.cells, paint, { left, top, cw, ch }),
         `<rect class="grid" fill="none" x="${fixed(left)}" y="${top}" width="${fixed(x + w - left)}" height="${fixed(bottom - top)}"/>`]
         : data.cells.map((line, r) => line.map((v, c) => numbered(v, r, c)).join(""))),
       ...rows.map((label, r) => label && text(left - 6, top + (r + 0.5) * ch + 4, label, "end")),
       ...columns.map((label, c) => (c % every || !label ? ""
-        : text(Math.min(Math.max(left + (c + 0.5) * cw, left + width(label) / 2), x + w - width(label) / 2), bottom + 16, label, "middle"))),
+        : text(Math.min(Math.max(left + (c + 0.5) * cw, 4), x + w - width(label) / 2), bottom + 16, label, "middle"))),
       below ? "" : text((left + x + w) / 2, y + h - 6, panel.x.label, "middle"),
     ].join("");
   }
@@ -418,8 +417,8 @@ globalThis.subnormLive ??= (() => {
       const gap = 18;
       const key = panels[0].bar ? KEY : 0;
       const beside = tight === LOW && panels[0].kind === "block"; // a column of its own, and the others in the next
-      const plain = panels.every(({ rows }) => rows?.every?.((label) => !label)); // maps without names of rows fit side by side
-      const across = tight && !(plain && tight < PAPER) ? Math.ceil(side / 3) : side;
+      const plain = panels[0].bar && !panels[0].rows[0]; // maps without names of rows fit side by side
+      const across = tight === PAPER || (tight && !plain) ? Math.ceil(side / 3) : side;
       const [columns, rest] = beside ? [2, panels.length - 1] : [across, panels.length / across];
       const rowOf = (k) => (beside ? Math.max(k - 1, 0) : Math.floor(k / across));
       const below = (k) => tight > 0 && across === 1 && k + 1 < panels.length && panels[k].x !== undefined && panels[k + 1].x?.label === panels[k].x.label;
@@ -495,7 +494,6 @@ globalThis.subnormLive ??= (() => {
   const ROOM = [-8, REACH]; // the values at the bottom and at the top; an output is four times as tall, as its title says
   const NAMES = { layer: "LayerNorm", rms: "RMSNorm" };
   const UNMOVED = 5e-4; // less cannot be seen
-  const still = ({ shift, scale }) => shift === 0 && scale === 1;
   const HANDLE = 16; // px more for the token, whose bars have handles
 
   const norms = {
@@ -520,19 +518,15 @@ globalThis.subnormLive ??= (() => {
       const token = { x: 0, y: tight ? 0 : (norms.height(spec) - h) / 2, w: (tight ? w : wide) - 12, h };
       return bars({ title: "token x", bars: x, ghost: drawn, limits: ROOM, drag: true }, token) + spec.rows.map((norm, r) => {
         const [now, ghost] = [rows[norm], ghosts[norm]];
-        const moved = norms.moved(now, ghost);
         const place = { y: (r + (tight ? 1 : 0)) * row + (tight ? HANDLE : 0), w: wide - 12, h: row };
         const first = tight ? 0 : wide;
         return bars({ norm, title: norm === "layer" ? "LayerNorm: x − mean" : "RMSNorm: x", bars: now.centred, ghost: ghost.centred, limits: ROOM }, { x: first, ...place }) +
-          bars({ norm, title: moved < UNMOVED ? (still(state) ? "output, drawn ×4" : "output ×4: unchanged") : `output ×4: moved ${short(Number(moved.toPrecision(2)))}`,
-            bars: now.y, ghost: ghost.y, limits: ROOM.map((v) => v / 4) }, { x: first + wide, ...place });
+          bars({ norm, title: "output, drawn ×4", bars: now.y, ghost: ghost.y, limits: ROOM.map((v) => v / 4) }, { x: first + wide, ...place });
       }).join("");
     },
 
-    /** How far the output has moved, at most. */
-    moved: ({ y }, ghost) => Math.max(...y.map((v, k) => Math.abs(v - ghost.y[k]))),
-
-    say: (spec, state, { rows, ghosts }) => spec.rows.map((norm) => norms.sentence(norm, rows[norm], still(state) ? null : ghosts[norm])).join(" "),
+    say: (spec, { shift, scale }, { rows, ghosts }) => spec.rows.map((norm) =>
+      norms.sentence(norm, rows[norm], shift === 0 && scale === 1 ? null : ghosts[norm])).join(" "),
 
     drag(spec, state, area, { y }, begun) {
       const [start, step, zero, reach] = ["x", "step", "zero", "reach"].map((name) => Number(area[name]));
@@ -540,9 +534,8 @@ globalThis.subnormLive ??= (() => {
       return { [feature]: (((zero - y) / reach) * REACH) / state.scale - state.shift };
     },
 
-    sentence(norm, now, ghost) {
-      const { mean, rstd } = now;
-      const moved = ghost && norms.moved(now, ghost);
+    sentence(norm, { mean, rstd, y }, ghost) {
+      const moved = ghost && Math.max(...y.map((v, k) => Math.abs(v - ghost.y[k]))); // at most
       const statistic = norm === "layer" ? `mean ${short(mean)} and spread ${short(1 / rstd)}` : `size ${short(1 / rstd)}`;
       const answer = !ghost ? "" : moved < UNMOVED ? "; shift and scale do not change its output" : `; its output changes by up to ${short(moved)}`;
       return `${NAMES[norm]} finds ${statistic}${answer}.`;
@@ -797,11 +790,10 @@ globalThis.subnormLive ??= (() => {
       return `<fieldset data-control="${control.name}"><legend>${escape(control.label)}</legend>${options.join("")}</fieldset>`;
     }
     const [low, high, step] = range(control);
-    const stops = control.values?.map((_, k) => `<option value="${k}"></option>`).join("");
-    const list = stops ? `list="${id}-${control.name}" ` : "";
-    return `<label data-control="${control.name}"><span>${escape(control.label)}</span> <input type="range" ${list}min="${low}" ` +
+    const stops = control.values?.map((_, k) => `<option value="${k}">`).join("") ?? "";
+    return `<label data-control="${control.name}"><span>${escape(control.label)}</span> <input type="range" list="${id}-${control.name}" min="${low}" ` +
       `max="${high}" step="${step}" value="${control.start}" aria-valuetext="${escape(label(control, control.start))}"> ` +
-      `<output>${escape(label(control, control.start))}</output>${stops ? `<datalist id="${id}-${control.name}">${stops}</datalist>` : ""}</label>`;
+      `<output>${escape(label(control, control.start))}</output><datalist id="${id}-${control.name}">${stops}</datalist></label>`;
   }
 
   /** Whether a picture has points whose values can be read. */
