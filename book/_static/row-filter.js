@@ -1,7 +1,7 @@
 // The filter of a list or a table: show the rows that contain all words, in this or another form and spelling
 // (search-terms.js, which comes first), and are of the chosen kinds; after a comma come other words, of which a row may
-// have all instead. With data-nearest a pasted message is compared with those of the rows instead (symptoms.js). A single
-// row opens. Of the words of a reader who describes a trouble, some are enough if no row has all. In a table the words are
+// have all instead. With data-nearest a pasted message is compared with those of the rows instead (symptoms.js). Of
+// one or two rows the best opens. Of the words of a reader who describes a trouble, some are enough if no row has all. In a table the words are
 // marked, and a note that is folded and has one opens; the names of its files are no words of the row. Where nothing is
 // found, a misspelt word is corrected, or a line says so and leads on. The contents of the page list what shows; a link to
 // another row empties the filter, and the status says so.
@@ -70,7 +70,8 @@
 
   function show() {
     const meant = showWith(words.value) ? words.value : subnormTerms.spelt(words.value, rows.map(({ text }) => text));
-    if (meant !== words.value && !PASTED.test(words.value) && showWith(meant)) status.textContent += ` for “${meant}”`;
+    if (meant !== words.value && !PASTED.test(words.value) && showWith(meant))
+      status.textContent = `None of the ${filter.dataset.things} has “${words.value}”. For “${meant}”: ${status.textContent}`;
   }
 
   /** Show the rows that have the words, and whether there are any. */
@@ -97,7 +98,9 @@
     nothing.hidden = count > 0;
     elsewhere.href = `${document.querySelector("form.bd-search").getAttribute("action")}?q=${encodeURIComponent(words.value.trim())}`;
     elsewhere.hidden = !wanted.length;
-    if (count === 1 && !some) found[0].row.querySelector(":scope > details")?.setAttribute("open", "");
+    const score = (one) => (pasted ? pasted[rows.indexOf(one)] : 0);
+    const [best] = [...found].sort((a, b) => score(b) - score(a));
+    if (best && count < 3 && !some) best.row.querySelector(":scope > details")?.setAttribute("open", "");
     for (const title of titles) {
       const list = title.nextElementSibling;
       title.hidden = list.hidden = [...list.children].every((row) => row.hidden);

@@ -126,7 +126,7 @@ const subnormTerms = (() => {
   /** A text with the book's spelling of each name in it. */
   const respelt = (text) => renamed(text, (name) => name);
   /** The nearest of the words to one that is misspelt, by the letters to add, leave out, exchange or swap, but not the first;
-      undefined if none is near. */
+      undefined if none is near. The wrong double letters are one fault: "lamma" for "llama". */
   function nearWord(word, all) {
     function distance(one, other) {
       let [above, row] = [[], [...other, ""].map((_, k) => k)];
@@ -140,7 +140,9 @@ const subnormTerms = (() => {
       }
       return row.at(-1);
     }
-    const near = [...all].filter((other) => other[0] === word[0] && !COMMON.has(other)).map((other) => [other, distance(word, other)]).sort((a, b) => a[1] - b[1])[0];
+    const single = (one) => one.replace(/(.)\1/g, "$1");
+    const near = [...all].filter((other) => other[0] === word[0] && !COMMON.has(other))
+      .map((other) => [other, Math.min(distance(word, other), distance(single(word), single(other)) + 1)]).sort((a, b) => a[1] - b[1])[0];
     return near?.[1] <= (word.length < 6 ? 1 : 2) ? near[0] : undefined;
   }
 

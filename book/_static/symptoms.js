@@ -102,7 +102,7 @@
         .filter(({ word, weight }) => having.get(word) === 1 && weight >= 1).map(({ word }) => word));
     }
 
-    /** For each row: whether it has the message. */
+    /** For each row: how well it has the message, or 0. */
     return (pasted) => {
       const text = weigh(parse(pasted));
       const whole = sum(text);
@@ -116,7 +116,7 @@
         return Math.max(...scores, told ? part : 0);
       });
       const best = Math.max(...found);
-      return found.map((score) => score > 0 && score >= BESIDE * best);
+      return found.map((score) => (score >= BESIDE * best ? score : 0));
     };
   };
 }

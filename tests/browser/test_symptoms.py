@@ -35,6 +35,7 @@ def test_a_pasted_message_finds_its_entries(symptoms):
     found = symptoms.locator(f"{SHOWN} > h3").all_inner_texts()
     assert 1 <= len(found) <= 2
     assert all(heading.startswith("Given normalized_shape") for heading in found)
+    assert symptoms.locator(f"{SHOWN} > details[open]").count() == 1  # of two the best
     assert not symptoms.locator("#nan-or-inf").is_visible()  # a group without an entry
     symptoms.locator("#row-words").fill("")
     assert symptoms.locator(SHOWN).count() == everything
