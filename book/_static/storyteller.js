@@ -142,19 +142,21 @@ globalThis.subnormStoryteller = (() => {
     return { pieces, scores, number: new Map(pieces.map((piece, token) => [String(piece), token])) };
   }
 
-  /** A function of a cut and the first words: the story from there, `count` tokens longer, with the likeliest each time. */
+  /** A function of a cut and the first words: the story from there, at most `count` tokens longer, with the likeliest each time;
+      whether it has `ended`, and whether the model knows all `letters`, or reads some as bytes. */
   return (parts) => {
     const model = read(Uint8Array.from(atob(parts.join("")), (letter) => letter.charCodeAt(0)));
     return (cut, words, count) => {
-      const tokens = encode(model, words), past = [];
-      for (let t = 0, end = tokens.length + count; t < end - 1; t++) {
+      const tokens = encode(model, words), past = [], letters = tokens.every((token) => token === BOS || token >= FIRST_BYTE + 256);
+      let ended = false;
+      for (let t = 0, end = tokens.length + count; t < end - 1 && !ended; t++) {
         const scores = next(model, cuts[cut], tokens[t], past);
         if (t < tokens.length - 1) continue;
         const token = scores.indexOf(Math.max(...scores));
-        if (token === BOS) break;
-        tokens.push(token);
+        ended = token === BOS;
+        tokens.push(token); // BOS is no text
       }
-      return decode(model, tokens);
+      return { text: decode(model, tokens), ended, letters };
     };
   };
 })();

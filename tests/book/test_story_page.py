@@ -125,10 +125,10 @@ def test_both_stories_are_on_the_page_and_the_others_wait(book):
 @pytest.mark.parametrize(
     ("story", "shown"),
     [
-        ("She was sad.", "She was sad."),
-        ('She said, "Go!"', 'She said, "Go!"'),
+        ("She was sad.", "She was sad. …"),
+        ('She said, "Go!"', 'She said, "Go!" …'),
         ("She saw a big, red bal", "She saw a big, red …"),
-        ('She was sad.\n"Ok', "She was sad."),
+        ('She was sad.\n"Ok', "She was sad. …"),
         ("  xxxxxxrererere\n", "  xxxxxxrererere…"),
     ],
 )

@@ -53,13 +53,11 @@
     }, STEP);
   }
 
-  /** The story up to its last whole word: tokens are parts of words (retold.py). */
-  function atAWord(text) {
-    const END = /[.!?]["'”’]?$/, whole = text.trimEnd();
-    if (END.test(whole)) return whole;
-    const kept = whole.replace(/\s*\S+$/, "");
-    if (kept.length < whole.length / 2) return `${whole}…`; // no words at all
-    return END.test(kept) ? kept : `${kept} …`;
+  /** A story that was cut off, up to its last whole word: tokens are parts of words (retold.py). */
+  function atAWord({ text, ended }) {
+    const whole = text.trimEnd(), kept = /[.!?]["'”’]?$/.test(whole) ? whole : whole.replace(/\s*\S+$/, "");
+    if (ended) return whole;
+    return kept.length < whole.length / 2 ? `${whole}…` : `${kept} …`; // no words at all
   }
 
   const load = (name) => new Promise((resolve, reject) => {
@@ -121,7 +119,9 @@
       go.textContent = "Continue";
       keepHeights();
       tell();
-      heard.textContent = "Both stories go on from your words.";
+      const { letters } = teller("as trained", words, 1);
+      heard.textContent = letters ? "Both stories go on from your words." : "The model has read only English stories: some of your letters are new to it.";
+      heard.classList.toggle("live-heard", letters);
       trained.scrollIntoView({ block: "nearest" });
     } catch {
       go.textContent = heard.textContent = "It did not arrive: try again";

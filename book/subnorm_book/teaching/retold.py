@@ -94,14 +94,10 @@ def read_stories(env):
 
 
 def at_a_word(story):
-    """A story that ends at a word: tokens are parts of words, so the last word may be half a one. As in `retold.js`."""
+    """A story that was cut off, up to its last whole word: tokens are parts of words. As in `retold.js`."""
     whole = story.rstrip()
-    if re.search(r"[.!?][\"'”’]?$", whole):
-        return whole
-    kept = re.sub(r"\s*\S+$", "", whole)
-    if len(kept) < len(whole) / 2:  # no words at all
-        return f"{whole}…"
-    return kept if re.search(r"[.!?][\"'”’]?$", kept) else f"{kept} …"
+    kept = whole if re.search(r"[.!?][\"'”’]?$", whole) else re.sub(r"\s*\S+$", "", whole)
+    return f"{whole}…" if len(kept) < len(whole) / 2 else f"{kept} …"  # no words at all
 
 
 def table_of_losses(record):
