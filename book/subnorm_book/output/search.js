@@ -4,8 +4,10 @@
 // and before the index has loaded.
 {
   const { COMMON, respelt } = subnormTerms;
-  const KINDS = [[/^notebooks\/\d\d-/, 8], [/^notebooks\/\d\d[a-z]-/, 6], [/^(notebooks\/exercises|book\/(exercises|changelog))/, -8]];
+  const EXERCISE = /^notebooks\/exercises/;
+  const KINDS = [[/^notebooks\/\d\d-/, 8], [/^notebooks\/\d\d[a-z]-/, 6], [EXERCISE, -8], [/^book\/(exercises|changelog)/, -8]];
   const FIRST = 1000; // higher than any of Sphinx's scores
+  const NEAR = 20; // points of a section that may have been meant, though it has not all words
   const LISTED = 8; // sections of a field
   const CODE = /\w[_.(]\w*/; // in a query that is the name of an object
   const FINISHED = "Search finished, found ${resultCount} page(s) matching the search query."; // Sphinx's, with no singular
@@ -80,12 +82,13 @@
   const perform = Search._performSearch;
   Search._performSearch = (query, ...terms) => {
     const { docnames, titles, filenames } = Search._index;
-    const ranked = CODE.test(query) && !/\s/.test(query) ? [] : subnormRank.found(query).slice(0, LISTED);
-    const found = new Map(ranked.map(({ page, title }, k) => { // {page#anchor: result}
+    const ranked = CODE.test(query) && !/\s/.test(query) ? [] : subnormRank.found(query).filter(({ all }, k) => all || k < LISTED);
+    const near = ranked[0]?.score >= NEAR; // else pages with all words in their text come first
+    const found = new Map(ranked.map(({ page, title, all }, k) => { // {page#anchor: result}
       const [doc, id = ""] = page.replace(".html", "").split("#");
       const at = docnames.indexOf(doc), anchor = id && `#${id}`;
       const name = title === titles[at] || id.startsWith("term-") ? titles[at] : `${titles[at]} > ${title}`;
-      return [doc + anchor, [doc, name, anchor, null, FIRST + LISTED - k, filenames[at]]];
+      return [doc + anchor, [doc, name, anchor, null, ((all || near) && (k < LISTED || !EXERCISE.test(doc)) ? FIRST : -FIRST / 2) - k / 10, filenames[at]]];
     }));
     const fits = complete(terms[0]);
     const others = perform(query, ...terms).filter((result) => !found.has(result[0] + result[2]) && fits(result));
@@ -93,10 +96,12 @@
       result[4] += KINDS.find(([kind]) => kind.test(result[0]))?.[1] ?? 0;
       if (result[3] && !CODE.test(query)) result[4] -= FIRST; // what says "Python function" has no sentence to quote
     }
-    const full = others.length + ranked.filter(({ all }) => all).length;
     const all = named([...others, ...found.values()]).sort((a, b) => a[4] - b[4]); // Sphinx shows the last one first
-    Documentation.TRANSLATIONS[FINISHED] = !full ? "No page has all these words. These have some of them."
-      : full < all.length ? "${resultCount} pages and sections have all or some of these words." : all.length === 1 ? "1 page or section has these words." : "${resultCount} pages and sections have these words.";
+    const full = ranked.filter((hit) => hit.all).length, more = all.length - ranked.length, some = full < ranked.length;
+    const counts = [[some ? ranked.length : full, "section"], [more, ranked.length ? "other place" : "place"]].filter(([count]) => count)
+      .map(([count, name]) => `${count} ${name}${count === 1 ? "" : "s"}`).join(" and ");
+    Documentation.TRANSLATIONS[FINISHED] = full + more ? `“${query}”: ${counts} ${all.length === 1 ? "has" : "have"} ${some ? "all or some of " : ""}these words.`
+      : "No page has all these words. These have some of them.";
     return all;
   };
 
@@ -155,7 +160,7 @@
 
   // A result quotes only prose: no contents, objectives, code or answers.
 
-  const NO_PROSE = `nav, script, style, details:not(.second-reading > details), figure, pre, .cell, .admonition, .quick-check, .checks-head, .supports,
+  const NO_PROSE = `nav, script, style, details:not(:is(.second-reading, .question) > details), figure, pre, .cell, .admonition, .quick-check, .checks-head, .supports,
     .place, .chapter-of, .promise, .marks, sup.claim, .headerlink`;
   const LONG = 240; // characters
 
@@ -205,8 +210,9 @@
   function elsewhere(html, anchor, forms) {
     const page = read(html);
     const part = (anchor && page.getElementById(anchor.slice(1))?.closest("dl, section")) || page.querySelector("article");
-    page.querySelectorAll(".supports, .checks-head").forEach((line) => line.remove());
-    const lines = (e) => e.textContent.split("\n").map((line) => line.trim()).filter((line) => !/^(from \S+ )?import /.test(line));
+    page.querySelectorAll(".supports, .checks-head, .place").forEach((line) => line.remove());
+    const lines = (e) => (e.localName === "pre" ? e.textContent.split("\n").map((line) => line.trim()).filter((line) => !/^(from \S+ )?import /.test(line))
+      : [e.textContent.trim().replace(/\s+/g, " ")]);
     const kinds = ["td, li, p, figcaption, summary, dt", "pre"].map((kind) => [...part.querySelectorAll(kind)].flatMap(lines));
     for (const wanted of forms) for (const start of [START, ""]) for (const texts of kinds) {
       const best = richest(texts, wanted, LONG, 0, start);
@@ -232,10 +238,11 @@
     return best;
   }
 
-  /** An excerpt in whole words, from the start of the sentence at `place`, or from a little before it in a long one. */
+  /** An excerpt in whole words, from the start of the sentence at `place`, or in a long one of the clause, or from a little before. */
   function excerpt(text, place, long) {
-    const sentence = place < long / 2 ? 0 : text.lastIndexOf(". ", place) + 1;
-    const start = place - sentence > long / 2 ? text.lastIndexOf(" ", place - long / 4) + 1 : sentence;
+    const after = (...ends) => Math.max(...ends.map((end) => text.lastIndexOf(end, place) + 1));
+    const starts = [place < long / 2 ? 0 : after(". ", "? ", "! "), after("; ", ": ")];
+    const start = starts.find((at) => place - at <= long / 2) ?? text.lastIndexOf(" ", place - long / 4) + 1;
     const end = start + long < text.length ? text.lastIndexOf(" ", start + long) : text.length;
     return `${start ? "… " : ""}${text.slice(start, end).trim()}${end < text.length ? " …" : ""}`;
   }
