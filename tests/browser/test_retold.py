@@ -56,7 +56,7 @@ def test_both_stories_and_their_controls_are_on_the_first_screen_within_five_sec
         assert side_by_side == (window == LAPTOP)
         for part in [
             figure.locator(".retold-panes"),
-            *figure.locator(":is([type=radio], .retold-name button)").all(),
+            *figure.locator(":is(input, form button, .retold-name button)").all(),
             figure.locator(".retold-notes"),
         ]:
             assert part.evaluate(SEEN), part
@@ -158,6 +158,7 @@ def test_the_readers_own_words_go_on_as_in_python_from_a_file(browser, words):
         choices = figure.evaluate(CHOICES)
         page.keyboard.press("Enter")
         figure.get_by_role("button", name="Continue", exact=True).wait_for()
+        assert figure.get_by_text("only English stories").is_visible() == (not words.isascii())
         for k, cut in enumerate(CUTS):
             figure.get_by_role("radio").nth(k).check()
             seen = figure.locator(".retold-panes > :first-child .retold-text, .chosen .retold-text").all_text_contents()
