@@ -160,7 +160,9 @@ SHOWN = """() => / these words\\.$/.test(document.querySelector("#search-results
     .every((result) => result.getBoundingClientRect().top >= innerHeight || result.querySelector("p.context"))"""
 
 
-@pytest.mark.parametrize("query", ["skip connection", "layer norm", "heat map", "Xavier", "divide by d"])
+@pytest.mark.parametrize(
+    "query", ["skip connection", "layer norm", "heat map", "Xavier", "divide by d", "LayerNorm RMSNorm difference"]
+)
 def test_a_result_is_quoted_in_prose(browser, server, query):
     faults = []
     with opened(browser, server, faults, viewport=DESK) as page:
