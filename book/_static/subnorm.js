@@ -11,7 +11,7 @@ const subnormStore = (use) => { try { return use(localStorage); } catch { return
     const boxes = [...new Set(sized)].filter((box) => box.matches(BOXES));
     const wide = boxes.map((box) => box.scrollWidth > box.clientWidth);
     boxes.forEach((box, k) => {
-      for (const [name, value] of [["tabindex", "0"], ["role", "group"], ["aria-label", "scrolls sideways"]])
+      for (const [name, value] of Object.entries({ tabindex: 0, role: "group", "aria-label": "scrolls sideways" }))
         if (wide[k]) box.setAttribute(name, value);
         else box.removeAttribute(name);
     });
@@ -130,7 +130,6 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
     for (const named of copy.querySelectorAll("[id]")) named.removeAttribute("id");
     return copy.childNodes;
   };
-  const parts = { Hints: made("section", "printed-hints"), Answers: made("section", "printed-answers") };
   // A question again, so that nobody has to turn back for it, and its answer.
   const answer = (check) => {
     const why = check.querySelector(".why.right").cloneNode(true);
@@ -148,15 +147,13 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
     if (item && title === "Answers") return made("div", "", made("p", "asked", `${item}. `, ...copies(task.querySelector("p"))));
     return made("div", "", made("p", "rubric", ...(item ? [`Exercise ${item}`] : copies(task.querySelector("h1, h2, h3, h4")))));
   };
-  // A source without the address that its DOI or number at arXiv gives, too.
-  const inShort = (source) => source.replace(/ URL: \S+, (?=doi)/, " ").replace(/(arXiv:.*) URL: https:\/\/arxiv\S+$/, "$1");
-  // The sources that the printed text names, as the cards of its links describe them (hover-cards.js).
+  // What the printed text cites, as the cards of its links describe it (hover-cards.js).
   const sources = () => {
-    const links = [...document.querySelectorAll('.bd-article a[data-card][href*="references.html#"]')];
-    const named = new Set(links.filter((link) => !link.closest("html:not(.print-all) details:not([open])")).map(({ dataset }) => dataset.card));
-    return made("section", "printed-sources", made("h2", "", "References"), ...[...named].sort().map((source) => made("p", "", inShort(source))));
+    const links = document.querySelectorAll('a[data-card][href*="references.html#"]:not(html:not(.print-all) details:not([open]) *)');
+    return [...new Set([...links].map((link) => link.dataset.card))].map((source) => made("p", "", source));
   };
   const BOXES = {
+    References: [],
     Hints: [...document.querySelectorAll(".bd-article :is(details.dropdown, details.sd-dropdown)")]
       .filter((box) => box.querySelector("summary").textContent.trim() === "Hint"),
     // in a sheet all that follows a solution is about it
@@ -165,11 +162,9 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   const answersLast = () => {
     const checks = [...document.querySelectorAll(".quick-check")].map(answer);
     const curves = [...document.querySelectorAll("[data-live='sketch'] .live-states > :last-child")].map(drawn); // of live.js, which comes first
-    const references = sources();
-    if (references.children.length > 1) document.querySelector(".bd-article").append(references);
     for (const [title, boxes] of Object.entries(BOXES)) {
-      const part = parts[title];
-      part.replaceChildren(made("h2", "", title));
+      const part = made("section", `printed-${title.toLowerCase()}`, made("h2", "", title));
+      if (title === "References") part.append(...sources());
       if (title === "Answers" && curves.length) part.append(made("h3", "", "Predictions"), ...curves);
       if (title === "Answers" && checks.length) part.append(made("h3", "", "Quick checks"), ...checks);
       let [heading, task, place] = [];
@@ -197,7 +192,7 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   const linesOf = (part, letters) => (part.matches("div.math") ? 3 : Math.ceil(part.innerText.length / letters) + 0.3);
   const sizeOf = (cell) => {
     const drawing = cell.querySelector("source") ?? cell.querySelector("img");
-    const zoom = drawing.matches("img") ? 0.68 : drawing.matches(".plot") ? 0.85 : 0.75; // as in subnorm.css
+    const zoom = drawing.matches("img") ? 0.62 : drawing.matches(".plot") ? 0.85 : 0.75; // as in subnorm.css
     return ["width", "height"].map((side) => zoom * PIXEL * drawing.getAttribute(side));
   };
   // Blank axes are beside the question that asks to draw on them.
@@ -248,17 +243,18 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
       page.dataset.theme = shown;
       for (const [place, node] of moved) place.replaceWith(node);
       moved = [];
-      for (const box of document.querySelectorAll(".beside, .printed-sources, .printed-hints, .printed-answers")) box.remove();
+      for (const box of document.querySelectorAll(".beside, [class^='printed-']")) box.remove();
     }
   };
   // Chromium counts the sheets before the query changes, and would leave out the last ones.
   addEventListener("beforeprint", () => print(true));
-  addEventListener("afterprint", () => print(false));
+  addEventListener("afterprint", () => {
+    print(false);
+    page.classList.remove("print-all"); // of second_reading.py
+  });
   const paper = matchMedia("print");
   paper.addEventListener("change", () => print(paper.matches));
   print(paper.matches); // a page can be opened to be printed
-
-  addEventListener("afterprint", () => page.classList.remove("print-all")); // of second_reading.py
 }
 
 // Closing a drawer on a phone returns the focus to the button that opened it, or follows a link within the page.
@@ -310,12 +306,11 @@ for (const box of document.querySelectorAll("#just-read, #with-code")) {
 
 // The first page continues with the chapter that was opened last.
 {
-  const [chapter, start] = [".bd-article .chapter-of", ".landing .ways a[href*='/01-']"].map((one) => document.querySelector(one));
-  const title = () => document.querySelector("article h1").textContent.replace(/#$/, "").trim(); // without its link
-  if (/^Chapter/.test(chapter?.textContent)) subnormStore((store) => store.setItem("subnorm.last", JSON.stringify([location.pathname.split("/").at(-1), title()])));
-  const last = start && subnormStore((store) => JSON.parse(store.getItem("subnorm.last")));
+  const start = document.querySelector(".landing .ways a[href*='/01-']");
+  if (/^Chapter/.test(document.querySelector(".chapter-of")?.textContent)) subnormStore((store) => store.setItem("subnorm.chapter", location.pathname.split("/").at(-1)));
+  const last = start && subnormStore((store) => store.getItem("subnorm.chapter"));
   if (last) {
-    [start.href, start.textContent] = [`../notebooks/${last[0]}`, `Continue with chapter ${parseInt(last[0])}, ${last[1]}`];
+    [start.href, start.textContent] = [`../notebooks/${last}`, `Continue with chapter ${parseInt(last)}`];
     start.classList.add("on-screen"); // paper is for other readers
   }
 }

@@ -30,10 +30,13 @@ def test_a_link_to_a_term_has_its_definition_without_citations(tmp_path):
 
 def test_a_source_is_described_once_on_a_page(tmp_path):
     (tmp_path / "refs.bib").write_text(
-        "@book{he2016deep, title={T}, author={He, K}, year={2016}, publisher={P}}", "utf-8"
+        "@book{he2016deep, title={T}, author={He, K}, year={2016}, publisher={P}, url={https://p.org}, doi={10.1/x}}",
+        "utf-8",
     )
     cited = "One {cite:p}`he2016deep`, and again {cite:p}`he2016deep`.\n\n"
     small_book.page(tmp_path, cited + "```{bibliography}\n```\n")
     small_book.build(tmp_path)
     links = re.findall(r'<a class="reference internal" href="#id\d+"( title="K He[^"]*")?', small_book.html(tmp_path))
     assert [bool(title) for title in links] == [True, False]
+    assert "doi:10.1/x" in links[0]
+    assert "URL" not in links[0]

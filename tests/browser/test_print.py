@@ -296,9 +296,9 @@ def test_paper_has_blank_axes_to_draw_on_and_the_curve_among_the_answers(print_p
 
 # The references on paper, and of the citations in printed text those that have none.
 CITED = """() => {
-  const sources = [...document.querySelectorAll(".printed-sources > p")].map((e) => e.textContent);
+  const sources = [...document.querySelectorAll(".printed-references > p")].map((e) => e.textContent);
   const links = [...document.querySelectorAll("a[href*='references.html#']")].filter((e) => e.checkVisibility());
-  const named = ({ dataset }) => sources.some((text) => text.startsWith(dataset.card.split(" URL: ")[0]));
+  const named = ({ dataset }) => sources.includes(dataset.card);
   return [sources.length, links.filter((link) => !named(link)).length];
 }"""
 

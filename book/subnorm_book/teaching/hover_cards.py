@@ -3,6 +3,8 @@
 A source is described at the first link to it on a page; the ledger cites one some dozen times.
 """
 
+import re
+
 from docutils import nodes
 from sphinx import addnodes
 from subnorm_book import page_data
@@ -21,6 +23,11 @@ def collect(app, doctree):
     }
 
 
+def without_address(source):
+    """The text of a source without the address that its DOI or its number at arXiv gives, too."""
+    return re.sub(r"(arXiv:.*) URL: https://arxiv\S+$", r"\1", re.sub(r"URL: \S+, (?=doi:)", "", source))
+
+
 def explain(app, doctree, docname):
     known = {anchor: text for page in app.env.definitions.values() for anchor, text in page.items()}
     described = set()
@@ -31,6 +38,7 @@ def explain(app, doctree, docname):
         elif link.get("internal") and link.get("refuri") in described:
             link.attributes.pop("reftitle", None)
         elif "reftitle" in link:
+            link["reftitle"] = without_address(link["reftitle"])
             described.add(link.get("refuri"))
 
 
