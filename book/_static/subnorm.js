@@ -144,7 +144,7 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   // The place of a task's hints or answers: an item of a chapter's exercises, or a section of a sheet.
   const placeFor = (task, title) => {
     const item = task.matches("li") ? [...task.parentElement.children].indexOf(task) + 1 : 0;
-    if (item && title === "Answers") return made("div", "", made("p", "asked", `${item}. `, ...copies(task.querySelector("p"))));
+    if (item && title === "answers") return made("div", "", made("p", "asked", `${item}. `, ...copies(task.querySelector("p"))));
     return made("div", "", made("p", "rubric", ...(item ? [`Exercise ${item}`] : copies(task.querySelector("h1, h2, h3, h4")))));
   };
   // What the printed text cites, as the cards of its links describe it (hover-cards.js).
@@ -153,25 +153,25 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
     return [...new Set([...links].map((link) => link.dataset.card))].map((source) => made("p", "", source));
   };
   const BOXES = {
-    References: [],
-    Hints: [...document.querySelectorAll(".bd-article :is(details.dropdown, details.sd-dropdown)")]
+    "printed-references": [],
+    "printed-hints": [...document.querySelectorAll(".bd-article :is(details.dropdown, details.sd-dropdown)")]
       .filter((box) => box.querySelector("summary").textContent.trim() === "Hint"),
     // in a sheet all that follows a solution is about it
-    Answers: document.querySelectorAll(".bd-article .solution, .in-page-head ~ section > .solution ~ :not(.tag_check)"),
+    "printed-answers": document.querySelectorAll(".bd-article .solution, .in-page-head ~ section > .solution ~ :not(.tag_check)"),
   };
   const answersLast = () => {
     const checks = [...document.querySelectorAll(".quick-check")].map(answer);
     const curves = [...document.querySelectorAll("[data-live='sketch'] .live-states > :last-child")].map(drawn); // of live.js, which comes first
-    for (const [title, boxes] of Object.entries(BOXES)) {
-      const part = made("section", `printed-${title.toLowerCase()}`, made("h2", "", title));
-      if (title === "References") part.append(...sources());
-      if (title === "Answers" && curves.length) part.append(made("h3", "", "Predictions"), ...curves);
-      if (title === "Answers" && checks.length) part.append(made("h3", "", "Quick checks"), ...checks);
+    for (const [name, boxes] of Object.entries(BOXES)) {
+      const title = name.slice(8), part = made("section", name, made("h2", "", title));
+      if (title === "references") part.append(...sources());
+      if (title === "answers" && curves.length) part.append(made("h3", "", "Predictions"), ...curves);
+      if (title === "answers" && checks.length) part.append(made("h3", "", "Quick checks"), ...checks);
       let [heading, task, place] = [];
       for (const box of boxes) {
         const own = box.closest("li, section");
         if (own !== task) {
-          const above = own.matches("li") && title === "Answers" && own.closest("section").querySelector("h2, h3, h4");
+          const above = own.matches("li") && title === "answers" && own.closest("section").querySelector("h2, h3, h4");
           if (above && above !== heading) part.append(made("h3", "", ...copies(above)));
           [heading, task, place] = [above, own, placeFor(own, title)];
           part.append(place);

@@ -1,7 +1,7 @@
 // Which entries of "When something breaks" have a pasted message: row-filter.js asks `subnormNearest(rows)(text)`.
 //
 // A message is compared word by word, in order, with those that an entry quotes: in its heading, in its text, and in the
-// output of its first cell. Numbers, shapes and paths are the reader's own. A name weighs more than a word, and a word
+// output of its first cell. Numbers, shapes, paths and the modules of a parameter are the reader's own. A name weighs more than a word, and a word
 // that tells entries apart more than one that several have. An entry is found if most of the weight of its message is in
 // the text, or if the text is a part of its message and has a word that no other entry has. Otherwise there is no answer:
 // a wrong one costs the reader more. tests/helpers/messages.py has what this was tried on. For plain words that no entry
@@ -19,8 +19,10 @@
   const KIND = /^(\w*(Error|Exception|Warning)|Traceback)$/;
   const WORD = /[\p{L}_][\p{L}\p{N}_]*/gu;
 
-  /** The words of a text in order: {word, weight, type}. */
-  const parse = (text) => [...text.replace(/(?:[\w.~-]*\/)+[\w.-]+|\bc10::/g, " ").matchAll(WORD)].flatMap(({ 0: word, index }) => {
+  const PATHS = /(?:[\w.~-]*\/)+[\w.-]+|\bc10::/g, MODULES = /(?:\w+\.)+(?=(?:weight|bias|gamma|beta|running_\w+)\b)/g;
+
+  /** The words of a text without them, in order: {word, weight, type}. */
+  const parse = (whole, text = whole.replace(PATHS, " ").replace(MODULES, "")) => [...text.matchAll(WORD)].flatMap(({ 0: word, index }) => {
     if (KIND.test(word)) return [];
     const type = TYPES.test(word);
     const quoted = /['"`]/.test(text[index - 1] ?? "") && /['"`]/.test(text[index + word.length] ?? "");
