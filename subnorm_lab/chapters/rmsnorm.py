@@ -111,8 +111,8 @@ def draw_arrows():
         figures.name(ax, text, point, color, shift)
     figures.title(fig, "Two ways to the same circle, of radius √d", np.isclose(np.hypot(*rms_at), layer_at[1]))
     ax.set(
-        xlabel="along the ones: the mean",
-        ylabel="the deviations",
+        xlabel="along the ones: √d × mean",
+        ylabel="√d × standard deviation",
         xlim=(-0.3, 13.6),
         ylim=(0, 8.6),
         aspect="equal",
