@@ -27,7 +27,7 @@
     + [...word].map((one) => `[${code(one.toLowerCase())}${code(one.toUpperCase())}]`).join("") + (/\p{N}$/u.test(word) ? "(?!\\p{N}|[.]\\p{N})" : ""), "gu");
 
   const nearest = "nearest" in filter.dataset && subnormNearest(rows.map(({ row }) => row));
-  const PASTED = /(Error|Exception|Warning)\b|(\S+\s+){5}\S/; // the name of an error, or more words than anyone types
+  const PASTED = /(Error|Exception|Warning)\b|: ["']|(\S+\s+){5}\S/; // the name of an error, a quotation, or more words than anyone types
   const MESSAGE = /(Error|Exception|Warning)\b|[_()[\]{}"=:]/; // which nobody writes who describes a trouble
   const { COMMON, stems, places } = subnormTerms;
   const TOLD = /^[\p{L}\p{N}\s?.,’'-]+$/u; // words, and no formula or code
