@@ -98,9 +98,11 @@
     nothing.hidden = count > 0;
     elsewhere.href = `${document.querySelector("form.bd-search").getAttribute("action")}?q=${encodeURIComponent(words.value.trim())}`;
     elsewhere.hidden = !wanted.length;
-    const score = (one) => (pasted ? pasted[rows.indexOf(one)] : 0);
-    const [best] = [...found].sort((a, b) => score(b) - score(a));
-    if (best && count < 3 && !some) best.row.querySelector(":scope > details")?.setAttribute("open", "");
+    if (count > 0 && count < 3 && !some) {
+      const score = (one) => (pasted ? pasted[rows.indexOf(one)] : 0);
+      const best = found.reduce((a, b) => (score(b) > score(a) ? b : a));
+      best.row.querySelector(":scope > details")?.setAttribute("open", "");
+    }
     for (const title of titles) {
       const list = title.nextElementSibling;
       title.hidden = list.hidden = [...list.children].every((row) => row.hidden);
