@@ -99,6 +99,7 @@ def faults_at_ends(page, sheets, blank):
     headings = page.locator("article :is(h2, h3)").evaluate_all(
         "all => all.map((e) => e.textContent.replace(/#$/, ''))"
     )
+    headings += ["References", "Hints", "Answers"]  # of the parts that only paper has
     last, blanks = zip(*map(ending, sheets), strict=True)
     faults = [f"sheet {n} ends with a heading: {line}" for n, line in enumerate(last, 1) if line in headings]
     return faults + [f"sheet {n} is blank by {share:.0%}" for n, share in enumerate(blanks[:-1], 1) if share > blank]
