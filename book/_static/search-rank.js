@@ -10,7 +10,7 @@ const subnormRank = (() => {
   // points for the words, for a title of them alone, for having all, for terms of them alone, for a heading that is worded as
   // the query or begins so, for a page as a whole, for one that explains the query, and for the entry of a pasted message
   const [FITS, SHORT, ALL, WHOLE, WORDED, BEGUN, PAGE, EXPLAINS, MESSAGE] = [20, 8, 6, 20, 15, 3, 3, 12, 100];
-  const NEAR = 0.4; // the share of the best that is near
+  const NEAR = 0.4, LEAST = 5; // the share of the best that is near; half of it is, where fewer are
 
   /** How well a text has one of the words: in full, or as the beginning of a word. Two letters count as a beginning only if
       nothing else is typed. */
@@ -90,7 +90,8 @@ const subnormRank = (() => {
       return { ...section, all, share, score };
     });
     const best = Math.max(...scored.map(({ page, share }) => (page === TABLE ? 0 : share)));
-    return scored.filter(({ all, share }) => all || (share && share >= NEAR * best)).sort((a, b) => b.score - a.score);
+    return scored.filter(({ share }) => share).sort((a, b) => b.score - a.score)
+      .filter(({ all, share }, k) => all || share >= NEAR * best || (k < LEAST && 2 * share >= NEAR * best));
   }
 
   /** The text in the spelling of the sections, but for the words that are right elsewhere. */
@@ -104,7 +105,8 @@ const subnormRank = (() => {
     let above = "";
     return rows.map(([anchor, title, text, below]) => {
       if (!below) above = title;
-      return { page: `${page}.html${anchor && `#${anchor}`}`, at, of: below ? above : "", title, text, also: (!anchor && EXPLAINED[page]) || "",
+      const id = anchor && `#${anchor}`;
+      return { page: `${page}.html${id}`, at, of: below ? above : "", title, text, also: EXPLAINED[page + id] ?? "",
         below: !anchor && ONE_SUBJECT.test(page) ? rows.map((row) => `${row[1]} ${row[2]}`).join(" ") : "" };
     });
   });

@@ -7,16 +7,19 @@ const subnormTerms = (() => {
     bitnet, exaone, hunyuan, ernie, apertus, openelm, longcat, nanogpt, nanochat, ngpt, t5, whisper, wav2vec, clip, siglip, grok, command r,
     vit, swin v2, convnext, dinov2, dinov3, flux, stable diffusion`;
   const OF_A_MODEL = "norm, layer norm, rms norm, gain, bias, placement, pre ln, post ln, final norm, eps, qk norm, cast";
-  // The page that explains a term. Hyphens, spaces, capitals, plurals and s/z spelling are ignored.
+  // The page or section that explains a term. Hyphens, spaces, capitals, plurals and s/z spelling are ignored.
   const EXPLAINED = {
-    "notebooks/01-why-depth-breaks": `deep network, vanishing gradient, exploding gradient, vanishing, exploding, degradation,
-      degradation problem, plain stack, initialization, he init, he initialization, kaiming init, kaiming
-      initialization, xavier, xavier init, glorot init, internal covariate shift, covariate shift`,
+    "notebooks/01-why-depth-breaks": "deep network, vanishing gradient, exploding gradient, vanishing, exploding, plain stack",
+    "notebooks/01-why-depth-breaks#one-number-decides": `initialization, he init, he initialization, kaiming init, kaiming initialization,
+      xavier, xavier init, glorot init`,
+    "notebooks/01-why-depth-breaks#deeper-and-worse": "degradation, degradation problem",
+    "notebooks/01-why-depth-breaks#internal-covariate-shift": "internal covariate shift, covariate shift",
     "notebooks/01a-attention-in-twenty-lines": `attention, self attention, scaled dot product attention, divide by sqrt d, sqrt d, softmax,
       query, key, query key value, causal mask, grouped query attention, gqa, token`,
     "notebooks/02-residual-connections": `residual connection, residual, skip connection, skip, shortcut, shortcut
       connection, identity shortcut, residual block, residual branch, residual stream, residual learning, branch gain,
-      skip path, gradient path, identity mapping, 2 to the power L paths, logit lens`,
+      skip path, gradient path, identity mapping, 2 to the power L paths`,
+    "notebooks/02-residual-connections#what-it-would-say-after-every-block": "logit lens",
     "notebooks/02a-recipes-of-the-family": `resnet, residual network, pre activation, highway network, highway, densenet,
       u net, rwkv, parallel block, gpt j`,
     "notebooks/03-layer-normalization": `layer normalization, layer norm, norm, normalization, gain, shift, gamma, beta,
@@ -39,11 +42,15 @@ const subnormTerms = (() => {
     "notebooks/06b-ablation": `ablation, ablation study`,
     "notebooks/06c-pooling-heads": `pooling, pooling head, mean pooling, attention pooling`,
     "notebooks/06d-counting-parameters": `parameter, parameter count, number of parameters, counting parameters`,
-    "notebooks/07-after-pre-ln": `after pre ln, sandwich norm, sandwich ln, peri ln, rezero, layerscale, layer scale, qk norm,
-      query key normalization, query key norm, hyper connection, mhc, attention residual`,
+    "notebooks/07-after-pre-ln": "after pre ln",
+    "notebooks/07-after-pre-ln#the-norm-moves": "sandwich norm, sandwich ln, peri ln",
+    "notebooks/07-after-pre-ln#a-gate-at-zero": "rezero, layerscale, layer scale",
+    "notebooks/07-after-pre-ln#inside-attention-qk-norm": "qk norm, query key normalization, query key norm",
+    "notebooks/07-after-pre-ln#more-than-one-stream": "hyper connection",
+    "notebooks/07-after-pre-ln#mhc-and-attention-residuals": "mhc, attention residual",
     "notebooks/07a-placements-one-by-one": `droppath, drop path, stochastic depth, skipinit, fixup, t fixup, admin, residual
       scaling, b2t, residual dual, mix ln, ngpt, dyt, dynamic tanh, adaln, adaln zero, swin, convnext`,
-    "notebooks/07b-the-attention-logits": `soft cap, qk clip, z loss, attention sink, completep`,
+    "notebooks/07b-the-attention-logits": `soft cap, qk clip, z loss, attention sink, completep, multi head latent attention, mla`,
     "notebooks/08-how-fast-can-a-norm-be": `speed, timing, benchmark, bandwidth, memory bandwidth, memory bound, roofline,
       fused, fused norm, fused kernel, kernel, triton, gpu`,
     "notebooks/09-when-norms-go-wrong": `nan, inf, overflow, underflow, float16, fp16, half precision, bfloat16, bf16,

@@ -98,8 +98,9 @@
     }
     const all = named([...others, ...found.values()]).sort((a, b) => a[4] - b[4]); // Sphinx shows the last one first
     const full = ranked.filter((hit) => hit.all).length, more = all.length - ranked.length, some = full < ranked.length;
-    const counts = [[some ? ranked.length : full, "section"], [more, ranked.length ? "other place" : "place"]].filter(([count]) => count)
-      .map(([count, name]) => `${count} ${name}${count === 1 ? "" : "s"}`).join(" and ");
+    const s = (count) => (count === 1 ? "" : "s");
+    const counts = [ranked.length && `${ranked.length} section${s(ranked.length)}`,
+      more && `${more}${ranked.length ? " other" : ""} page${s(more)}, term${s(more)} or function${s(more)}`].filter(Boolean).join(" and ");
     Documentation.TRANSLATIONS[FINISHED] = full + more ? `“${query}”: ${counts} ${all.length === 1 ? "has" : "have"} ${some ? "all or some of " : ""}these words.`
       : "No page has all these words. These have some of them.";
     return all;
@@ -108,7 +109,7 @@
   // A quotation takes the page of its result. It comes when the result is in view, and each page comes once. No page
   // opened as a file can read another: there it takes the first sentences of the section that has most of the words.
   DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
-  const pagesRead = new Map();
+  const pagesRead = new Map(), quoted = new Set(); // the paragraphs, each once
   const seen = new IntersectionObserver((entries) => entries.filter(({ isIntersecting }) => isIntersecting).forEach(async ({ target }) => {
     seen.unobserve(target);
     const [address, anchor] = target.querySelector("a").href.split("#");
@@ -147,9 +148,9 @@
 
   const show = Search.query;
   Search.query = async (query) => {
-    const quoted = (result) => !result.querySelector(":scope > span"); // the span says what a function is
+    const prose = (result) => !result.querySelector(":scope > span"); // the span says what a function is
     new MutationObserver((changes) => {
-      for (const result of changes.flatMap(({ addedNodes }) => [...addedNodes]).filter(quoted)) {
+      for (const result of changes.flatMap(({ addedNodes }) => [...addedNodes]).filter(prose)) {
         result.classList.add("quoted");
         seen.observe(result);
       }
@@ -194,7 +195,7 @@
     const at = anchor ? page.getElementById(anchor.slice(1)) : null;
     const part = (at?.matches("dt") ? at.nextElementSibling : at) ?? page.querySelector("article");
     const texts = [part, ...part.querySelectorAll("p, li, dd")].filter((e) => e.matches("p, li, dd") && !e.querySelector("p"))
-      .map((e) => e.textContent.trim().replace(/\s+/g, " "));
+      .map((e) => e.textContent.trim().replace(/\s+/g, " ")).filter((text) => !quoted.has(text));
     if (at?.matches("dt") && texts.length) texts[0] = `${at.firstChild.textContent.trim()}: ${texts[0]}`; // a term
     const wanted = richest(texts, [...keywords], LONG) ? [...keywords] : asked.parts;
     const whole = richest(texts, wanted, LONG) ?? elsewhere(html, anchor, [[...keywords], asked.parts]);
@@ -202,6 +203,7 @@
     const one = whole.words.length < wanted.length && richest(texts, wanted, LONG / 2);
     const other = one && richest(texts, wanted.filter((word) => !one.words.includes(word)), LONG / 2);
     const two = other && one.words.length + other.words.length > whole.words.length;
+    for (const { text } of two ? [one, other] : [whole]) quoted.add(text);
     return quotation(two ? `${one.quote} … ${other.quote}` : whole.quote);
   };
 
@@ -211,12 +213,15 @@
     const page = read(html);
     const part = (anchor && page.getElementById(anchor.slice(1))?.closest("dl, section")) || page.querySelector("article");
     page.querySelectorAll(".supports, .checks-head, .place").forEach((line) => line.remove());
-    const lines = (e) => (e.localName === "pre" ? e.textContent.split("\n").map((line) => line.trim()).filter((line) => !/^(from \S+ )?import /.test(line))
+    const lines = (e) => (e.localName === "pre" ? e.textContent.split("\n").map((line) => line.trim()).filter((line) => !quoted.has(line) && !/^(from \S+ )?import /.test(line))
       : [e.textContent.trim().replace(/\s+/g, " ")]);
     const kinds = ["td, li, p, figcaption, summary, dt", "pre"].map((kind) => [...part.querySelectorAll(kind)].flatMap(lines));
     for (const wanted of forms) for (const start of [START, ""]) for (const texts of kinds) {
       const best = richest(texts, wanted, LONG, 0, start);
-      if (best) return best;
+      if (best) {
+        quoted.add(best.text);
+        return best;
+      }
     }
     return null;
   }
@@ -226,14 +231,14 @@
   const begins = (text, wanted, start = START) => wanted.flatMap((word) =>
     [...text.toLowerCase().matchAll(new RegExp(start + word + (word.length > 1 ? "" : "(?![\\p{L}\\p{N}_])"), "gu"))].map(({ index }) => [word, index]));
 
-  /** The excerpt with most of the words, {quote, words}; the first of equals, and none if no text has any. */
+  /** The excerpt with most of the words, {text, quote, words}; the first of equals, and none if no text has any. */
   function richest(texts, wanted, long, least = 40, start = START) {
     let best = null;
     for (const text of texts.filter((text) => text.length > least))
       for (const [, place] of begins(text, wanted, start)) {
         const quote = excerpt(text, place, long);
         const words = [...new Set(begins(quote, wanted, start).map(([word]) => word))];
-        if (words.length > (best?.words.length ?? 0)) best = { quote, words };
+        if (words.length > (best?.words.length ?? 0)) best = { text, quote, words };
       }
     return best;
   }
