@@ -60,7 +60,7 @@ def course(values):
     medians = np.median(values, 0)
     first, last, most = (live.number(value) for value in (medians[0], medians[-1], medians.max()))
     if most not in (first, last):
-        return f"goes from {first} up to {most} at {DEPTHS[medians.argmax()]} and down to {last}"
+        return f"rises from {first} to {most} at {DEPTHS[medians.argmax()]} blocks and falls to {last}"
     return f"stays near {first}" if first == last else f"goes from {first} to {last}"
 
 

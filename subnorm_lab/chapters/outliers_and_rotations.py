@@ -190,7 +190,7 @@ def draw_stages():
                 live.Axis("features mixed", log=True, limits=(1, 64), ticks={2**n: str(2**n) for n in range(7)}),
                 live.Axis("rise of the loss, 3 bits (nats)", limits=(0, 1.6)),
                 {
-                    "along": live.Curve("all steps", **figures.LOOKS["theory"]),
+                    "along": live.Curve("all steps", marks="too", **figures.LOOKS["theory"]),
                     "now": live.Curve("now", figures.ORANGE, marks="only"),
                 },
                 260,

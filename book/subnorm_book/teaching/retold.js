@@ -9,18 +9,21 @@
   const [again, go] = all("button");
   const heard = figure.querySelector("[role=status]");
   const FIRST = 12, STEPS = 60, STEP = 70; // ms; the first words are there at once
-  let timer = null, untold = [], story = stored.get.bind(stored);
+  let timer = null, untold = [], story = stored.get.bind(stored), own = 0; // letters of the reader's own, at the beginning
 
-  /** Fill a pane: with few letters to a piece if it is told, and whole if not. Words that the other has not are marked. */
+  /** Fill a pane: with few letters to a piece if it is told, and whole if not. The reader's words are bold, and those that
+      the other has not are marked. */
   function fill(pane, text, other, told) {
     const [words, others] = [text, other].map((one) => one.split(/(\s+)/)); // and the blanks between them
     const differs = (k) => (k % 2 ? differs(k - 1) && differs(k + 1) : words[k] !== others[k]);
     const pieces = [];
+    let place = 0;
     words.forEach((word, k) => {
-      const marked = differs(k);
-      if (!told && pieces.length && marked === (pieces.at(-1).localName === "mark")) return pieces.at(-1).append(word);
+      const name = place < own ? "b" : differs(k) ? "mark" : "span";
+      place += word.length;
+      if (!told && pieces.at(-1)?.localName === name) return pieces.at(-1).append(word);
       for (const letters of told ? word.match(/\s+|\S{1,3}/g) ?? [] : [word]) {
-        pieces.push(document.createElement(marked ? "mark" : "span"));
+        pieces.push(document.createElement(name));
         pieces.at(-1).append(letters);
       }
     });
@@ -116,6 +119,7 @@
         if (!known.has(name)) known.set(name, atAWord(teller(name, words, Number(tokens))));
         return known.get(name);
       };
+      own = words.length;
       go.textContent = "Continue";
       keepHeights();
       tell();
