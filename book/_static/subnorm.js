@@ -190,11 +190,6 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   // the rules for paper are not in force yet when a browser says that it prints
   const hidden = (part) => part.matches(".opening, .waits, .on-screen, .of-proof, .tag_checked") || getComputedStyle(part).display === "none";
   const linesOf = (part, letters) => (part.matches("div.math") ? 3 : Math.ceil(part.innerText.length / letters) + 0.3);
-  const sizeOf = (cell) => {
-    const drawing = cell.querySelector("source") ?? cell.querySelector("img");
-    const zoom = drawing.matches("img") ? 0.62 : drawing.matches(".plot") ? 0.85 : 0.75; // as in subnorm.css
-    return ["width", "height"].map((side) => zoom * PIXEL * drawing.getAttribute(side));
-  };
   // Blank axes are beside the question that asks to draw on them.
   const axesToQuestions = () => {
     for (const figure of document.querySelectorAll(".bd-article [data-live='sketch']")) {
@@ -207,7 +202,9 @@ for (const button of document.querySelectorAll(".dropdown-toggle")) {
   const picturesToText = () => {
     for (const cell of document.querySelectorAll(".bd-article div.cell:has(> .cell_output img)")) {
       const wide = cell.querySelector(".tall"); // then only the paragraph before stays with it
-      const [width, height] = sizeOf(cell);
+      const drawing = cell.querySelector("source") ?? cell.querySelector("img");
+      const zoom = getComputedStyle(cell.querySelector("img")).getPropertyValue("--zoom");
+      const [width, height] = ["width", "height"].map((side) => zoom * PIXEL * drawing.getAttribute(side));
       const letters = (SHEET - width) / 1.7; // in a line beside it
       let left = wide ? 0 : Math.min(height, 96) / LINE;
       const [before, after] = [[], []];
