@@ -35,7 +35,7 @@ def open_page(app, doctree):
             waits = any(doctree.findall(prediction))
             switches = [
                 *([("Opens all that waits for an answer", "just-read", "Skip all predictions")] if waits else []),
-                ("Shows the code and the proofs", "with-code", "Read with code"),
+                ("Shows the code and the proofs, but not the code that draws", "with-code", "Read with code"),
             ]
             # Classes, not the order of elements: a rule that waits for the rest of the page would move what is shown.
             box.parent["classes"].append("code-optional")
