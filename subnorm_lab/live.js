@@ -308,7 +308,7 @@ globalThis.subnormLive ??= (() => {
       if (!word && !value) return whole;
       seen.push({ x: left + (value / full) * reach, y: top + 17, words: `${label} ${word}: ${short(value)}`.trimStart() });
       return whole + box((value / full) * reach, `fill="${colour(marked ? "green" : "blue")}"`) +
-        text(left, top + 11, marked ? `${word} ✓` : word) + text(x + w, top + 11, value.toFixed(2), "end", ' class="number"');
+        text(left, top + 11, marked ? `${word} ✓` : word) + text(x + w, top + 11, value.toFixed(full > 10 ? 1 : 2), "end", ' class="number"');
     }).join("");
   }
 
@@ -784,16 +784,17 @@ globalThis.subnormLive ??= (() => {
   }
 
   function controlMarkup(control, id) {
+    const name = `${id}-${control.name}`;
     if (control.kind === "choice") {
-      const options = control.values.map((words, k) => `<label><input type="radio" name="${id}-${control.name}" ` +
+      const options = control.values.map((words, k) => `<label><input type="radio" name="${name}" ` +
         `value="${k}"${k === control.start ? " checked" : ""}> ${escape(words)}</label>`);
       return `<fieldset data-control="${control.name}"><legend>${escape(control.label)}</legend>${options.join("")}</fieldset>`;
     }
     const [low, high, step] = range(control);
-    const stops = control.values?.map((_, k) => `<option value="${k}">`).join("") ?? "";
-    return `<label data-control="${control.name}"><span>${escape(control.label)}</span> <input type="range" list="${id}-${control.name}" min="${low}" ` +
+    const stops = control.values?.map((_, k) => `<option value="${k}">`).join("");
+    return `<label data-control="${control.name}"><span>${escape(control.label)}</span> <input type="range"${stops ? ` list="${name}"` : ""} min="${low}" ` +
       `max="${high}" step="${step}" value="${control.start}" aria-valuetext="${escape(label(control, control.start))}"> ` +
-      `<output>${escape(label(control, control.start))}</output><datalist id="${id}-${control.name}">${stops}</datalist></label>`;
+      `<output>${escape(label(control, control.start))}</output>${stops ? `<datalist id="${name}">${stops}</datalist>` : ""}</label>`;
   }
 
   /** Whether a picture has points whose values can be read. */

@@ -134,7 +134,7 @@ def draw_arrays(layer_norm):
     def trips(backward):
         """The arrays that each version moves; the last row is the least."""
         least = 3 if backward else 2
-        rows = [("", name, round(both[backward], 1), False) for name, both in arrays.items()]
+        rows = [("", name, both[backward], False) for name, both in arrays.items()]
         rows.append(("", "the least", least, True))
         slow, fast = (f"{arrays[name][backward]:.0f}" for name in ("LayerNorm, by hand", "F.layer_norm"))
         return (
