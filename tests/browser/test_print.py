@@ -25,6 +25,7 @@ OTHERS = [
 SEEN = f"""() => {{
   const crowded = {CROWDED};
   const shown = (e) => e.checkVisibility({{ contentVisibilityAuto: true }}) && e.getBoundingClientRect().height > 0;
+  const edge = (e) => e.getBoundingClientRect().right;
   const all = (selector) => [...document.querySelectorAll(selector)];
   const start = (list) => list.map((e) => e.outerHTML.slice(0, 80));
   const wide = all("article :is(p, pre, img, svg, table, .katex-html, figure)").filter((e) => {{
@@ -53,6 +54,7 @@ SEEN = f"""() => {{
     ground: getComputedStyle(document.body).backgroundColor,
     text: getComputedStyle(document.querySelector("article section > p:not([class])")).color,
     wide: start(wide),
+    loose: start(all("section > div.math > .eqno").filter((e) => shown(e) && edge(e) < innerWidth - 2)),
     narrow: start(all(".beside:has(source) :is(.admonition, .cell_input)").filter((e) =>
       shown(e) && e.getBoundingClientRect().width < 600)),
     stiff: start(all("figure.live").filter(stiff)),
@@ -66,6 +68,7 @@ def faults_on_paper(page):
     seen = page.evaluate(SEEN)
     faults = [f"shown: {html}" for html in seen["controls"]]
     faults += [f"wider than the paper: {html}" for html in seen["wide"]]
+    faults += [f"not at the edge: {html}" for html in seen["loose"]]
     faults += [f"in a narrow column: {html}" for html in seen["narrow"]]
     faults += [f"not as two or three states in a row: {html}" for html in seen["stiff"]]
     faults += [f"outside the picture, or one over the other: {words}" for words in seen["crowded"]]
@@ -325,6 +328,7 @@ PLANTED = {
     "asks for a screen: <p>": "article.insertAdjacentHTML('beforeend', '<p>See? Press <em>Play</em>.</p>')",
     "shown: <button": "article.insertAdjacentHTML('beforeend', '<button>x</button>')",
     "wider than the paper: <table": "article.querySelector('table').style.width = '900px'",
+    "not at the edge: <span": "article.querySelector('div.math').style.width = 'fit-content'",
     "paragraphs are folded away": "document.querySelector('details.sd-dropdown:not(.solution) p').hidden = true",
     "2 titles": "article.insertAdjacentHTML('beforeend', '<h1>x</h1>')",
     "rgb(30, 42, 53) on rgb(9, 9, 9)": "document.body.style.background = 'rgb(9, 9, 9)'",
