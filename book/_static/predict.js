@@ -99,8 +99,11 @@
     compare.addEventListener("click", () => {
       if (!drawn) sketch.querySelector(".live-say").textContent = "Draw first: drag the dashed line, or use its sliders.";
       else if (sketch) answer(JSON.stringify(JSON.parse(sketch.dataset.state).state));
-      else if (Number.isNaN(read(field.value))) status.textContent = "Type a number, such as 0.5 or 1e-3.";
-      else answer(String(read(field.value) / (/%/.test(field.value) && !("percent" in field.dataset) ? 100 : 1)));
+      else {
+        const guess = read(field.value) / (/%/.test(field.value) && !("percent" in field.dataset) ? 100 : 1);
+        if (Math.abs(guess) <= field.dataset.most) answer(String(guess));
+        else status.textContent = field.title;
+      }
     });
     field?.addEventListener("keydown", ({ key: pressed }) => { if (pressed === "Enter") compare.click(); });
     skip.addEventListener("click", () => {

@@ -12,7 +12,8 @@
 
 One option is right, marked [x]; a wrong answer is told the paragraph below the options. Two other kinds have no
 options: `:number: 01:alike` asks for a number, which is compared with the one that a notebook said, with `:percent:` as
-a percentage; `:curve:` asks for a curve, drawn into the figure that follows the box, a `subnorm_lab.live.sketch`.
+a percentage; a share or a percentage has to be one. `:curve:` asks for a curve, drawn into the figure that follows the
+box, a `subnorm_lab.live.sketch`.
 
 What follows is the rest of the section, up to the next box or heading. Without JavaScript, and in print, it is open.
 `_static/predict.js` keeps the answers in the browser, under the page's number and the id (01-after-24-blocks). Any
@@ -36,6 +37,13 @@ from subnorm_book.teaching.quick_checks import NAME, tick_box
 
 log = logging.getLogger(__name__)
 WORDED = re.compile(r":[^.?]*\bor\b[^.?]*\?")  # "how many: hardly any, one, or most of them?"
+
+#: What is typed, and the largest number, by the kind of a question
+RULES = {
+    "number": ("Type a number, such as 0.5 or 1e-3.", "Infinity"),
+    "share": ("A share is between 0 and 1, or 0 % and 100 %.", "1"),
+    "percentage": ("A percentage is between 0 and 100.", "100"),
+}
 
 LINE = 90  # characters, more than a line holds
 
@@ -107,7 +115,8 @@ class Predict(SphinxDirective):
         (kind,) = kinds
         if kind == "number" and WORDED.search(body[0].astext()):
             raise ValueError("its question offers choices, but the field takes a number only")
-        end = prediction_end(truth=self.truth() if kind == "number" else None, percent=percent)
+        asked = "percentage" if percent else "share" if re.search(r"\bshare\b", body[0].astext()) else "number"
+        end = prediction_end(truth=self.truth() if kind == "number" else None, asked=asked)
         if kind == "choice" and why is None:
             raise ValueError("no paragraph below its options says why one of them is right")
         answer = [read_options(last, name), end, reason("", "", *why.children)] if kind == "choice" else [last, end]
@@ -167,8 +176,10 @@ def visit_guess(translator, node):
 
 
 def visit_end(translator, node):
-    unit = " data-percent> %" if node["percent"] else ">"
-    field = f'<input inputmode="decimal" size="8" data-truth="{escape(node["truth"] or "")}"{unit}'
+    rule, most = RULES[node["asked"]]
+    unit = " data-percent> %" if node["asked"] == "percentage" else ">"
+    bounds = f'title="{rule}" data-most="{most}"'
+    field = f'<input inputmode="decimal" size="8" {bounds} data-truth="{escape(node["truth"] or "")}"{unit}'
     translator.body.append(
         f'<p class="answer">{f"<label>Your guess {field}</label>" if node["truth"] else ""}'
         '<button type="button" class="compare">Compare</button>'
@@ -201,4 +212,4 @@ def setup(app):
     page_data.by_page(app, "predictions")
     app.connect("doctree-resolved", gather)
     add_script(app, "predict.js", lambda doctree: any(doctree.findall(prediction)))
-    return {"env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": 3, "parallel_read_safe": True, "parallel_write_safe": True}
