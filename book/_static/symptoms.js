@@ -21,8 +21,10 @@
 
   const PATHS = /(?:[\w.~-]*\/)+[\w.-]+|\bc10::/g, MODULES = /(?:\w+\.)+(?=(?:weight|bias|gamma|beta|running_\w+)\b)/g;
 
+  const NORM = /(\w+\.)*(\w*norm\w*|ln_?\w?)\.(?=bias\b)/gi; // a norm without a bias is another norm, a layer without one is not
+
   /** The words of a text without them, in order: {word, weight, type}. */
-  const parse = (whole, text = whole.replace(PATHS, " ").replace(MODULES, "")) => [...text.matchAll(WORD)].flatMap(({ 0: word, index }) => {
+  const parse = (whole, text = whole.replace(PATHS, " ").replace(NORM, "of_norm ").replace(MODULES, "")) => [...text.matchAll(WORD)].flatMap(({ 0: word, index }) => {
     if (KIND.test(word)) return [];
     const type = TYPES.test(word);
     const quoted = /['"`]/.test(text[index - 1] ?? "") && /['"`]/.test(text[index + word.length] ?? "");

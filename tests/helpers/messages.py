@@ -136,6 +136,7 @@ THERE = {
     "with shape torch.Size([128]) from checkpoint, the shape in current model is torch.Size([4096]).": "size mismatch",
     "size mismatch for norm.weight: copying a param with shape torch.Size([768])": "size mismatch",
     'Unexpected key(s) in state_dict: "model.norm1.bias".': 'Unexpected key(s) in state_dict: "bias"',
+    'Missing key(s) in state_dict: "h.0.ln_1.bias", "ln_f.bias".': 'Unexpected key(s) in state_dict: "bias"',
     "AssertionError: was expecting embedding dimension of 8, but got 9": "was expecting embedding",
     "RuntimeError: running_mean should contain 4 elements not 3": "running_mean should contain",
     "RuntimeError: Given normalized_shape=[8], expected input with shape [*8], but got input of size[2, 9]": "Given normalized_shape",
