@@ -84,13 +84,13 @@ def test_the_card_of_a_mark_says_in_words_what_was_checked_and_follows_it(book):
     (book / "other.md").write_text(
         f"# Other\n\nIt has unit size {{cite}}`ba2016layer`. {{claim}}`a-unit {TEST} bib:ba2016layer`\n", "utf-8"
     )
-    write(book, "So. {claim}`a-so claim:a-unit`\n\n```{toctree}\nother\n```")
+    write(book, "So $\\sqrt 2$. {claim}`a-so claim:a-unit`\n\n```{toctree}\nother\n```")
     assert build(book) == ""
     cards = [BeautifulSoup(html(book, name), "html.parser").select_one("sup.claim a")["title"] for name in PAGES]
     assert cards == [
-        "Checked: “So.” · Rests on another claim, tested, cited: “It has unit size.”",
+        "Checked: this sentence · Rests on another claim, tested, cited: “It has unit size.”",
         "Checked: “It has unit size.” · Tested by test_norms.py::test_unit · Cited: Ba (2016)",
-        "Checked: this sentence · Computed by a cell of 03-norms",  # it has a formula
+        "Checked: “Adding x changes nothing.” · Computed by a cell of 03-norms",  # no TeX
     ]
     other = (book / "other.md").read_text("utf-8")
     (book / "other.md").write_text(other.replace("It has", "Each has"), "utf-8")

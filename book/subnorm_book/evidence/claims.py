@@ -155,9 +155,10 @@ NOTHING: dict = {"supports": [], "sentence": []}
 
 
 def quoted(claimed):
-    """The sentence of a claim as a text; nothing if it has a formula, whose text is TeX."""
+    """The sentence of a claim as a text; nothing if it has a formula that is no text, but TeX."""
     said = nodes.inline("", "", *copies(claimed["sentence"]))
-    return f"“{without_citations(said)}”" if len(said) and not next(said.findall(nodes.math), None) else ""
+    tex = any(re.search(r"[\\{}_^]", formula.astext()) for formula in said.findall(nodes.math))
+    return f"“{without_citations(said)}”" if len(said) and not tex else ""
 
 
 def closest(node, kind):
