@@ -214,7 +214,8 @@ def draw_jacobian():
         crack = live.number(values[-1 - blocked])
         along = f"{crack} along x̂ and " if eps else ""
         return (
-            f"Blocked: {blocked} of {D} directions. Strength: {along}{live.number(values[0])} along the others.",
+            f"The norm blocks {blocked} of {D} directions. A gradient passes with strength {along}"
+            f"{live.number(values[0])} along the others.",
             [J, {"values": (index, values)}],
         )
 

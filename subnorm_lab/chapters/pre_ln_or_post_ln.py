@@ -359,11 +359,11 @@ def draw_placements():
         blocks = np.arange(depth + 1)
         data = {q: {k: (blocks[-v[q].shape[1] :], v[q]) for k, v in shown.items()} for q in AXES}
         data["mean_square"]["theory"] = theory
-        top = [np.median(v[q][:, -1]) for q in AXES for v in shown.values()]
+        top = [np.median(v[q][:, -1]) for v in shown.values() for q in AXES]
         sentence = (
-            f"At the top of {depth} blocks, Pre-LN and {KINDS[other]} have "
-            "mean squares of {:.1f} and {:.1f}, cosines of {:z.2f} and {:z.2f}, "
-            "and gradients of {:.1f} and {:.1f}."
+            f"At the top of {depth} blocks, Pre-LN has "
+            "a mean square of {:.1f}, a cosine of {:z.2f} and a gradient of {:.1f}; "
+            f"{KINDS[other]}: " + "{:.1f}, {:z.2f} and {:.1f}."
         )
         return sentence.format(*top), list(data.values())
 

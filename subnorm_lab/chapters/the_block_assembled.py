@@ -233,10 +233,10 @@ def draw_touched_token():
         own, later = [rows[token]], rows[token:] if see == "causal" else rows
         norm, block = ([], own) if change == "all" else (own, later)
         assert list(hits.values()) == [norm, own, later, block]
-        words = [f"{name}: {named(hit)}" for name, hit in hits.items()]
+        words = [f"{named(hit)} after {name}" for name, hit in hits.items()]
         # half the shade for any movement, the rest for how far
         shades = [np.where(by > 1e-9, 0.5 + 0.5 * by / max(by.max(), 1e-9), 0) for by in found.values()]
-        return f"Rows that move. {'; '.join(words).capitalize()}.", shades
+        return f"Tokens that move: {'; '.join(words)}.", shades
 
     live.chart(
         "touched",
