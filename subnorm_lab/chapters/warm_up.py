@@ -372,6 +372,7 @@ def prove_more_steps():
     assert at_end["12-post-0.002-400"].max() < chance - 0.5
     rescued = runs_of["12-post-0.005-400"]
     assert rescued[:, after_400].max() < chance - 0.3
+    assert np.sum(rescued[:, -1] > chance - 0.3) == 1
     onward = runs_of["12-post-0.005-400-3200"]
     assert onward[:, :4].min(1).max() < chance - 0.3  # learned by step 800
     assert np.abs(onward[:, -1] - chance).max() < 0.2

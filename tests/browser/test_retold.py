@@ -159,8 +159,7 @@ def test_the_readers_own_words_go_on_as_in_python_from_a_file(browser, words):
         page.keyboard.press("Enter")
         figure.get_by_role("button", name="Continue", exact=True).wait_for()
         assert figure.get_by_text("only English stories").is_visible() == (not words.isascii())
-        bold = figure.locator(".retold-text b").all_text_contents()
-        assert [text[: len(words)] for text in bold] == [words] * 2 * bool(words)
+        assert figure.locator(".retold-text b").all_text_contents() == [words] * 2 * bool(words)
         for k, cut in enumerate(CUTS):
             figure.get_by_role("radio").nth(k).check()
             seen = figure.locator(".retold-panes > :first-child .retold-text, .chosen .retold-text").all_text_contents()

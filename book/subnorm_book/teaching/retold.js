@@ -19,12 +19,14 @@
     const pieces = [];
     let place = 0;
     words.forEach((word, k) => {
-      const name = place < own ? "b" : differs(k) ? "mark" : "span";
+      const cut = Math.max(0, own - place);
       place += word.length;
-      if (!told && pieces.at(-1)?.localName === name) return pieces.at(-1).append(word);
-      for (const letters of told ? word.match(/\s+|\S{1,3}/g) ?? [] : [word]) {
-        pieces.push(document.createElement(name));
-        pieces.at(-1).append(letters);
+      for (const [part, name] of [[word.slice(0, cut), "b"], [word.slice(cut), differs(k) ? "mark" : "span"]]) {
+        if (!told && pieces.at(-1)?.localName === name) pieces.at(-1).append(part);
+        else for (const letters of (told ? part.match(/\s+|\S{1,3}/g) : part && [part]) || []) {
+          pieces.push(document.createElement(name));
+          pieces.at(-1).append(letters);
+        }
       }
     });
     pane.replaceChildren(...pieces);
