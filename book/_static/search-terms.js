@@ -38,6 +38,7 @@ const subnormTerms = (() => {
     "notebooks/06-the-block-assembled": `transformer block, transformer, block, encoder, decoder, cross attention, feed
       forward, feed forward network, ffn, mlp, swiglu, final norm, sublayer, language model, greedy decoding,
       temperature, last layer, output layer, output matrix, lm head, unembedding`,
+    "notebooks/06-the-block-assembled#what-a-loss-reads-like": "nat, loss in nats",
     "notebooks/06a-attention-sublayer": `attention sublayer, scaled scores, multi head attention, multihead attention, dropout`,
     "notebooks/06b-ablation": `ablation, ablation study`,
     "notebooks/06c-pooling-heads": `pooling, pooling head, mean pooling, attention pooling`,

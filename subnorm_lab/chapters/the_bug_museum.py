@@ -106,10 +106,11 @@ def draw_years():
         seen = Counter()
         for exhibit in vars(shown).values():
             if isinstance(exhibit, museum.Exhibit):
-                height = room + 0.14 - 0.28 * seen[exhibit.year]
+                height = room - 0.2 + 0.4 * seen[exhibit.year]
                 seen[exhibit.year] += 1
                 years.append(exhibit.year)
-                ax.text(exhibit.year, height, str(len(years)), ha="center", va="center")
+                dot = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": figures.BLUE}
+                ax.text(exhibit.year, height, str(len(years)), ha="center", va="center", bbox=dot)
     recent = sum(year >= 2021 for year in years)
     figures.title(fig, f"{recent} of {len(years)} bugs were reported in 2021 or later")
     ax.set(xlabel="year of the report", xlim=(2016.5, 2026.5), xticks=range(2017, 2027, 3))

@@ -7,7 +7,7 @@
   const EXERCISE = /^notebooks\/exercises/;
   const KINDS = [[/^notebooks\/\d\d-/, 8], [/^notebooks\/\d\d[a-z]-/, 6], [EXERCISE, -8], [/^book\/(exercises|changelog)/, -8]];
   const FIRST = 1000; // higher than any of Sphinx's scores
-  const NEAR = 20; // points of a section that may have been meant, though it has not all words
+  const NEAR = 16; // points of a section that may have been meant, though it has not all words
   const LISTED = 8; // sections of a field
   const CODE = /\w[_.(]\w*/; // in a query that is the name of an object
   const FINISHED = "Search finished, found ${resultCount} page(s) matching the search query."; // Sphinx's, with no singular
