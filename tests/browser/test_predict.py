@@ -140,6 +140,15 @@ def test_an_arrow_key_moves_between_the_options_and_enter_or_space_chooses(brows
         assert options.nth(1).is_checked()
 
 
+def test_a_field_for_any_number_says_so(browser, server):
+    with opened(browser, server, []) as page:
+        page.goto(f"{server}notebooks/04-rmsnorm.html")
+        field = page.locator("[data-most=Infinity]").first
+        field.fill("much")
+        field.press("Enter")
+        assert page.get_by_text("Type a number").is_visible()
+
+
 def test_a_number_is_compared_with_the_measured_one(browser, server):
     with opened(browser, server, [], viewport=DESK) as page:
         box = visit(page, server, "number")

@@ -151,9 +151,8 @@ def test_every_page_or_section_that_explains_something_exists(search_page):
     script = (checkout.ROOT / "book/_static/search-terms.js").read_text("utf-8")
     named = set(re.findall(r'^    "((?:notebooks|book)/[\w#-]+)":', script, re.MULTILINE))
     assert len(named) > 15
-    assert (
-        named - set(search_page.evaluate("subnormRank.sections.map(({ page }) => page.replace('.html', ''))")) == set()
-    )
+    sections = "subnormRank.sections.map(({ page }) => page.replace('.html', ''))"
+    assert named - set(search_page.evaluate(sections)) == set()
 
 
 # All results are there, and each in view has its quotation.

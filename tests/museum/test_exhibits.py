@@ -96,8 +96,12 @@ def test_the_page_shows_the_bug_and_its_test(exhibit):
     assert exhibit.report in "\n".join(cells("markdown"))
 
 
-# Where the function is one line, or its line opens the page, the question asks what comes of it.
-ASKED = {"unit_rms": "Louder still.", "deep_norm": "`x`", "decayed_parameters": "`ln_f.weight`"}
+# Where its function is one line, or its line opens the page, a question asks what comes of it: {name: (line, option)}.
+ASKED = {
+    "unit_rms": ("return x / rstd", "Louder still."),
+    "deep_norm": ("return norm(x + alpha * sublayer(x))", "`x`"),
+    "decayed_parameters": ('"LayerNorm.weight" not in name', "`ln_f.weight`"),
+}
 
 
 @each_exhibit
@@ -107,7 +111,9 @@ def test_the_right_option_is_the_line_with_the_bug(exhibit):
     marked = re.findall(r"^- \[x\] `(.*)`$", section(exhibit), re.MULTILINE)
     others = re.findall(r"^- \[ \] `(.*)`$", section(exhibit), re.MULTILINE)
     if exhibit.name in ASKED:
-        assert f"- [x] {ASKED[exhibit.name]}\n" in section(exhibit)
+        line, option = ASKED[exhibit.name]
+        assert exhibit.bug.text.count(line) == 1
+        assert f"- [x] {option}\n" in section(exhibit)
         return
     assert marked == [bug.partition("  #")[0].strip()]
     lines = [line.partition("  #")[0].strip() for line in right]
